@@ -1,5 +1,5 @@
-//! The workloads that `check` means by its names: `run` lets users give any name to anything, and
-//! what rests on a name must not.
+//! The workloads that `check` and `commit` mean by their names: `run` lets users give any name to
+//! anything, and what rests on a name must not.
 
 use diskproof_model::plan::{Access, Distribution, EngineKind, SyncCall, SyncPolicy};
 use diskproof_model::record::WorkloadRecord;
@@ -7,8 +7,9 @@ use diskproof_model::record::WorkloadRecord;
 /// Bytes of a page of PostgreSQL (BLCKSZ), unless the server was built otherwise.
 pub(crate) const PAGE_BYTES: u32 = 8192;
 
-/// Whether a workload is the one that `check` runs under its name.
-pub(crate) fn is_checks_own(w: &WorkloadRecord) -> bool {
+/// The name that `check` gives to this workload, where it is one of its own, or the same of
+/// `commit`.
+pub(crate) fn name_in_check(w: &WorkloadRecord) -> Option<&'static str> {
     let is_plain = w.block_mix.is_empty()
         && w.rate.is_none()
         && w.workers == 1
@@ -24,15 +25,22 @@ pub(crate) fn is_checks_own(w: &WorkloadRecord) -> bool {
     };
     let reads =
         |depth: u32| w.read_permille == 1000 && w.access == uniform && is_page && w.depth == depth;
-    is_plain
-        && match w.name.as_str() {
-            "sequential-read" => w.read_permille == 1000 && w.access == Access::Sequential,
-            "sequential-write" => w.read_permille == 0 && w.access == Access::Sequential,
-            "random-read-d1" => reads(1),
-            "random-read-d32" => reads(32),
-            "commit-fdatasync" => {
-                w.read_permille == 0 && w.sync == each_commits && is_page && w.depth == 1
-            }
-            _ => false,
-        }
+    let (name, is_so) = match w.name.as_str() {
+        "sequential-read" => (
+            "sequential-read",
+            w.read_permille == 1000 && w.access == Access::Sequential,
+        ),
+        "sequential-write" => (
+            "sequential-write",
+            w.read_permille == 0 && w.access == Access::Sequential,
+        ),
+        "random-read-d1" => ("random-read-d1", reads(1)),
+        "random-read-d32" => ("random-read-d32", reads(32)),
+        "commit-fdatasync" | "fdatasync" => (
+            "commit-fdatasync",
+            w.read_permille == 0 && w.sync == each_commits && is_page && w.depth == 1,
+        ),
+        _ => return None,
+    };
+    (is_plain && is_so).then_some(name)
 }

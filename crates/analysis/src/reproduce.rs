@@ -6,7 +6,7 @@ use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload,
-    Zone,
+    WriteFlag, Zone,
 };
 use diskproof_model::record::WorkloadRecord;
 use diskproof_model::shell::quoted;
@@ -50,8 +50,17 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 /// The line that repeats the workloads that ran at the same time on `target`, mostly a single one:
 /// as they ran and as they were asked for, which tells when they end and how long they warm up. fio
-/// runs the jobs of one line at the same time.
+/// runs the jobs of one line at the same time. Empty where fio cannot do the same.
 pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Group<'_>) -> String {
+    let is_unknown_to_fio = |member: &RanWorkload<'_>| {
+        matches!(
+            member.ran.sync,
+            SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. }
+        )
+    };
+    if members.iter().any(is_unknown_to_fio) {
+        return String::new();
+    }
     let mut words = vec!["fio".to_owned()];
     let is_alone = members.len() == 1;
     if !is_alone {
@@ -361,6 +370,14 @@ fn durability(sync: SyncPolicy) -> Vec<String> {
             writes,
             call: SyncCall::Fdatasync,
         } => vec![format!("--fdatasync={writes}")],
+        SyncPolicy::WithWrite { flag } => vec![match flag {
+            // fio has no RWF_DSYNC; the kernel treats a write with it as one with O_DSYNC
+            // (iocb_flags() and kiocb_set_rw_flags() in Linux's include/linux/fs.h).
+            WriteFlag::OpenDsync | WriteFlag::RwfDsync => "--sync=dsync".to_owned(),
+            WriteFlag::OpenSync => "--sync=sync".to_owned(),
+        }],
+        // fio has neither; see `command`.
+        SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => Vec::new(),
     }
 }
 

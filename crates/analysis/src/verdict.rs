@@ -2,7 +2,7 @@
 //! the figures can be relied on. docs/verdict.md explains the thresholds. Knows the record only;
 //! how a verdict is printed is the printers' affair.
 
-use crate::checked::is_checks_own;
+use crate::checked::name_in_check;
 use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
@@ -106,8 +106,7 @@ pub fn verdict(record: &Record) -> RunVerdict {
 fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
     let mut grades = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
-        if m.workload.name == use_.workload
-            && is_checks_own(&m.workload)
+        if name_in_check(&m.workload) == Some(use_.workload)
             && let Some(op) = m.ops.get(&use_.operation)
         {
             grades.push(grade(record, use_, index, op));

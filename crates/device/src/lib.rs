@@ -53,5 +53,5 @@ pub use failure::OpenError;
 pub use health::disk_health;
 pub use host::host_facts;
 pub use memory::memory_free_bytes;
-pub use open::{OpenTarget, TargetAccess};
+pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};

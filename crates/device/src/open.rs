@@ -31,6 +31,9 @@ const ALIGNMENT_DEFAULT: u32 = 4096;
 /// The smallest sector that Linux knows.
 const ALIGNMENT_MIN: u32 = 512;
 
+/// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
+const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+
 /// How a target is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetAccess {
@@ -38,6 +41,17 @@ pub enum TargetAccess {
     Read,
     /// For reading and writing: a scratch file, or a released target.
     Write,
+}
+
+/// When writes through a description are durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteDurability {
+    /// After a sync.
+    BySync,
+    /// When they return: the data, and what is needed to read it (`O_DSYNC`).
+    Data,
+    /// When they return: the data and all that describes the file (`O_SYNC`).
+    File,
 }
 
 /// What the descriptor stands for. The permit to write stays with it: without one there is no
@@ -158,7 +172,7 @@ impl OpenTarget {
     /// asking the gate, which has said yes to this very file or device. What is written through
     /// either shows in both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
-        let Reopened { fd, first } = reopen(self.fd(), &self.identity.path)?;
+        let Reopened { fd, first } = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let (identity, content, direct) =
             (self.identity.clone(), self.content.clone(), self.direct);
         let (fd, first, left) = (Arc::new(fd), Some(Arc::new(first)), AtomicBool::new(false));
@@ -179,7 +193,7 @@ impl OpenTarget {
     /// the sequential streams of several workers pass for one that jumps about; and each
     /// buffered read writes that state, so that CPUs take it from each other. The claim on a device
     /// and the lock are this one's, which has to stay open.
-    pub fn for_worker(&self) -> Result<OwnedFd, OpenError> {
+    pub fn for_worker(&self, durability: WriteDurability) -> Result<OwnedFd, OpenError> {
         let failed = |errno| {
             OpenError::from_errno(
                 &self.identity.path,
@@ -187,7 +201,12 @@ impl OpenTarget {
                 errno,
             )
         };
-        let fd = reopen(self.fd(), &self.identity.path)?.fd;
+        let extra = match durability {
+            WriteDurability::BySync => OFlags::empty(),
+            WriteDurability::Data => O_DSYNC,
+            WriteDurability::File => OFlags::SYNC,
+        };
+        let fd = reopen(self.fd(), extra, &self.identity.path)?.fd;
         fcntl_setfl(&fd, fcntl_getfl(&self.fd).map_err(failed)?).map_err(failed)?;
         let _ = fadvise(&fd, 0, None, self.advice);
         Ok(fd)

@@ -17,16 +17,21 @@ pub(crate) struct Reopened {
     pub first: OwnedFd,
 }
 
-/// Opens what `first` has open once more, with the same right to write or without; `path` is for
+/// Opens what `first` has open once more, with the same right to write or without, and with flags
+/// that only an open can set (`O_DSYNC`, `O_SYNC`: F_SETFL ignores them, fcntl(2)); `path` is for
 /// messages.
-pub(crate) fn reopen(first: BorrowedFd<'_>, path: &str) -> Result<Reopened, OpenError> {
+pub(crate) fn reopen(
+    first: BorrowedFd<'_>,
+    extra: OFlags,
+    path: &str,
+) -> Result<Reopened, OpenError> {
     let failed =
         |errno| OpenError::from_errno(path, "open it a second time (/proc/self/fd)", errno);
     let right = fcntl_getfl(first).map_err(failed)? & OFlags::RWMODE;
     // Not O_EXCL: the kernel's claim on a device is the first description's, and a second claim
     // would be refused (blkdev_open() in Linux's block/fops.c). NONBLOCK, as everywhere:
     // nothing that took its place could hang us.
-    let flags = right | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let flags = right | extra | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = open(
         format!("/proc/self/fd/{}", first.as_raw_fd()),
         flags,
@@ -68,7 +73,7 @@ mod tests {
         std::fs::write(&path, "content").unwrap();
         for right in [OFlags::RDONLY, OFlags::RDWR] {
             let first = open(&path, right | OFlags::CLOEXEC, Mode::empty()).unwrap();
-            let again = reopen(first.as_fd(), "x").unwrap();
+            let again = reopen(first.as_fd(), OFlags::empty(), "x").unwrap();
             fcntl_setfl(&again.fd, OFlags::NOATIME).unwrap();
             assert!(
                 !fcntl_getfl(&first).unwrap().contains(OFlags::NOATIME),
@@ -90,7 +95,7 @@ mod tests {
         let first = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         unlink(&path).unwrap();
         std::fs::write(&path, "other").unwrap();
-        let again = reopen(first.as_fd(), "x").unwrap();
+        let again = reopen(first.as_fd(), OFlags::empty(), "x").unwrap();
         let mut content = [0; 5];
         assert_eq!(rustix::io::pread(&again.fd, &mut content[..], 0), Ok(5));
         assert_eq!(&content, b"first");

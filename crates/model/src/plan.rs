@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::workload::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
-    Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
+    Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,
 };
 
 /// Version of the plan's shape.

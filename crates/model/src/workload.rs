@@ -87,9 +87,9 @@ impl Workload {
         self.read_permille > 0
     }
 
-    /// Whether each write is made durable by a sync of its own.
+    /// Whether each write is durable when its operation ends.
     pub fn commits(&self) -> bool {
-        matches!(self.sync, SyncPolicy::Every { writes: 0 | 1, .. })
+        self.sync.is_per_write()
     }
 
     /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's
@@ -230,6 +230,66 @@ pub enum SyncPolicy {
         /// Which call.
         call: SyncCall,
     },
+    /// The write itself returns when its data is durable.
+    WithWrite {
+        /// What asks for it.
+        flag: WriteFlag,
+    },
+    /// After each write, by a sync that serves every write that ended before it started (group
+    /// commit).
+    Shared {
+        /// Which call.
+        call: SyncCall,
+    },
+    /// After each write, through another open file description.
+    OtherDescriptor {
+        /// Which call.
+        call: SyncCall,
+    },
+}
+
+impl SyncPolicy {
+    /// Whether each write is durable when its operation ends.
+    pub fn is_per_write(self) -> bool {
+        match self {
+            Self::None | Self::AtEnd => false,
+            Self::Every { writes, .. } => writes <= 1,
+            Self::WithWrite { .. } | Self::Shared { .. } | Self::OtherDescriptor { .. } => true,
+        }
+    }
+
+    /// Whether only requests that block a thread of their own can do it.
+    pub fn needs_threads(self) -> bool {
+        match self {
+            Self::None | Self::AtEnd | Self::Every { .. } => false,
+            Self::WithWrite { flag } => flag == WriteFlag::RwfDsync,
+            Self::Shared { .. } | Self::OtherDescriptor { .. } => true,
+        }
+    }
+}
+
+/// What makes a write return only when its data is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteFlag {
+    /// O_DSYNC of open(2): the data, and what is needed to read it. PostgreSQL's open_datasync.
+    OpenDsync,
+    /// O_SYNC of open(2): the data and all that describes the file. PostgreSQL's open_sync.
+    OpenSync,
+    /// RWF_DSYNC of pwritev2(2): as O_DSYNC, for one write.
+    RwfDsync,
+}
+
+impl WriteFlag {
+    /// The name under which the field knows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenDsync => "O_DSYNC",
+            Self::OpenSync => "O_SYNC",
+            Self::RwfDsync => "RWF_DSYNC",
+        }
+    }
 }
 
 /// The call that makes writes durable.
@@ -241,6 +301,16 @@ pub enum SyncCall {
     Fsync,
     /// fdatasync(2).
     Fdatasync,
+}
+
+impl SyncCall {
+    /// The name of the call.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Fdatasync => "fdatasync",
+        }
+    }
 }
 
 /// Whether the page cache may serve.

@@ -3,7 +3,7 @@
 use crate::text::list;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncCall, SyncPolicy};
+use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncPolicy};
 use diskproof_model::record::Estimate;
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
 use diskproof_model::units::{format_bytes, format_latency, format_percent, format_rate};
@@ -139,10 +139,13 @@ pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
     match policy {
         SyncPolicy::None => None,
         SyncPolicy::AtEnd => Some("final sync".to_owned()),
-        SyncPolicy::Every { writes: 1, call } => Some(format!("write+{}", call_name(call))),
+        SyncPolicy::Every { writes: 1, call } => Some(format!("write+{}", call.as_str())),
         SyncPolicy::Every { writes, call } => {
-            Some(format!("{} every {writes} writes", call_name(call)))
+            Some(format!("{} every {writes} writes", call.as_str()))
         }
+        SyncPolicy::WithWrite { flag } => Some(format!("{} write", flag.as_str())),
+        SyncPolicy::Shared { call } => Some(format!("write+group {}", call.as_str())),
+        SyncPolicy::OtherDescriptor { call } => Some(format!("write+{} elsewhere", call.as_str())),
     }
 }
 
@@ -152,16 +155,9 @@ pub(crate) fn operation(read_permille: u16, policy: SyncPolicy) -> String {
     let kind = mix(read_permille)
         .unwrap_or_else(|| if read_permille == 0 { "write" } else { "read" }.to_owned());
     match (sync(policy), policy) {
-        (Some(sync), SyncPolicy::Every { writes: 1, .. }) if read_permille == 0 => sync,
+        (Some(sync), policy) if policy.is_per_write() && read_permille == 0 => sync,
         (Some(sync), _) => format!("{kind}, {sync}"),
         (None, _) => kind,
-    }
-}
-
-fn call_name(call: SyncCall) -> &'static str {
-    match call {
-        SyncCall::Fsync => "fsync",
-        SyncCall::Fdatasync => "fdatasync",
     }
 }
 
@@ -232,6 +228,7 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::plan::SyncCall;
 
     #[test]
     fn short_blocks_equal_those_of_fio() {

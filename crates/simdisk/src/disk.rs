@@ -30,6 +30,8 @@ pub struct Stats {
     pub writes: u64,
     /// Flushes.
     pub flushes: u64,
+    /// Those of them that may skip what describes the file: fdatasync and O_DSYNC.
+    pub data_flushes: u64,
     /// Bytes delivered.
     pub read_bytes: u64,
     /// Bytes taken.
@@ -80,6 +82,7 @@ struct RequestCounts {
     reads: AtomicU64,
     writes: AtomicU64,
     flushes: AtomicU64,
+    data_flushes: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     errors: AtomicU64,
@@ -159,6 +162,7 @@ impl SimDisk {
             reads: get(&counters.reads),
             writes: get(&counters.writes),
             flushes: get(&counters.flushes),
+            data_flushes: get(&counters.data_flushes),
             read_bytes: get(&counters.read_bytes),
             written_bytes: get(&counters.written_bytes),
             errors: get(&counters.errors),
@@ -321,6 +325,9 @@ impl Server {
             .size_bytes()
             .saturating_sub(transfer.offset_bytes);
         let length_bytes = u64::from(transfer.length_bytes).min(left_bytes);
+        if operation == Operation::Flush && wire::is_data_sync(body) {
+            self.counters.data_flushes.fetch_add(1, Ordering::Relaxed);
+        }
         let request = DiskRequest {
             ticket: header.unique,
             arrival_ns,

@@ -1,3 +1,5 @@
 //! Settings that follow from the figures of a run.
 
+mod fitness;
 pub mod postgres;
+mod wal_sync_method;

@@ -1,11 +1,12 @@
 //! Settings of PostgreSQL that follow from the figures of `check`, and those to leave alone. Knows
 //! the names of `check`'s workloads and the documented relations, nothing of a server.
 
-use crate::checked::{PAGE_BYTES, is_checks_own};
+use super::fitness::{leave_alone, measured, op, unfit_workload, width};
+use super::wal_sync_method::wal_sync_method;
+use crate::checked::PAGE_BYTES;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{Advice, OpRecord, Record};
 
 /// Share of pages found in the cache. PostgreSQL's default of 4.0 assumes 90 %, and that a random
 /// page costs 40 times as much as a sequential one (documentation of random_page_cost).
@@ -21,22 +22,6 @@ const COST_STEP: f64 = 0.1;
 const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
 /// Shorter than this, a delay is lost in the scheduling of processes.
 const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
-/// Relative half-width of a rate beyond which it must not become a setting.
-const HALF_WIDTH_MAX: f64 = 0.25;
-/// Findings after which a figure must not become a setting.
-const MISLEADING: [&str; 4] = ["served-from-cache", UNWRITTEN, "not-direct", "io-errors"];
-
-const UNWRITTEN: &str = "unwritten-blocks";
-/// A layer that makes up zeros for unwritten blocks, and a cache, answer in less: only an arm that
-/// moves takes as long.
-const SEEK_NS_MIN: f64 = 4e6;
-
-/// Whether single random reads take as long as an arm that moves: then the disk read the blocks,
-/// whether or not they were ever written.
-fn has_obvious_seeks(record: &Record) -> bool {
-    let random = op(record, "random-read-d1", OpKind::Read);
-    random.is_some_and(|op| op.latency.p50.is_some_and(|ns| ns as f64 >= SEEK_NS_MIN))
-}
 
 /// The advice that a record allows. With several targets none: a server has one setting, and which
 /// disk it uses is unknown.
@@ -44,10 +29,13 @@ pub fn advice(record: &Record) -> Vec<Advice> {
     if record.targets.len() != 1 {
         return Vec::new();
     }
-    let mut advice: Vec<Advice> = [random_page_cost, effective_io_concurrency, commit_delay]
-        .into_iter()
-        .filter_map(|f| f(record))
-        .collect();
+    let rules = [
+        random_page_cost,
+        effective_io_concurrency,
+        wal_sync_method,
+        commit_delay,
+    ];
+    let mut advice: Vec<Advice> = rules.into_iter().filter_map(|rule| rule(record)).collect();
     if !advice.is_empty() {
         advice.push(leave_alone(
             "full_page_writes",
@@ -185,16 +173,17 @@ fn setting_before_13(wanted: u32) -> u32 {
 /// Half the time of a flush after one 8 kB write (documentation of commit_delay); it helps only
 /// sessions that commit at the same time.
 fn commit_delay(record: &Record) -> Option<Advice> {
-    let from = ["commit-fdatasync"];
-    let commit = op(record, from[0], OpKind::Commit).filter(|op| op.count > 0)?;
-    if let Some(reason) = unfit(record, &from) {
-        return Some(leave_alone("commit_delay", reason, &from));
+    let (index, m) = measured(record, "commit-fdatasync")?;
+    let commit = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0)?;
+    let from = m.workload.name.as_str();
+    if let Some(reason) = unfit_workload(record, from, index, m) {
+        return Some(leave_alone("commit_delay", reason, &[from]));
     }
     let mean = latency_text(commit);
     let delay_us = (commit.latency.mean / 2000.0).min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {
         let why = format!("A durable 8 kB write takes {mean}, too short for a delay to help.");
-        return Some(commit_delay_of_zero(None, why));
+        return Some(commit_delay_of_zero(None, why, from));
     }
     let delay = rounded(delay_us, Some(delay_us * width(&commit.iops))).replace(',', "");
     let why = format!(
@@ -202,24 +191,19 @@ fn commit_delay(record: &Record) -> Option<Advice> {
          and wait for the disk, try half of that, {delay} (microseconds), and keep it if \
          throughput rises."
     );
-    Some(commit_delay_of_zero(delay.parse().ok(), why))
+    Some(commit_delay_of_zero(delay.parse().ok(), why, from))
 }
 
-fn commit_delay_of_zero(experiment_us: Option<f64>, why: String) -> Advice {
+fn commit_delay_of_zero(experiment_us: Option<f64>, why: String, from: &str) -> Advice {
     Advice {
         setting: "commit_delay".to_owned(),
         value: Some("0".to_owned()),
         range: experiment_us.map(|delay_us| [0.0, delay_us]),
         why,
-        from: vec!["commit-fdatasync".to_owned()],
+        from: vec![from.to_owned()],
         default: Some("0".to_owned()),
         condition: None,
     }
-}
-
-/// Relative half-width of a rate; the widest that may become a setting where it is unknown.
-fn width(rate: &Estimate) -> f64 {
-    rate.relative_half_width().unwrap_or(HALF_WIDTH_MAX)
 }
 
 /// The mean latency of one request at a time, which is known as well as its rate.
@@ -231,78 +215,19 @@ fn latency_text(op: &OpRecord) -> String {
     )
 }
 
-fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
-    Advice {
-        setting: setting.to_owned(),
-        value: None,
-        range: None,
-        why,
-        from: from.iter().map(|f| (*f).to_owned()).collect(),
-        default: None,
-        condition: None,
-    }
-}
-
-fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a MeasurementRecord)> {
-    let mut measured = record.measurements.iter().enumerate();
-    measured.find(|(_, m)| m.workload.name == workload && is_checks_own(&m.workload))
-}
-
-fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<&'a OpRecord> {
-    measured(record, workload)?.1.ops.get(&kind)
-}
-
 /// Why the figures of these workloads must not become a setting.
 fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
     workloads.iter().find_map(|workload| {
         let (index, m) = measured(record, workload)?;
-        unfit_workload(record, workload, index, m)
+        unfit_workload(record, &m.workload.name, index, m)
     })
-}
-
-fn unfit_workload(
-    record: &Record,
-    workload: &str,
-    index: usize,
-    m: &MeasurementRecord,
-) -> Option<String> {
-    let misleading = record.findings.iter().find(|finding| {
-        let code = finding.code.as_str();
-        let is_harmless = code == UNWRITTEN && has_obvious_seeks(record);
-        MISLEADING.contains(&code) && finding.concerns(index) && !is_harmless
-    });
-    // A commit goes through the page cache, as the server's own do; what is synced has reached the
-    // disk all the same.
-    let is_direct = match m.workload.cache {
-        CachePolicy::Direct => true,
-        CachePolicy::Cached => m.ops.contains_key(&OpKind::Commit),
-        CachePolicy::Buffered => false,
-    };
-    let why = match misleading {
-        Some(finding) => Some(finding.code.as_str()),
-        None => (!is_direct).then_some("page cache"),
-    };
-    if let Some(why) = why {
-        return Some(format!(
-            "Leave it unchanged: the figure of {workload} is not the disk's ({why})."
-        ));
-    }
-    let known = match m.precision() {
-        Some(width) if width <= HALF_WIDTH_MAX => return None,
-        Some(width) => format!("known only to ±{:.0} %", width * 100.0),
-        None => "unknown".to_owned(),
-    };
-    Some(format!(
-        "Leave it unchanged: the rate of {workload} is {known}. Measure longer (--time), or at a \
-         quieter time."
-    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::plan::{Access, SyncPolicy};
+    use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
     use diskproof_model::record::WorkloadRecord;
 
     fn find(record: &Record, setting: &str) -> Advice {

@@ -8,7 +8,7 @@ use super::reasons::{
 use super::sides::Run;
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
-use diskproof_model::plan::{Access, Distribution, SyncCall, SyncPolicy};
+use diskproof_model::plan::{Access, Distribution, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_rate};
@@ -312,18 +312,19 @@ fn load_text(rate: Option<f64>) -> String {
 }
 
 fn sync_text(sync: SyncPolicy) -> String {
-    let call = |call| match call {
-        SyncCall::Fsync => "fsync",
-        SyncCall::Fdatasync => "fdatasync",
-    };
     match sync {
         SyncPolicy::None => "no sync".to_owned(),
         SyncPolicy::AtEnd => "a sync at the end".to_owned(),
         SyncPolicy::Every {
             writes: 0 | 1,
-            call: c,
-        } => format!("{} after each write", call(c)),
-        SyncPolicy::Every { writes, call: c } => format!("{} after {writes} writes", call(c)),
+            call,
+        } => format!("{} after each write", call.as_str()),
+        SyncPolicy::Every { writes, call } => format!("{} after {writes} writes", call.as_str()),
+        SyncPolicy::WithWrite { flag } => format!("{} writes", flag.as_str()),
+        SyncPolicy::Shared { call } => format!("{} shared by all writers", call.as_str()),
+        SyncPolicy::OtherDescriptor { call } => {
+            format!("{} through another descriptor", call.as_str())
+        }
     }
 }
 

@@ -138,7 +138,8 @@ fn hit<'a>(
         .any(|layer| layer.kind == LayerKind::Md)
         || target.disks().count() > 1;
     // Every commit writes a block of the journal, which may be more than itself.
-    let commits = |m: &MeasurementRecord| matches!(m.workload.sync, SyncPolicy::Every { .. });
+    let commits =
+        |m: &MeasurementRecord| !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd);
     let journals = together(record, m).any(commits);
     let total = m.asked.total();
     let is_much =
@@ -458,7 +459,7 @@ mod tests {
                 } else {
                     1.0
                 };
-                let commits = matches!(m.workload.sync, SyncPolicy::Every { .. });
+                let commits = !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd);
                 let journal = if commits {
                     rng.between(1.0, 20.0)
                 } else {

@@ -37,6 +37,7 @@ macro_rules! verbs {
 
 verbs! {
     check: Check(CheckFlags),
+    commit: Commit(CommitFlags),
     run: Run(RunFlags),
     curve: Curve(CurveFlags),
     info: Info(InfoFlags),

@@ -16,7 +16,7 @@ const SLICE_NS: u64 = 1_000_000_000;
 const SLICES: std::ops::RangeInclusive<u64> = 3..=5;
 /// A single workload of `run` is measured in slices from this time on.
 const RUN_NS_MIN: u64 = 4_000_000_000;
-/// The same in `check`.
+/// The same in `check` and `commit`.
 const CHECK_NS_MIN: u64 = 1_500_000_000;
 /// Share of a slice that is its warm-up.
 const WARMUP_PARTS: u64 = 10;
@@ -136,8 +136,7 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
     let [only] = group.workloads else {
         return 1;
     };
-    let is_check = verb == "check";
-    let (least_ns, may_limit) = if is_check {
+    let (least_ns, may_limit) = if is_in_turns(verb) {
         (CHECK_NS_MIN, true)
     } else {
         (RUN_NS_MIN, false)
@@ -149,7 +148,7 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
         && only.verify == Verify::Off
         && only.sync != SyncPolicy::AtEnd
         && only.layout == Layout::Needed
-        && (only.cache == CachePolicy::Direct || matches!(only.sync, SyncPolicy::Every { .. }))
+        && (only.cache == CachePolicy::Direct || only.sync != SyncPolicy::None)
         && matches!(only.access, Access::Sequential | Access::Random { .. })
         && only.stop.ops.is_none()
         && (may_limit || only.stop.bytes.is_none());
@@ -160,14 +159,19 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
     }
 }
 
-/// The groups of a plan by what is measured in turns: in `check` all that follow each other and
-/// have slices; in `run` each by itself, as the user gave their order.
+/// Whether a verb measures its workloads in turns: those of `run` keep the user's order.
+fn is_in_turns(verb: &str) -> bool {
+    matches!(verb, "check" | "commit")
+}
+
+/// The groups of a plan by what is measured in turns: in `check` and `commit` all that follow each
+/// other and have slices; in `run` each by itself, as the user gave their order.
 pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
     let Origin::Native { verb, .. } = &plan.origin;
     let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();
     for group in plan.groups() {
         let sliced = Sliced::new(group, verb);
-        let joins = verb == "check" && !sliced.is_whole();
+        let joins = is_in_turns(verb) && !sliced.is_whole();
         match blocks.last_mut() {
             Some(block) if joins && block.iter().all(|other| !other.is_whole()) => {
                 block.push(sliced);

@@ -4,6 +4,7 @@
 
 mod accepted;
 mod cli;
+mod commit;
 mod compare;
 mod compare_live;
 mod curve;

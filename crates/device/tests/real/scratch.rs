@@ -1,7 +1,7 @@
 //! Scratch files on real filesystems: they leave nothing behind and can be opened again.
 
 use crate::support::{GIB, MIB, aligned, scratch, write};
-use diskproof_device::{Intent, OpenTarget, TargetAccess, admit, probe};
+use diskproof_device::{Intent, OpenTarget, TargetAccess, WriteDurability, admit, probe};
 use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, can_run, place, run};
 use diskproof_simdisk::{DirectAccess, SimDirectory};
@@ -220,7 +220,7 @@ fn worker_gets_its_own_description() {
     write(&mut target, 0, MIB);
     for policy in [CachePolicy::Direct, CachePolicy::Cached] {
         target.set_cache(policy).unwrap();
-        let own = target.for_worker().unwrap();
+        let own = target.for_worker(WriteDurability::BySync).unwrap();
         // What is no more than a memory of the opening (O_TMPFILE) is not there.
         let lasting = OFlags::RWMODE | OFlags::DIRECT | OFlags::NOATIME | OFlags::APPEND;
         let flags = |fd: BorrowedFd<'_>| rustix::fs::fcntl_getfl(fd).unwrap() & lasting;
@@ -233,7 +233,12 @@ fn worker_gets_its_own_description() {
     std::fs::write(&reader, vec![1; MIB as usize]).unwrap();
     let target = OpenTarget::open(admit(probe(&reader).unwrap(), Intent::Read).unwrap()).unwrap();
     assert!(
-        rustix::io::pwrite(target.for_worker().unwrap(), &[2; 512], 0).is_err(),
+        rustix::io::pwrite(
+            target.for_worker(WriteDurability::BySync).unwrap(),
+            &[2; 512],
+            0
+        )
+        .is_err(),
         "no more rights than the first"
     );
 }

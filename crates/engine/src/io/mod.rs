@@ -14,6 +14,7 @@ pub(crate) mod mmap;
 pub(crate) mod null;
 mod page_fault;
 mod ring;
+pub(crate) mod shared_sync;
 pub(crate) mod sync;
 pub(crate) mod uring;
 

@@ -5,9 +5,12 @@
 use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
 use super::buffers::Buffers;
 use super::extent::Extent;
+use super::shared_sync::SharedSync;
 use diskproof_model::plan::SyncCall;
-use std::io;
+use rustix::io::{ReadWriteFlags, pwritev2};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 /// One blocking request at a time.
 #[derive(Debug)]
@@ -15,6 +18,19 @@ pub struct SyncBackend {
     fd: OwnedFd,
     buffers: Buffers,
     done: Option<(u32, i32)>,
+    write_flags: ReadWriteFlags,
+    sync_route: SyncRoute,
+}
+
+/// How a thread makes what it wrote durable.
+#[derive(Debug)]
+pub(crate) enum SyncRoute {
+    /// By a sync of its own, through the description that it writes to.
+    Own,
+    /// By a sync of its own, through another description.
+    Other(OwnedFd),
+    /// By a sync that serves several threads.
+    Shared(Arc<SharedSync>),
 }
 
 impl SyncBackend {
@@ -24,6 +40,29 @@ impl SyncBackend {
             fd,
             buffers,
             done: None,
+            write_flags: ReadWriteFlags::empty(),
+            sync_route: SyncRoute::Own,
+        }
+    }
+
+    /// Writes with these flags of pwritev2(2).
+    pub(crate) fn with_write_flags(self, write_flags: ReadWriteFlags) -> Self {
+        Self {
+            write_flags,
+            ..self
+        }
+    }
+
+    /// Makes writes durable in this way.
+    pub(crate) fn with_sync_route(self, sync_route: SyncRoute) -> Self {
+        Self { sync_route, ..self }
+    }
+
+    fn sync(&self, call: SyncCall) -> i32 {
+        match &self.sync_route {
+            SyncRoute::Own => sync(self.fd.as_raw_fd(), call),
+            SyncRoute::Other(other) => sync(other.as_raw_fd(), call),
+            SyncRoute::Shared(shared) => shared.sync(|| sync(self.fd.as_raw_fd(), call)),
         }
     }
 }
@@ -81,8 +120,16 @@ impl Backend for SyncBackend {
         // locked instructions in a threaded program.
         let result = match request.op {
             Op::Read => bytes_or_errno(rustix::io::pread(&self.fd, bytes, request.offset)),
-            Op::Write => bytes_or_errno(rustix::io::pwrite(&self.fd, bytes, request.offset)),
-            Op::Sync(call) => sync(fd, call),
+            Op::Write if self.write_flags.is_empty() => {
+                bytes_or_errno(rustix::io::pwrite(&self.fd, bytes, request.offset))
+            }
+            Op::Write => bytes_or_errno(pwritev2(
+                &self.fd,
+                &[IoSlice::new(bytes)],
+                request.offset,
+                self.write_flags,
+            )),
+            Op::Sync(call) => self.sync(call),
             Op::WriteBack => write_back(fd, request.offset, request.len),
         };
         self.done = Some((request.slot, result));

@@ -26,6 +26,8 @@ pub(crate) enum AfterWrite {
     Nothing,
     /// The page cache writes it to the device; the write is complete only then.
     WriteBack,
+    /// Nothing: the write is a commit by itself.
+    Durable,
     /// A sync; the two together are a commit.
     Sync(SyncCall),
     /// A sync after every n-th write.

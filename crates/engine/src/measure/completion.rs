@@ -69,6 +69,13 @@ impl Counters {
         } = *generator.slots.timing(index);
         let follow = match (stage, generator.after_write) {
             (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
+            (Stage::Transfer(_), AfterWrite::Durable) => {
+                for kind in [OpKind::Write, OpKind::Commit] {
+                    self.record(kind, len, now - start_ns, now);
+                    self.record_waited(kind, now - start_ns, waited_ns);
+                }
+                None
+            }
             (Stage::Transfer(_), after) => {
                 self.record(OpKind::Write, len, now - start_ns, now);
                 self.record_waited(OpKind::Write, now - start_ns, waited_ns);
@@ -129,7 +136,7 @@ impl Counters {
         }
         let is_counted = !matches!(
             generator.after_write,
-            AfterWrite::Nothing | AfterWrite::WriteBack
+            AfterWrite::Nothing | AfterWrite::WriteBack | AfterWrite::Durable
         );
         if stage == Stage::Transfer(TransferDirection::Write) && is_counted {
             generator.count_unsynced();

@@ -154,6 +154,10 @@ pub(crate) fn after_write_of(workload: &Workload, cache: CachePolicy) -> AfterWr
             call,
         } => AfterWrite::Sync(call),
         SyncPolicy::Every { writes, call } => AfterWrite::SyncEvery(writes, call),
+        SyncPolicy::Shared { call } | SyncPolicy::OtherDescriptor { call } => {
+            AfterWrite::Sync(call)
+        }
+        SyncPolicy::WithWrite { .. } => AfterWrite::Durable,
         SyncPolicy::None | SyncPolicy::AtEnd if cache == CachePolicy::Buffered => {
             AfterWrite::WriteBack
         }

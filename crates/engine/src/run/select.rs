@@ -39,6 +39,7 @@ pub(crate) fn select(
 ) -> Result<Selection, RunError> {
     let candidates: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind) => &[kind],
+        EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
         // pread at depth 1 costs a quarter of a round through a ring.
         EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
         EngineChoice::Auto if cache == CachePolicy::Direct => {

@@ -8,7 +8,8 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::mmap::{AccessOrder, MmapBackend, Protection};
 use crate::io::null::NullBackend;
-use crate::io::sync::SyncBackend;
+use crate::io::shared_sync::SharedSync;
+use crate::io::sync::{SyncBackend, SyncRoute};
 use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, SubmitPolicy};
 use crate::load::budget::Budget;
@@ -22,11 +23,12 @@ use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
 use crate::random::Random;
-use crate::run::descriptor::own_descriptor;
+use crate::run::descriptor::own_descriptors;
 use crate::run::error::WorkerPanic;
 use diskproof_model::measurement::{CpuTime, HUGE_PAGES};
-use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
+use rustix::io::ReadWriteFlags;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,6 +60,8 @@ pub(crate) struct WorkerConfig {
     pub after_write: AfterWrite,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
+    /// The sync that the threads of its worker share, where they do.
+    pub shared_sync: Option<Arc<SharedSync>>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
     /// Seed of its data.
@@ -91,22 +95,31 @@ pub(crate) enum WorkerReport {
     Failed(usize, io::Error),
 }
 
-/// Starts one thread on `fd`, which must stay open until the thread has reported ready.
+/// The descriptors of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerDescriptors<'a> {
+    /// Where it reads and writes.
+    pub fd: BorrowedFd<'a>,
+    /// Where it syncs, if elsewhere.
+    pub sync: Option<BorrowedFd<'a>>,
+}
+
+/// Starts one thread on `fds`, which must stay open until the thread has reported ready.
 pub(crate) fn spawn(
     config: WorkerConfig,
-    fd: BorrowedFd<'_>,
+    fds: WorkerDescriptors<'_>,
     start: Receiver<WorkerStart>,
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
     let name = format!("diskproof-{}", config.stream);
-    let fd = fd.as_raw_fd();
+    let (fd, sync) = (fds.fd.as_raw_fd(), fds.sync.map(|fd| fd.as_raw_fd()));
     std::thread::Builder::new()
         .name(name)
         .stack_size(256 << 10)
         .spawn(move || {
             let number = config.number;
             let report = match catch_panics(|| {
-                own_descriptor(fd).and_then(|fd| work(config, fd, &start, &reports))
+                own_descriptors(fd, sync).and_then(|fds| work(config, fds, &start, &reports))
             }) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
                 Err(error) => WorkerReport::Failed(number, error),
@@ -145,7 +158,7 @@ fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
 
 fn work(
     config: WorkerConfig,
-    fd: OwnedFd,
+    (fd, sync_fd): (OwnedFd, Option<OwnedFd>),
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
@@ -177,13 +190,17 @@ fn work(
             let backend = AioBackend::new(fd, buffers, config.depth, submission)?;
             run_worker(config, backend, Vec::new(), start, reports)
         }
-        EngineKind::Sync => run_worker(
-            config,
-            SyncBackend::new(fd, buffers),
-            Vec::new(),
-            start,
-            reports,
-        ),
+        EngineKind::Sync => {
+            let route = match (sync_fd, &config.shared_sync) {
+                (Some(other), _) => SyncRoute::Other(other),
+                (None, Some(shared)) => SyncRoute::Shared(Arc::clone(shared)),
+                (None, None) => SyncRoute::Own,
+            };
+            let backend = SyncBackend::new(fd, buffers)
+                .with_write_flags(write_flags(config.workload.sync))
+                .with_sync_route(route);
+            run_worker(config, backend, Vec::new(), start, reports)
+        }
         EngineKind::Mmap => {
             let protection = if config.workload.writes() {
                 Protection::ReadWrite
@@ -214,6 +231,16 @@ fn work(
                 reports,
             )
         }
+    }
+}
+
+/// What each write asks of pwritev2(2).
+fn write_flags(sync: SyncPolicy) -> ReadWriteFlags {
+    match sync {
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::RwfDsync,
+        } => ReadWriteFlags::DSYNC,
+        _ => ReadWriteFlags::empty(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! waiting at a deadline. Knows nothing of what is called.
 
 use crate::io::clock::ActiveClock;
-use crate::run::descriptor::own_descriptor;
+use crate::run::descriptor::own_descriptors;
 use diskproof_device::Pulse;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::{ClockId, clock_gettime};
@@ -195,10 +195,10 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
 ) -> io::Result<Waited<T>> {
     let (fd, (owned, is_owned)) = (fd.as_raw_fd(), channel());
     let call = move || {
-        let fd = own_descriptor(fd);
+        let fd = own_descriptors(fd, None);
         // The receiver is gone when the caller has failed.
         let _ = owned.send(());
-        fd.map(work)
+        fd.map(|(fd, _)| work(fd))
     };
     let deferred = Deferred::start("diskproof-call", call)?;
     let lost = || io::Error::other("a helper thread ended unexpectedly");

@@ -5,6 +5,7 @@ mod progress;
 mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
+use crate::io::shared_sync::SharedSync;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors};
 use crate::measure::result::WorkerResult;
@@ -16,12 +17,12 @@ use crate::run::limits::{
     after_write_of, budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
+use crate::run::spawn::{WorkerConfig, WorkerDescriptors, WorkerReport, WorkerStart, spawn};
 use crate::run::watchdog::StallTimeout;
-use diskproof_device::OpenTarget;
+use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
-use diskproof_model::plan::{Access, Workload};
+use diskproof_model::plan::{Access, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use std::io;
 use std::os::fd::AsFd;
@@ -145,23 +146,31 @@ impl<'a> WorkerGroup<'a> {
         config: Vec<Vec<WorkerConfig>>,
         sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
-        let open = self.assignments[index].open;
-        let is_alone = config.len() == 1;
+        let Assignment { open, workload, .. } = self.assignments[index];
+        let durability = durability_of(workload.sync);
+        let is_shared = config.len() == 1 && durability == WriteDurability::BySync;
         let (mut descriptions, mut outcome) = (Vec::new(), Ok(()));
+        let mut sync_fd = None;
+        if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
+            sync_fd = Some(open.for_worker(WriteDurability::BySync)?);
+        }
         for worker in config {
-            if !is_alone && outcome.is_ok() {
+            if !is_shared && outcome.is_ok() {
                 outcome = open
-                    .for_worker()
+                    .for_worker(durability)
                     .map(|fd| descriptions.push(fd))
                     .map_err(RunError::from);
             }
-            let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
+            let fds = WorkerDescriptors {
+                fd: descriptions.last().map_or(open.fd(), AsFd::as_fd),
+                sync: sync_fd.as_ref().map(AsFd::as_fd),
+            };
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
                 outcome = outcome.and_then(|()| {
-                    spawn(config, fd, started, sender.clone()).map_err(RunError::Thread)
+                    spawn(config, fds, started, sender.clone()).map_err(RunError::Thread)
                 });
                 if outcome.is_ok() {
                     self.starts.push(start);
@@ -197,6 +206,8 @@ impl<'a> WorkerGroup<'a> {
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
         let mut all = Vec::new();
+        let shared_sync =
+            matches!(workload.sync, SyncPolicy::Shared { .. }).then(Arc::<SharedSync>::default);
         let order = SharedCursors::default();
         for worker in 0..u64::from(workload.workers) {
             let cursors = SharedCursors::default();
@@ -233,6 +244,7 @@ impl<'a> WorkerGroup<'a> {
                     pattern,
                     extent: prepared.extent,
                     journal: prepared.journal.clone(),
+                    shared_sync: shared_sync.clone(),
                     depth,
                     // The threads of a worker share its part of an ordered pattern.
                     budget: if ordered {
@@ -311,5 +323,18 @@ impl<'a> WorkerGroup<'a> {
         self.gate.as_ref().map_or(schedule, |gate| {
             schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns()))
         })
+    }
+}
+
+/// When the writes of a workload are durable. The descriptions of its workers have the flag.
+fn durability_of(sync: SyncPolicy) -> WriteDurability {
+    match sync {
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenDsync,
+        } => WriteDurability::Data,
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenSync,
+        } => WriteDurability::File,
+        _ => WriteDurability::BySync,
     }
 }

@@ -130,6 +130,12 @@ impl Transfer {
     }
 }
 
+/// Whether an FSYNC may skip what describes the file (FUSE_FSYNC_FDATASYNC of
+/// include/uapi/linux/fuse.h), as fdatasync(2) and O_DSYNC do.
+pub(crate) fn is_data_sync(body: &[u8]) -> bool {
+    u32_at(body, 8) & 1 != 0
+}
+
 /// Whether `open(2)` flags hold O_DIRECT.
 pub(crate) fn is_direct(open_flags: u32) -> bool {
     open_flags & libc::O_DIRECT as u32 != 0

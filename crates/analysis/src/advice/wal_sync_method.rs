@@ -1,0 +1,279 @@
+//! PostgreSQL's wal_sync_method: the fastest of the methods that were measured, where it is faster
+//! by a margin that decides.
+
+use super::fitness::{leave_alone, unfit_workload, width};
+use crate::checked::PAGE_BYTES;
+use diskproof_model::digits::rounded;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
+use diskproof_model::record::{Advice, Estimate, Record, WorkloadRecord};
+
+const SETTING: &str = "wal_sync_method";
+/// PostgreSQL's default on Linux (documentation of wal_sync_method).
+const DEFAULT: &str = "fdatasync";
+/// A smaller gain does not outweigh that the default is the method that most servers run with.
+const GAIN_MIN: f64 = 1.10;
+/// Pages of a large commit. A method that loses there what it gains on small ones is no gain.
+const PAGES_LARGE: u32 = 8;
+/// At large commits a method may be slower than the default by this factor.
+const LARGE_MIN: f64 = 0.95;
+
+/// The rate of commits of so many pages by a method.
+struct MethodRate<'a> {
+    method: &'static str,
+    pages: u32,
+    workload: &'a str,
+    iops: &'a Estimate,
+}
+
+/// The advice, where the default and at least one other method were measured.
+pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
+    let mut rates = Vec::new();
+    let mut unfit = None;
+    for (index, m) in record.measurements.iter().enumerate() {
+        let Some((method, pages)) = method_of(&m.workload) else {
+            continue;
+        };
+        let Some(commits) = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0) else {
+            continue;
+        };
+        unfit = unfit.or_else(|| unfit_workload(record, &m.workload.name, index, m));
+        rates.push(MethodRate {
+            method,
+            pages,
+            workload: &m.workload.name,
+            iops: &commits.iops,
+        });
+    }
+    let find = |method: &str, pages: u32| {
+        rates
+            .iter()
+            .find(|rate| rate.method == method && rate.pages == pages)
+    };
+    let default = find(DEFAULT, 1)?;
+    let others = rates
+        .iter()
+        .filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
+    let best = others.max_by(|a, b| a.iops.value.total_cmp(&b.iops.value))?;
+    let from = [default, best].map(|rate| rate.workload);
+    if let Some(why) = unfit {
+        return Some(leave_alone(SETTING, why, &from));
+    }
+    let gain = RateRatio::of(best, default);
+    let large = find(best.method, PAGES_LARGE)
+        .zip(find(DEFAULT, PAGES_LARGE))
+        .map(|(best, default)| RateRatio::of(best, default));
+    let is_better =
+        gain.low() > GAIN_MIN && large.as_ref().is_none_or(|large| large.value > LARGE_MIN);
+    let of_large = large.map_or(String::new(), |large| {
+        format!(", and {} times with {PAGES_LARGE} pages", large.text())
+    });
+    let rates = format!(
+        "With one page a commit, {} makes {} times as many commits as {DEFAULT} ({} and \
+         {}){of_large}.",
+        best.method,
+        gain.text(),
+        best.iops.value_text(),
+        default.iops.value_text(),
+    );
+    let value = if is_better { best.method } else { DEFAULT };
+    let conclusion = if is_better {
+        String::new()
+    } else {
+        format!(
+            " That is less than the {:.0} % that would justify a change.",
+            (GAIN_MIN - 1.0) * 100.0
+        )
+    };
+    Some(Advice {
+        setting: SETTING.to_owned(),
+        value: Some(value.to_owned()),
+        range: None,
+        why: format!("{rates}{conclusion}"),
+        from: from.map(str::to_owned).to_vec(),
+        default: Some(DEFAULT.to_owned()),
+        condition: None,
+    })
+}
+
+/// How many times as fast one rate is as another.
+struct RateRatio {
+    value: f64,
+    /// Half of the 95 % interval.
+    half_width: f64,
+}
+
+impl RateRatio {
+    fn of(rate: &MethodRate<'_>, base: &MethodRate<'_>) -> Self {
+        let value = rate.iops.value / base.iops.value.max(f64::MIN_POSITIVE);
+        Self {
+            value,
+            half_width: value * width(rate.iops).hypot(width(base.iops)),
+        }
+    }
+
+    fn low(&self) -> f64 {
+        self.value - self.half_width
+    }
+
+    fn text(&self) -> String {
+        rounded(self.value, Some(self.half_width))
+    }
+}
+
+/// The method and the pages of a commit, where one session writes its log as a server does.
+fn method_of(w: &WorkloadRecord) -> Option<(&'static str, u32)> {
+    let is_log = w.read_permille == 0
+        && w.access == Access::Sequential
+        && w.cache == CachePolicy::Cached
+        && w.block_mix.is_empty()
+        && w.rate.is_none()
+        && w.depth * w.workers == 1
+        && w.together_with.is_empty()
+        && w.engine == EngineKind::Sync
+        && w.block_bytes.is_multiple_of(PAGE_BYTES);
+    let method = match w.sync {
+        SyncPolicy::Every { writes: 1, call } => match call {
+            SyncCall::Fdatasync => DEFAULT,
+            SyncCall::Fsync => "fsync",
+        },
+        SyncPolicy::WithWrite { flag } => match flag {
+            WriteFlag::OpenDsync => "open_datasync",
+            WriteFlag::OpenSync => "open_sync",
+            WriteFlag::RwfDsync => return None,
+        },
+        _ => return None,
+    };
+    is_log.then_some((method, w.block_bytes / PAGE_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::record::MeasurementRecord;
+
+    /// A record with commits at these rates, each known to 1 %.
+    fn record(rates: &[(&str, SyncPolicy, u32, f64)]) -> Record {
+        let mut record = fixture::record();
+        let commits = record
+            .measurements
+            .iter()
+            .find(|m| m.workload.name == "commit-fdatasync")
+            .cloned()
+            .unwrap();
+        record.measurements = rates
+            .iter()
+            .map(|(name, sync, pages, rate)| {
+                let mut m: MeasurementRecord = commits.clone();
+                m.workload.name = (*name).to_owned();
+                m.workload.sync = *sync;
+                m.workload.block_bytes = pages * PAGE_BYTES;
+                m.workload.cache = CachePolicy::Cached;
+                let op = m.ops.get_mut(&OpKind::Commit).unwrap();
+                op.iops.value = *rate;
+                op.iops.half_width_95 = Some(rate / 100.0);
+                m
+            })
+            .collect();
+        record.findings.clear();
+        record
+    }
+
+    fn found(record: &Record) -> Option<Advice> {
+        wal_sync_method(record)
+    }
+
+    const FDATASYNC: SyncPolicy = SyncPolicy::Every {
+        writes: 1,
+        call: SyncCall::Fdatasync,
+    };
+    const OPEN_DATASYNC: SyncPolicy = SyncPolicy::WithWrite {
+        flag: WriteFlag::OpenDsync,
+    };
+
+    #[test]
+    fn faster_method_is_advised_where_large_commits_do_not_lose() {
+        let one_page = [
+            ("fdatasync", FDATASYNC, 1, 1000.0),
+            ("open_datasync", OPEN_DATASYNC, 1, 1500.0),
+        ];
+        let advice = found(&record(&one_page)).unwrap();
+        assert_eq!(advice.value.as_deref(), Some("open_datasync"));
+        assert!(
+            advice.why.contains("open_datasync makes 1.50 times"),
+            "{}",
+            advice.why
+        );
+        let large = |rate| {
+            let mut rates = one_page.to_vec();
+            rates.push(("fdatasync-x8", FDATASYNC, 8, 800.0));
+            rates.push(("open_datasync-x8", OPEN_DATASYNC, 8, rate));
+            found(&record(&rates)).unwrap().value
+        };
+        assert_eq!(large(790.0).as_deref(), Some("open_datasync"));
+        assert_eq!(large(500.0).as_deref(), Some("fdatasync"));
+    }
+
+    #[test]
+    fn small_gain_changes_nothing() {
+        let rates = |open_datasync| {
+            record(&[
+                ("fdatasync", FDATASYNC, 1, 1000.0),
+                ("open_datasync", OPEN_DATASYNC, 1, open_datasync),
+            ])
+        };
+        let advice = found(&rates(1090.0)).unwrap();
+        assert_eq!(advice.value.as_deref(), Some("fdatasync"));
+        assert!(advice.why.contains("less than the 10 %"), "{}", advice.why);
+        // The interval of the ratio reaches below the margin.
+        assert_eq!(
+            found(&rates(1110.0)).unwrap().value.as_deref(),
+            Some("fdatasync")
+        );
+        assert_eq!(
+            found(&rates(1200.0)).unwrap().value.as_deref(),
+            Some("open_datasync")
+        );
+    }
+
+    #[test]
+    fn nothing_is_advised_from_one_method_or_an_uncertain_rate() {
+        let alone = record(&[("fdatasync", FDATASYNC, 1, 1000.0)]);
+        assert!(found(&alone).is_none());
+        let mut uncertain = record(&[
+            ("fdatasync", FDATASYNC, 1, 1000.0),
+            ("open_datasync", OPEN_DATASYNC, 1, 2000.0),
+        ]);
+        let op = uncertain.measurements[1].ops.get_mut(&OpKind::Commit);
+        op.unwrap().iops.half_width_95 = Some(800.0);
+        let advice = found(&uncertain).unwrap();
+        assert_eq!(advice.value, None);
+        assert!(advice.why.contains("known only to ±40 %"), "{}", advice.why);
+    }
+
+    #[test]
+    fn other_shapes_are_no_log() {
+        let of = |change: fn(&mut WorkloadRecord)| {
+            let mut record = record(&[
+                ("fdatasync", FDATASYNC, 1, 1000.0),
+                ("open_datasync", OPEN_DATASYNC, 1, 2000.0),
+            ]);
+            change(&mut record.measurements[1].workload);
+            found(&record)
+        };
+        assert!(of(|_| ()).is_some());
+        let changes: [fn(&mut WorkloadRecord); 5] = [
+            |w| w.depth = 4,
+            |w| w.cache = CachePolicy::Direct,
+            |w| w.block_bytes = 4096,
+            |w| w.together_with = vec!["reads".to_owned()],
+            |w| {
+                w.sync = SyncPolicy::WithWrite {
+                    flag: WriteFlag::RwfDsync,
+                }
+            },
+        ];
+        assert!(changes.into_iter().all(|change| of(change).is_none()));
+    }
+}

@@ -1,0 +1,466 @@
+//! `diskproof commit`: how many transactions a second a disk makes durable, by each method that the
+//! platform has, with one and several sessions, alone and beside other load.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::postgres_version::postgres_version;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
+use crate::targets::resolve_target;
+use diskproof_device::{probe, scratch_bytes_max};
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
+    PLAN_SCHEMA, Plan, Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, format_duration, parse_duration};
+use std::path::PathBuf;
+
+/// PostgreSQL's WAL page (XLOG_BLCKSZ).
+const PAGE_BYTES: u32 = 8192;
+/// PostgreSQL's WAL segment (wal_segment_size), which it recycles: its blocks are allocated and
+/// written before.
+const SEGMENT_BYTES: u64 = 16 << 20;
+/// With less beside the segment, reads would find the disk's cache.
+const DATA_BYTES: u64 = (1 << 30) - SEGMENT_BYTES;
+const DATA_BYTES_QUICK: u64 = (128 << 20) - SEGMENT_BYTES;
+/// The loads beside commits need at least this much.
+const DATA_BYTES_LEAST: u64 = 16 << 20;
+/// Only a disk in RAM reaches this limit of a row.
+const ROW_BYTES_MAX: u64 = 1 << 30;
+/// Pages in a commit beside the usual one: a transaction of two pages, and one with some full-page
+/// images.
+const PAGES: [u32; 2] = [2, 8];
+/// Sessions that commit at the same time, beside one.
+const COMMITTERS: [u32; 6] = [2, 4, 8, 16, 32, 64];
+const COMMITTERS_QUICK: [u32; 1] = [16];
+/// Sizes of writes by open_sync, beside a page and those of [`PAGES`].
+const SIZES: [u32; 4] = [1 << 10, 2 << 10, 4 << 10, 32 << 10];
+/// Reads in flight beside commits: some sessions that look pages up.
+const READS_BESIDE: u32 = 8;
+/// Writes in flight beside commits: what the kernel keeps up when a checkpoint is written back.
+const WRITES_BESIDE: u32 = 32;
+const PRECISION: f64 = 0.02;
+const SECOND: u64 = 1_000_000_000;
+/// The help promises 60 s and 20 s. Laying the file out and what is in flight at the end of each
+/// slice need the rest.
+const TIME_NS: u64 = 50 * SECOND;
+const TIME_NS_QUICK: u64 = 16 * SECOND;
+/// Share of the time in which the scratch file gets its content, beyond the time of the rows.
+const LAYOUT_SHARE: u64 = 10;
+
+const HELP: &str = "\
+Each row appends 8 kB records to a recycled 16 MiB segment, as PostgreSQL writes
+its WAL, and makes each durable before the next. The methods are those of
+wal_sync_method. Rows are measured in turns, in random order.
+
+  fdatasync-x8      commits of 8 pages, written at once
+  fdatasync-c16     16 sessions, each with syncs of its own
+  group-c16         16 sessions that share syncs (group commit)
+  dsync-direct      O_DSYNC past the page cache, as pg_test_fsync measures it
+  fsync-elsewhere   sync through another descriptor of the file
+  with-reads        fdatasync while random reads are in flight
+  with-checkpoint   fdatasync while random writes are in flight
+  unsynced          writes without a sync: the ceiling
+
+In a directory, commit measures a scratch file. The file has no name and
+vanishes even after kill -9. A file is overwritten with --overwrite, a device
+with --destroy and its serial, model or kernel name.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or the disk returned errors, 5 a threshold is undecided,
+130 Ctrl-C.
+
+Examples:
+  diskproof commit /var/lib/postgresql      every method, in a minute
+  diskproof commit /data --quick            the most important ones, in 20 s
+  diskproof commit /data --rewrite          the same blocks, as pg_test_fsync does
+  diskproof commit /data --expect 'fdatasync.p99<=10ms'";
+
+/// Measure how many transactions a disk makes durable per second, by each method
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct CommitFlags {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Measure the most important rows only, in at most 20 seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Time for all rows together, at least 1s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Write the same blocks again for each commit instead of advancing
+    #[arg(long)]
+    pub rewrite: bool,
+    /// Major version of the PostgreSQL server whose settings are advised [default: that of the
+    /// data directory on the target, or of the only installed server]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
+    pub pg_version: Option<u32>,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
+/// Measures.
+pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
+    let identity = probe(&resolve_target(
+        &commit.target,
+        commit.measuring.verbosity(),
+    ))
+    .map_err(Failure::Probe)?;
+    let plan = plan(commit, &identity)?;
+    let limits = LayoutLimits {
+        bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
+        time_ns: time_ns(commit) / LAYOUT_SHARE,
+    };
+    measure(MeasuringJob {
+        plan,
+        identities: vec![identity],
+        filling: Filling::Within(limits),
+        note: commit.measuring.note.clone(),
+        flags: &commit.measuring,
+    })
+}
+
+fn time_ns(commit: &CommitFlags) -> u64 {
+    let default = if commit.quick { TIME_NS_QUICK } else { TIME_NS };
+    commit.time.unwrap_or(default)
+}
+
+/// The plan of `commit` for this target.
+pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    let (measuring, time_ns) = (&commit.measuring, time_ns(commit));
+    if time_ns < SECOND {
+        return Err(Failure::Usage(format!(
+            "--time {}: too short to measure anything; use at least 1s",
+            format_duration(time_ns)
+        )));
+    }
+    let scratch_bytes = scratch_size(commit, identity)?;
+    let file_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
+    if file_bytes < SEGMENT_BYTES {
+        return Err(Failure::Usage(format!(
+            "{}: {} do not hold a segment of {}; use a larger target",
+            identity.path,
+            format_bytes(file_bytes),
+            format_bytes(SEGMENT_BYTES)
+        )));
+    }
+    let breadth = if commit.quick {
+        Breadth::Quick
+    } else {
+        Breadth::All
+    };
+    let mut rows = alone(breadth);
+    if commit.rewrite {
+        rows.iter_mut().for_each(CommitRow::rewrite);
+    }
+    let mut skipped = Vec::new();
+    let beside = beside(file_bytes);
+    if file_bytes >= SEGMENT_BYTES + DATA_BYTES_LEAST {
+        rows.extend(beside);
+    } else {
+        skipped.extend(
+            beside
+                .into_iter()
+                .flat_map(|row| row.workloads)
+                .map(|w| Skipped {
+                    workload: w.name,
+                    why: format!(
+                        "less than {} beside the segment",
+                        format_bytes(DATA_BYTES_LEAST)
+                    ),
+                }),
+        );
+    }
+    let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
+    let engine = measuring.engine_choice();
+    Ok(Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: measuring.seed.unwrap_or_else(random_seed),
+        targets: vec![identity.path.clone()],
+        scratch_bytes,
+        workloads: rows
+            .into_iter()
+            .flat_map(|row| row.timed(unit_ns, engine))
+            .collect(),
+        survey: None,
+        data_sheet: None,
+        postgres_version: postgres_version(commit.pg_version, &commit.target),
+        skipped,
+        origin: Origin::Native {
+            verb: "commit".to_owned(),
+            argv: command_line(),
+        },
+    })
+}
+
+/// The size of the scratch file of a directory, in whole segments; other targets have none.
+fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
+    let size = commit.measuring.size;
+    if identity.kind != TargetKind::Directory {
+        return match size {
+            None => Ok(None),
+            Some(_) => Err(Failure::Usage(format!(
+                "--size is the size of the scratch file in a directory, and {} needs none; omit it",
+                identity.path
+            ))),
+        };
+    }
+    let data_bytes = if commit.quick {
+        DATA_BYTES_QUICK
+    } else {
+        DATA_BYTES
+    };
+    let wanted = size.unwrap_or_else(|| {
+        (SEGMENT_BYTES + data_bytes)
+            .min(scratch_bytes_max(identity))
+            .max(SEGMENT_BYTES)
+    });
+    if wanted < SEGMENT_BYTES {
+        return Err(Failure::Usage(format!(
+            "--size {}: smaller than a segment; use at least {}",
+            format_bytes(wanted),
+            format_bytes(SEGMENT_BYTES)
+        )));
+    }
+    Ok(Some(wanted / SEGMENT_BYTES * SEGMENT_BYTES))
+}
+
+/// How many rows there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Breadth {
+    All,
+    Quick,
+}
+
+/// Workloads that are measured at the same time, mostly one, and their share of the time.
+#[derive(Debug)]
+struct CommitRow {
+    weight: u64,
+    workloads: Vec<Workload>,
+}
+
+impl CommitRow {
+    fn rewrite(&mut self) {
+        for workload in &mut self.workloads {
+            let bytes = workload.block_bytes * workload.depth;
+            workload.span.length_bytes = Some(u64::from(bytes));
+        }
+    }
+
+    /// Its workloads with their limits. A part of the time is the warm-up.
+    fn timed(self, unit_ns: u64, engine: Option<EngineChoice>) -> impl Iterator<Item = Workload> {
+        let time_ns = unit_ns * self.weight;
+        let warmup_ns = (time_ns / 20).min(SECOND);
+        self.workloads.into_iter().map(move |workload| {
+            let is_beside = workload.start == Start::WithPrevious;
+            Workload {
+                stop: Stop {
+                    precision: (!is_beside).then_some(PRECISION),
+                    time_ns: Some(time_ns - warmup_ns),
+                    bytes: workload.writes().then_some(ROW_BYTES_MAX),
+                    ops: None,
+                },
+                warmup_ns,
+                // Each session is a thread that waits for its own commit, as the processes of a
+                // server do.
+                engine: match engine {
+                    Some(engine) if !workload.sync.needs_threads() => engine,
+                    _ if workload.sync == SyncPolicy::None => EngineChoice::Auto,
+                    _ => EngineChoice::Fixed(EngineKind::Sync),
+                },
+                ..workload
+            }
+        })
+    }
+}
+
+/// A method of making a page durable.
+#[derive(Debug, Clone, Copy)]
+struct Method {
+    name: &'static str,
+    sync: SyncPolicy,
+}
+
+const FDATASYNC: Method = Method {
+    name: "fdatasync",
+    sync: SyncPolicy::Every {
+        writes: 1,
+        call: SyncCall::Fdatasync,
+    },
+};
+const FSYNC: Method = Method {
+    name: "fsync",
+    sync: SyncPolicy::Every {
+        writes: 1,
+        call: SyncCall::Fsync,
+    },
+};
+const OPEN_DATASYNC: Method = Method {
+    name: "open_datasync",
+    sync: SyncPolicy::WithWrite {
+        flag: WriteFlag::OpenDsync,
+    },
+};
+const OPEN_SYNC: Method = Method {
+    name: "open_sync",
+    sync: SyncPolicy::WithWrite {
+        flag: WriteFlag::OpenSync,
+    },
+};
+const RWF_DSYNC: Method = Method {
+    name: "rwf_dsync",
+    sync: SyncPolicy::WithWrite {
+        flag: WriteFlag::RwfDsync,
+    },
+};
+/// PostgreSQL's values of wal_sync_method on Linux, and the flag of one write, which it does not
+/// use.
+const METHODS: [Method; 5] = [FDATASYNC, FSYNC, OPEN_DATASYNC, OPEN_SYNC, RWF_DSYNC];
+
+impl Method {
+    /// Commits of one session, one page each, through the page cache as the server writes its WAL
+    /// (debug_io_direct is off).
+    fn commits(self) -> Workload {
+        Workload {
+            read_permille: 0,
+            access: Access::Sequential,
+            block_bytes: PAGE_BYTES,
+            span: Span {
+                start_bytes: 0,
+                length_bytes: Some(SEGMENT_BYTES),
+            },
+            sync: self.sync,
+            cache: CachePolicy::Cached,
+            ..Workload::named(self.name)
+        }
+    }
+
+    /// Commits of several pages, which the server writes at once.
+    fn pages(self, pages: u32) -> Workload {
+        Workload {
+            name: format!("{}-x{pages}", self.name),
+            block_bytes: pages * PAGE_BYTES,
+            ..self.commits()
+        }
+    }
+
+    /// Commits of another size.
+    fn sized(self, block_bytes: u32) -> Workload {
+        Workload {
+            name: format!("{}-{}k", self.name, block_bytes >> 10),
+            block_bytes,
+            ..self.commits()
+        }
+    }
+
+    /// The same past the page cache, as pg_test_fsync does with its open methods.
+    fn direct(self, name: &str) -> Workload {
+        Workload {
+            name: name.to_owned(),
+            cache: CachePolicy::Direct,
+            ..self.commits()
+        }
+    }
+}
+
+fn row(weight: u64, workload: Workload) -> CommitRow {
+    CommitRow {
+        weight,
+        workloads: vec![workload],
+    }
+}
+
+/// Commits without other load.
+fn alone(breadth: Breadth) -> Vec<CommitRow> {
+    let all = breadth == Breadth::All;
+    let mut rows: Vec<CommitRow> = METHODS.map(|method| row(2, method.commits())).into();
+    let pages: &[u32] = if all { &PAGES } else { &PAGES[1..] };
+    for pages in pages {
+        let several = METHODS.map(|method| method.pages(*pages));
+        let several = several.into_iter().take(if all { 5 } else { 4 });
+        rows.extend(several.map(|workload| row(1, workload)));
+    }
+    rows.push(row(1, OPEN_DATASYNC.direct("dsync-direct")));
+    rows.push(row(1, FDATASYNC.direct("fdatasync-direct")));
+    let committers: &[u32] = if all { &COMMITTERS } else { &COMMITTERS_QUICK };
+    for &depth in committers {
+        let own = FDATASYNC.commits();
+        let (name, call) = (own.name.clone(), SyncCall::Fdatasync);
+        rows.push(row(
+            1,
+            Workload {
+                name: format!("{name}-c{depth}"),
+                depth,
+                ..own.clone()
+            },
+        ));
+        rows.push(row(
+            1,
+            Workload {
+                name: format!("group-c{depth}"),
+                depth,
+                sync: SyncPolicy::Shared { call },
+                ..own
+            },
+        ));
+    }
+    if all {
+        rows.extend(SIZES.map(|bytes| row(1, OPEN_SYNC.sized(bytes))));
+        let call = SyncCall::Fsync;
+        rows.push(row(
+            1,
+            Workload {
+                name: "fsync-elsewhere".to_owned(),
+                sync: SyncPolicy::OtherDescriptor { call },
+                ..FSYNC.commits()
+            },
+        ));
+    }
+    rows.push(row(
+        1,
+        Workload {
+            name: "unsynced".to_owned(),
+            sync: SyncPolicy::None,
+            ..FDATASYNC.commits()
+        },
+    ));
+    rows
+}
+
+/// Commits beside other load on the rest of the target: random reads, and the writes of a
+/// checkpoint as they reach the disk. Those are direct, because they belong to other files than the
+/// WAL: a sync of the WAL does not write them.
+fn beside(file_bytes: u64) -> Vec<CommitRow> {
+    let load = |name: &str, read_permille, depth| Workload {
+        read_permille,
+        depth,
+        access: Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        block_bytes: PAGE_BYTES,
+        span: Span {
+            start_bytes: SEGMENT_BYTES,
+            length_bytes: Some((file_bytes - SEGMENT_BYTES.min(file_bytes)).min(DATA_BYTES)),
+        },
+        start: Start::WithPrevious,
+        ..Workload::named(name)
+    };
+    let with = |name: &str, load: Workload| CommitRow {
+        weight: 2,
+        workloads: vec![
+            Workload {
+                name: name.to_owned(),
+                ..FDATASYNC.commits()
+            },
+            load,
+        ],
+    };
+    vec![
+        with("with-reads", load("reads", 1000, READS_BESIDE)),
+        with("with-checkpoint", load("checkpoint", 0, WRITES_BESIDE)),
+    ]
+}

@@ -1,0 +1,153 @@
+//! `diskproof commit` from the outside.
+
+use crate::program::{content_hash, names, random_file, run};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{CachePolicy, SyncPolicy};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::{SimDisk, spec};
+use std::ffi::OsStr;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+/// The rows of `--quick`, in order.
+const QUICK: [&str; 18] = [
+    "fdatasync",
+    "fsync",
+    "open_datasync",
+    "open_sync",
+    "rwf_dsync",
+    "fdatasync-x8",
+    "fsync-x8",
+    "open_datasync-x8",
+    "open_sync-x8",
+    "dsync-direct",
+    "fdatasync-direct",
+    "fdatasync-c16",
+    "group-c16",
+    "unsynced",
+    "with-reads",
+    "reads",
+    "with-checkpoint",
+    "checkpoint",
+];
+
+fn commit(target: &Path, flags: &[&str]) -> crate::program::Ran {
+    let verb = [OsStr::new("commit"), target.as_os_str()];
+    run(verb.into_iter().chain(flags.iter().map(OsStr::new)))
+}
+
+fn count(record: &Record, name: &str, kind: OpKind) -> u64 {
+    let found = record.measurements.iter().find(|m| m.workload.name == name);
+    let m = found.unwrap_or_else(|| panic!("{name} is missing"));
+    m.ops.get(&kind).map_or(0, |op| op.count)
+}
+
+#[test]
+fn every_method_is_measured_and_nothing_stays() {
+    let here = place();
+    let flags = ["--quick", "--time", "2s", "--size", "64M", "--json", "-q"];
+    let ran = commit(here.path(), &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    let measured: Vec<&str> = record
+        .measurements
+        .iter()
+        .map(|m| m.workload.name.as_str())
+        .collect();
+    assert_eq!(measured, QUICK);
+    for m in &record.measurements {
+        let (name, workload) = (m.workload.name.as_str(), &m.workload);
+        let is_load = ["reads", "checkpoint"].contains(&name);
+        let is_direct = is_load || name.ends_with("-direct");
+        let cache = if is_direct {
+            CachePolicy::Direct
+        } else {
+            CachePolicy::Cached
+        };
+        assert_eq!(workload.cache, cache, "{name}");
+        // The segment, and what lies behind it.
+        let span = (workload.span_start_bytes, workload.span_bytes);
+        let expected = if is_load {
+            (16 * MIB, 48 * MIB)
+        } else {
+            (0, 16 * MIB)
+        };
+        assert_eq!(span, expected, "{name}");
+        let is_commit = !is_load && name != "unsynced";
+        assert_eq!(m.ops.contains_key(&OpKind::Commit), is_commit, "{name}");
+        assert_eq!(workload.sync.is_per_write(), is_commit, "{name}");
+    }
+    assert!(
+        QUICK[..13]
+            .iter()
+            .all(|name| count(&record, name, OpKind::Commit) > 0)
+    );
+    let shared = record
+        .measurements
+        .iter()
+        .find(|m| m.workload.name == "group-c16");
+    let shared = &shared.unwrap().workload;
+    assert!(matches!(shared.sync, SyncPolicy::Shared { .. }) && shared.depth == 16);
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
+fn rates_are_those_of_the_disk_and_every_commit_reaches_it() {
+    let name = "rates_are_those_of_the_disk_and_every_commit_reaches_it";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let here = place();
+    let model = spec::parse("latency=200us,flush=4ms,channels=64").unwrap();
+    let disk = SimDisk::serve(model, 64 * MIB, &here.path().join("disk")).unwrap();
+    let refused = commit(disk.path(), &["--quick"]);
+    assert_eq!(refused.code, Some(3), "{}", refused.err);
+    assert!(refused.err.contains("--overwrite"), "{}", refused.err);
+    assert_eq!(disk.stats().written_bytes, 0, "the gate must not write");
+
+    let flags = ["--overwrite", "--quick", "--time", "6s", "--json", "-q"];
+    let ran = commit(disk.path(), &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    // No commit is faster than a write and a flush, and none is lost: what a slow machine adds
+    // only makes it slower.
+    for m in &record.measurements {
+        if let Some(commits) = m.ops.get(&OpKind::Commit) {
+            let name = &m.workload.name;
+            assert!(commits.latency.min >= 4_000_000, "{name}");
+            let most = f64::from(m.workload.depth) / 0.004;
+            assert!(
+                commits.iops.value <= most * 1.05,
+                "{name}: {:?}",
+                commits.iops
+            );
+        }
+    }
+    let syncs: u64 = QUICK[..5]
+        .iter()
+        .map(|name| count(&record, name, OpKind::Commit))
+        .sum();
+    assert!(syncs > 0 && disk.stats().flushes >= syncs);
+}
+
+#[test]
+fn targets_without_room_for_a_segment_are_refused() {
+    let here = place();
+    let small = here.path().join("small");
+    random_file(&small, 8 * MIB);
+    let before = content_hash(&small);
+    let ran = commit(&small, &["--overwrite"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert!(ran.err.contains("16 MiB"), "{}", ran.err);
+    let ran = commit(here.path(), &["--size", "8M"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert_eq!(content_hash(&small), before);
+    // A segment alone has no room for the loads beside commits.
+    let ran = commit(here.path(), &["--size", "16M", "--dry-run"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let words: Vec<&str> = ran.out.split_whitespace().collect();
+    let why = "with-reads, reads, with-checkpoint, checkpoint: less than 16 MiB beside the segment";
+    assert!(words.join(" ").contains(why), "{}", ran.out);
+}
