@@ -5,20 +5,27 @@
 
 use diskproof_analysis::fixture::surveyed::{SurveyedDisk, codes};
 use diskproof_analysis::fixture::test_rng::TestRng;
+use std::collections::BTreeMap;
 
 /// Prints the share of random disks on which exactly these findings are made.
 fn print_share(name: &str, expected: &[&str], draw: impl Fn(&mut TestRng) -> SurveyedDisk) {
     let count = std::env::args()
         .find_map(|text| text.parse().ok())
         .unwrap_or(100_u64);
-    let mut right = 0;
+    let (mut right, mut others) = (0, BTreeMap::new());
     for seed in 0..count {
         let record = draw(&mut TestRng(seed + 1)).record(seed);
-        right += u64::from(codes(&record) == expected);
+        let found = codes(&record);
+        if found == expected {
+            right += 1;
+        } else {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            *others.entry(found).or_insert(0) += 1;
+        }
     }
     println!(
-        "{name}: {expected:?} alone on {:.1} %",
-        100.0 * right as f64 / count as f64
+        "{name}: {expected:?} alone on {:.1} %; else {others:?}",
+        100.0 * f64::from(right) / count as f64
     );
 }
 

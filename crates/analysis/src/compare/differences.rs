@@ -16,8 +16,12 @@ const VALUES_MAX: usize = 3;
 /// A fact of a record, as text; empty where it is not known.
 type Fact = (&'static str, fn(&Record) -> Vec<String>);
 
-/// Facts in the order in which they are reported: nearest to the disk first.
-const FACTS: [Fact; 22] = [
+/// Facts in the order in which they are reported: what the user changed, then nearest to the disk
+/// first.
+const FACTS: [Fact; 23] = [
+    ("setting", |r| {
+        Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))
+    }),
     ("disk", |r| disks(r, |disk| Some(model_text(disk)))),
     ("serial", |r| {
         disks(r, |disk| {

@@ -87,12 +87,7 @@ fn several<T>(groups: impl Iterator<Item = Vec<T>>) -> Vec<Vec<T>> {
 fn repeats(run: &Record, other: &Record) -> bool {
     let Origin::Native { verb, .. } = &run.plan.origin;
     let Origin::Native { verb: of_other, .. } = &other.plan.origin;
-    let prepared = |record: &Record| {
-        let part = record.campaign.as_ref();
-        part.map(|part| (part.kind, part.prepare.clone()))
-    };
     verb == of_other
-        && prepared(run) == prepared(other)
         && run.host.name == other.host.name
         && run.plan.targets == other.plan.targets
         && run.plan.workloads == other.plan.workloads

@@ -425,6 +425,8 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::histogram::LatencyHistogram;
+    use diskproof_model::record::LatencySummary;
 
     fn close(value: f64, truth: f64) {
         assert!(
@@ -546,6 +548,81 @@ mod tests {
         assert!(Joined::of(&pair().a, &zero, &[]).is_none());
     }
 
+    /// 0.9455 and 0.99823 are the bounds of 0.99 among 100 at 1.96: 1000 and 4000 ns of these
+    /// latencies, whose 99th percentile is 2000 ns. Where less than one latency lies beyond the
+    /// upper bound, nothing bounds the percentile.
+    #[test]
+    fn arms_of_a_percentile_are_those_of_its_rank() {
+        let figure = |scale: u64| {
+            let mut latencies = LatencyHistogram::new();
+            for (ns, times) in [(1000, 96), (2000, 3), (4000, 1)] {
+                latencies.record_many(ns, times * scale);
+            }
+            let summary = LatencySummary::of(&latencies);
+            let within = Within::Ranks {
+                distribution: LatencyDistribution::of([&summary]).unwrap(),
+                quantile: 0.99,
+                effective: 100.0,
+                freedom: 9.0,
+            };
+            SideFigure::of_runs(2000.0, vec![2000.0_f64.ln()], within)
+        };
+        let near = |value: f64| (value - 2.0_f64.ln()).abs() < 1e-3;
+        let many = figure(10);
+        assert!(near(many.arm(Arm::Below, 1.96)) && near(many.arm(Arm::Above, 1.96)));
+        let few = figure(1);
+        assert!(near(few.arm(Arm::Below, 1.96)));
+        assert_eq!(few.arm(Arm::Above, 1.96), f64::INFINITY);
+    }
+
+    /// The 99th percentile is 2000 ns: 1900 ns begin far below it, 8000 ns right above it. The arm
+    /// that reaches towards the other side decides.
+    #[test]
+    fn statistic_looks_towards_the_other_side() {
+        let mut latencies = LatencyHistogram::new();
+        for (ns, times) in [(1900, 960), (2000, 30), (8000, 10)] {
+            latencies.record_many(ns, times);
+        }
+        let summary = LatencySummary::of(&latencies);
+        let within = Within::Ranks {
+            distribution: LatencyDistribution::of([&summary]).unwrap(),
+            quantile: 0.99,
+            effective: 100.0,
+            freedom: 9.0,
+        };
+        let percentile = SideFigure::of_runs(2000.0, vec![2000.0_f64.ln()], within);
+        let statistic = |value: f64| {
+            let other = single(value, 0.0, 9.0);
+            Joined::of(&other, &percentile, &[]).unwrap().statistic()
+        };
+        assert!(statistic(1980.0) > 1.0, "{}", statistic(1980.0));
+        assert!(statistic(2020.0) < 0.1, "{}", statistic(2020.0));
+    }
+
+    /// scipy.stats.t 1.17 with 3 degrees of freedom and a standard error of 0.01.
+    #[test]
+    fn ratio_of_blocks_is_student_of_their_differences() {
+        let difference = PairedDifference {
+            mean: 0.0,
+            error: 0.01,
+            freedom: 3.0,
+        };
+        let of = |a: f64, b: f64| {
+            let sides = [a, b].map(|value| single(value, 0.5, 19.0));
+            Joined::of_blocks(&sides[0], &sides[1], difference)
+        };
+        for (joined, sign) in [(of(100.0, 103.0), 1.0), (of(103.0, 100.0), -1.0)] {
+            let joined = joined.unwrap();
+            close(joined.log(), sign * 0.029_558_802_241_544_43);
+            close(joined.statistic(), 2.955_880_224_154_442_6);
+            close(joined.p_value(), 0.059_741_422_459_821_614);
+            close(joined.arms_95().0, 0.031_824_463_052_837_08);
+            close(joined.arms_95().1, 0.031_824_463_052_837_08);
+            assert_eq!((joined.basis(), joined.variation()), (Basis::Blocks, None));
+        }
+        assert!(of(0.0, 1.0).is_none() && of(1.0, 0.0).is_none());
+    }
+
     #[test]
     fn wilson_bounds_are_those_of_the_definition() {
         let (low, high) = rank_bounds(0.5, 100.0, 1.96);
@@ -618,5 +695,7 @@ mod tests {
         close(times(0.01, 0.15), 5.718520676386231);
         close(times(0.01, 0.1001), 124.1523778605403);
         close(times(0.05, 0.02), 1.5543917098736804);
+        let of_five = judge(&pair(), 0.05, 0.02, Direction::Higher, 5);
+        close(of_five.times.unwrap(), 1.9960324411224541);
     }
 }

@@ -18,6 +18,7 @@ use diskproof_model::surface::{
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
+mod alternation;
 mod conditions;
 mod latencies;
 mod limits;

@@ -103,7 +103,15 @@ fn compare_live_prepares_each_slice_of_a_side_and_cleans_up() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
     let [of_a, of_b] = parts(place.path(), &comparison);
-    assert_eq!((of_a.prepare, of_b.prepare), (Some(a), Some(b)));
+    assert_eq!(
+        (of_a.prepare.as_ref(), of_b.prepare.as_ref()),
+        (Some(&a), Some(&b))
+    );
+    let setting = &comparison.candidates[0].differences[0];
+    assert_eq!(
+        (setting.what.as_str(), &setting.a, &setting.b),
+        ("setting", &a, &b)
+    );
     let written = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<&str> = written.lines().collect();
     let (last, slices) = lines.split_last().unwrap();

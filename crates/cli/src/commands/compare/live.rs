@@ -611,9 +611,7 @@ impl Conclusion<'_> {
         let early = ended_early(outcome);
         let is_measured = |record: &Arc<Record>| !record.measurements.is_empty();
         if !records.iter().all(is_measured) {
-            if matches!(early, Some(Exit::Signal(_))) {
-                eprint_line("interrupted before each side was measured once: nothing to compare");
-            }
+            eprint_line("nothing to compare: not every side was measured");
             return Ok(LiveEnd::Ended(early.unwrap_or(Exit::Failed)));
         }
         for (record, letter) in records.iter().zip('A'..) {
@@ -717,7 +715,8 @@ impl Conclusion<'_> {
 fn ended_early(outcome: &LiveOutcome) -> Option<Exit> {
     let why = match &outcome.ended {
         Ok(None) => return None,
-        Ok(Some(_)) if let Some(signal) = outcome.interrupt.signal() => {
+        Ok(Some(why)) if let Some(signal) = outcome.interrupt.signal() => {
+            eprint_line(why);
             return Some(Exit::Signal(signal));
         }
         Ok(Some(why)) => why.clone(),
