@@ -1,10 +1,10 @@
 //! `flat-top`: from the outermost zone to some place the curve is flat, and only from there on does
 //! it fall as zones do: up to there something other than the disk is the limit.
 //!
-//! Of random disks (`odds`, 1000 of each kind): none of 3000 healthy ones has it; where a limit
-//! takes 50, 30, 20, 10 and 5 % off the top rate and noise is up to 1 %, it alone is found on 96,
-//! 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it that
-//! noise hides.
+//! Of random disks (`findings_study`, 1000 of each kind): none of 3000 healthy ones has it; where a
+//! limit takes 50, 30, 20, 10 and 5 % off the top rate and noise is up to 1 %, it alone is found on
+//! 96, 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it
+//! that noise hides.
 
 use super::evidence::{gigabytes, point_evidence};
 use super::ragged;

@@ -1,7 +1,7 @@
 //! `not-zoned`: the disk is the same everywhere, so nothing is gained by using only its first part.
 //!
-//! Of random disks (`odds`, 1000 of each kind): found on every SSD with noise up to 5 %, on none of
-//! 3000 healthy rotating ones.
+//! Of random disks (`findings_study`, 1000 of each kind): found on every SSD with noise up to 5 %,
+//! on none of 3000 healthy rotating ones.
 
 #[cfg(test)]
 use super::rule::Examples;

@@ -1,10 +1,10 @@
 //! `ragged`: points scatter around what their neighbours suggest. Zone boundaries, isolated slow
 //! spots and noise of a few percent do not count.
 //!
-//! Of random disks (`findings_study`, 1000 of each): none of 3000 healthy ones with noise up to
-//! 3 % has it, no SSD with up to 5 %; where cells lose up to 10, 15, 20, 30 and 50 % of their rate
-//! it alone is found on 91, 98, 99, 99 and 96 %; where they are wider than the points lie apart, on
-//! 82 %. A loss of up to 10 % scatters by 3 %: it counts because the samples are more even than
+//! Of random disks (`findings_study`, 1000 of each): one of 3000 healthy ones with noise up to 3 %
+//! has it, no SSD with up to 5 %; where cells lose up to 10, 15, 20, 30 and 50 % of their rate it
+//! alone is found on 90, 97, 98, 99 and 99 %; where they are wider than the points lie apart, on
+//! 67 %. A loss of up to 10 % scatters by 3 %: it counts because the samples are more even than
 //! that in themselves. Records that do not tell need 4 %.
 
 use super::evidence::{gigabytes, point_evidence};

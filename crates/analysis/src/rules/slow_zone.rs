@@ -2,9 +2,9 @@
 //! normal decline toward the inner zones, a single delayed request and a short pause of flash do
 //! not count.
 //!
-//! Of random disks (`findings_study`, 1000 of each kind) one of 3000 healthy ones has it. Stretches
-//! of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 97,
-//! 99.8, 100 and 99.6 %, with 60 to 300 points.
+//! Of random disks (`findings_study`, 1000 of each kind) 7 of 3000 healthy ones have it. Stretches
+//! of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 96,
+//! 99, 99.6 and 99.4 %, three of them on 98.5 %, with 60 to 300 points.
 
 use super::evidence::{gigabytes, point_evidence};
 use super::ragged::is_uneven;
