@@ -4,6 +4,7 @@
 use crate::advice::postgres;
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
+use crate::moved;
 use crate::reproduce::RanWorkload;
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
@@ -59,6 +60,7 @@ pub fn judge(
     surface: Option<&SurfaceMeasurement>,
     expected: &[Expected],
 ) -> Record {
+    let moved = moved::total(measurements, &facts.plan);
     let mut measurements: Vec<MeasurementRecord> = measurements
         .iter()
         .map(|m| {
@@ -100,6 +102,7 @@ pub fn judge(
         plan: facts.plan,
         campaign: None,
         targets: facts.targets,
+        moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
         access: surface.map_or_else(Vec::new, |s| s.access.clone()),
         surface: surface_of,
@@ -188,6 +191,8 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         hang: m.hang,
         interruptions: m.interruptions.clone(),
         slices: m.slices.clone(),
+        laid_out: m.laid_out,
+        shortened_from_ns: m.shortened_from_ns,
         stopped: m.stopped,
         limited_by: None,
         reproduce: String::new(),

@@ -18,9 +18,11 @@ pub mod verdict;
 mod checked;
 mod limited_by;
 mod mechanics;
+mod moved;
 mod second_reading;
 mod shape;
 mod steady;
+mod volume_types;
 
 #[cfg(any(test, feature = "studies"))]
 pub mod fixture;

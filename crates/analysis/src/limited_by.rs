@@ -82,8 +82,10 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
         record.findings.iter().find(is_it)
     };
     for (code, limit) in NAMED {
-        // A note says that the effect was too small to matter.
-        if let Some(finding) = find(code).filter(|found| found.severity >= Severity::Warning) {
+        // A note says that the effect was too small to matter, or that the limit is in order.
+        let counts =
+            |found: &&Finding| found.severity >= Severity::Warning || limit == RateLimit::Cap;
+        if let Some(finding) = find(code).filter(counts) {
             let own = finding.evidence.iter();
             let own = own.filter(|evidence| evidence.path.starts_with(&root));
             return Some(LimitedBy {

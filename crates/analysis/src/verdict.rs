@@ -6,9 +6,10 @@ use crate::checked::name_in_check;
 use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Origin;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
-use diskproof_model::units::{counted, format_bytes};
+use diskproof_model::units::{counted, format_bytes, format_rate};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
@@ -23,6 +24,8 @@ const NOT_THE_DISK: [(&str, &str); 4] = [
     ("unwritten-blocks", "the blocks were never written"),
     ("not-direct", "the page cache answered"),
 ];
+/// Findings of a burst or a cache that ended.
+const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
 /// Figures in the headline of a run without grades: the table follows.
 const CLAUSES_MAX: usize = 3;
 /// Codes named in the sentence on trust: the findings follow.
@@ -99,7 +102,28 @@ pub fn verdict(record: &Record) -> RunVerdict {
         grades,
         worst: worst(record),
         trust: trust(record),
+        caveats: unseen_burst(record).into_iter().collect(),
     }
+}
+
+/// The largest burst credit that `check` cannot exclude: it would have lasted to the end.
+fn unseen_burst(record: &Record) -> Option<String> {
+    let Origin::Native { verb, .. } = &record.plan.origin;
+    let moved = record
+        .moved
+        .filter(|_| verb == "check" && record.targets.len() == 1)?;
+    let names_it = |finding: &Finding| {
+        ENDED_BURSTS.contains(&finding.code.as_str())
+            || NOT_THE_DISK.iter().any(|(code, _)| finding.code == *code)
+    };
+    (!record.findings.iter().any(names_it)).then(|| {
+        format!(
+            "A burst credit of more than {} requests or {} would not have shown: this run moved \
+             no more.",
+            format_rate(moved.requests as f64),
+            format_bytes(moved.bytes)
+        )
+    })
 }
 
 /// One grade for each target.
@@ -433,6 +457,34 @@ mod tests {
         assert_eq!(verdict.trust.level, TrustLevel::Reliable);
         record.partial = true;
         assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
+    }
+
+    #[test]
+    fn check_states_the_burst_that_it_cannot_exclude() {
+        let record = fixture::record();
+        let moved = record.moved.unwrap();
+        let caveats = &record.verdict.as_ref().unwrap().caveats;
+        assert_eq!(caveats.len(), 1);
+        let bound = format!("more than {} requests", format_rate(moved.requests as f64));
+        assert!(caveats[0].contains(&bound), "{caveats:?}");
+        let mut ended = record.clone();
+        ended.findings.push(Finding {
+            code: "burst-exhausted".to_owned(),
+            title: None,
+            severity: Severity::Warning,
+            claim: String::new(),
+            evidence: Vec::new(),
+            remedy: String::new(),
+            reproduce: None,
+        });
+        assert!(
+            verdict(&ended).caveats.is_empty(),
+            "the credit was seen to end"
+        );
+        let mut run = record;
+        let Origin::Native { verb, .. } = &mut run.plan.origin;
+        *verb = "run".to_owned();
+        assert!(verdict(&run).caveats.is_empty());
     }
 
     #[test]

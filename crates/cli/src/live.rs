@@ -54,6 +54,8 @@ pub(crate) struct Live {
     /// For each workload of the plan, the time that its slices so far took, in nanoseconds;
     /// `u64::MAX` where it is over.
     spent_ns: Vec<u64>,
+    /// When the run began.
+    started: Instant,
     /// The silence that the next note reports.
     next_note_ns: u64,
     /// The step of the survey that was printed last.
@@ -78,6 +80,7 @@ impl Live {
             readings: Vec::new(),
             slice_ns: None,
             spent_ns: vec![0; plan.workloads.len()],
+            started: Instant::now(),
             next_note_ns: FIRST_NOTE_NS,
             step: String::new(),
             resume_noted: Instant::now(),
@@ -190,10 +193,12 @@ impl Live {
 
     /// The most time left, when this share of the current workloads is done.
     fn left_ns(&self, done: f64) -> Option<u64> {
-        self.plan
-            .groups()
+        let groups = self.plan.groups();
+        let planned_ns: u64 = groups
             .map(|group| Some(self.group_left_ns(group, done)?.1))
-            .sum()
+            .sum::<Option<u64>>()?;
+        let limit_ns = self.plan.time_limit_ns.unwrap_or(u64::MAX);
+        Some(planned_ns.min(limit_ns.saturating_sub(self.started.elapsed().as_nanos() as u64)))
     }
 
     /// The share of the current group that is done, by that of its current slice.

@@ -1,6 +1,7 @@
 //! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty.
 //! Knows nothing of targets.
 
+use crate::io_limits::io_limits;
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::HostFacts;
 use rustix::process::geteuid;
@@ -18,6 +19,7 @@ pub fn host_facts() -> HostFacts {
         cpus: cpus(),
         uid: geteuid().as_raw(),
         container: container(&root, Path::new("/")),
+        io_limits: io_limits(&root),
         ..facts_in(&root, Path::new("/"))
     }
 }

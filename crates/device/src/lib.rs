@@ -25,6 +25,7 @@ mod health;
 mod held;
 mod host;
 mod inspect;
+mod io_limits;
 mod layers;
 mod lease;
 mod link;

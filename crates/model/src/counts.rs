@@ -28,3 +28,13 @@ impl ByteCount {
         self.read_bytes + self.write_bytes
     }
 }
+
+/// Requests and the bytes that they moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MovedTotal {
+    /// Requests, as this program sent them.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+}

@@ -76,6 +76,7 @@ impl Measurement {
         self.punted = self.punted.or(next.punted);
         self.hang = self.hang.or(next.hang);
         self.first_write = self.first_write.take().or(next.first_write);
+        self.laid_out = self.laid_out.or(next.laid_out);
         self.interruptions.extend(next.interruptions);
         let begin_ns = self.wall_ns;
         let windows = next.windows.into_iter().map(|window| Window {

@@ -11,6 +11,7 @@ pub mod finding;
 pub mod group;
 pub mod health;
 pub mod histogram;
+pub mod io_limit;
 mod join;
 pub mod limited_by;
 pub mod limits;

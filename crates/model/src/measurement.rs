@@ -9,7 +9,7 @@ use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::counts::{ByteCount, CpuTime};
+pub use crate::counts::{ByteCount, CpuTime, MovedTotal};
 pub use crate::op::OpKind;
 
 /// One workload on one target, as it went.
@@ -78,11 +78,16 @@ pub struct Measurement {
     pub interruptions: Vec<Interruption>,
     /// The first write of the file that this workload overwrites, where it came just before.
     pub first_write: Option<Box<Measurement>>,
+    /// What was written to fill the file just before.
+    pub laid_out: Option<MovedTotal>,
     /// The measured time in consecutive windows; empty where a worker timed out. A window ends
     /// where a cell does, the last one with the measured time.
     pub windows: Vec<Window>,
     /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
     pub slices: Vec<TimeSlice>,
+    /// The measured time that was planned, in nanoseconds, where the time limit of the run left
+    /// clearly less.
+    pub shortened_from_ns: Option<u64>,
     /// Why it ended.
     pub stopped: StopReason,
 }

@@ -49,6 +49,14 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// Size of the scratch file in bytes, where a target is a directory.
     pub scratch_bytes: Option<u64>,
+    /// The longest that the first write of the scratch file may take before the workloads that need
+    /// it, in nanoseconds; absent where there is none, or where it takes as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_write_ns: Option<u64>,
+    /// The longest that the whole run may take, in nanoseconds. What one step takes longer than
+    /// planned, the later workloads get less. Absent where every workload gets its own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ns: Option<u64>,
     /// The workloads, in the order in which they run; those that start with the one before it run
     /// at the same time as that one.
     pub workloads: Vec<Workload>,

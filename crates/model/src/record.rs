@@ -7,8 +7,8 @@ use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::limited_by::LimitedBy;
 use crate::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, OpKind, Starvation,
-    StopReason, VerifyResult, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, OpKind,
+    Starvation, StopReason, VerifyResult, ZeroSample,
 };
 use crate::plan::Plan;
 use crate::series::TimeSeries;
@@ -64,6 +64,10 @@ pub struct Record {
     pub targets: Vec<TargetIdentity>,
     /// What was measured, in the order of the plan.
     pub measurements: Vec<MeasurementRecord>,
+    /// What the run moved in all, warm-up and the first write of scratch files included, survey
+    /// excluded. A burst credit that is larger than this would not have shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<MovedTotal>,
     /// Transfer rate by position; empty where no survey was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
@@ -184,6 +188,13 @@ pub struct MeasurementRecord {
     /// The intervals cover how much they differ. Series and `wall_ns` count measured time only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<TimeSlice>,
+    /// What was written to fill the scratch file just before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laid_out: Option<MovedTotal>,
+    /// The measured time that was planned, in nanoseconds, where the time limit of the run left
+    /// clearly less; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortened_from_ns: Option<u64>,
     /// Why it ended.
     pub stopped: StopReason,
     /// What limited the rate, where the record shows it; absent in records of earlier versions.

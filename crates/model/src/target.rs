@@ -2,6 +2,7 @@
 //! to the disks. Filled by the crate `device` from sysfs, mountinfo and statx; every field that
 //! could not be learnt is `None`.
 
+use crate::io_limit::IoLimit;
 use serde::{Deserialize, Serialize};
 
 /// What a path is, as far as measuring goes.
@@ -207,6 +208,9 @@ pub struct HostFacts {
     pub governor: Option<String>,
     /// Effective user id of the process.
     pub uid: u32,
+    /// Limits that control groups set on the I/O of this process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io_limits: Vec<IoLimit>,
 }
 
 /// Why a target was not opened: every reason at once, and what the user can do.

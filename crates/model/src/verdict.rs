@@ -1,5 +1,5 @@
 //! The verdict of a run: what its figures mean for a database, and whether they can be relied on.
-//! `analysis` computes it; printers show it. It fits six lines of a terminal.
+//! `analysis` computes it; printers show it. It fits seven lines of a terminal.
 
 use crate::estimate::Estimate;
 use crate::finding::Severity;
@@ -18,6 +18,9 @@ pub struct RunVerdict {
     pub worst: Option<LeadingFinding>,
     /// Whether the figures can be relied on.
     pub trust: Trust,
+    /// What the figures do not cover, a sentence each: a larger burst credit, the rest of a disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<String>,
 }
 
 /// What a database does with a disk, and how well the disk does it.

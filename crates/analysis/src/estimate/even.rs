@@ -24,6 +24,25 @@ pub(super) fn is_even(values: &[f64]) -> bool {
     mean(&batches) > 0.0 && scatter <= EVEN * mean(&batches)
 }
 
+/// Fewest operations in a batch of [`scatter`]: one more or less is then 1.6 %.
+const SCATTER_OPS_MIN: f64 = 64.0;
+/// Fewest batches of it.
+const SCATTER_BATCHES_MIN: usize = 6;
+
+/// Standard deviation over mean of the counts in batches that hold enough operations to tell; `None`
+/// of too few. What the grain of counting explains is taken off.
+pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
+    let per_cell = mean(values);
+    if values.is_empty() || per_cell <= 0.0 {
+        return None;
+    }
+    let cells = (SCATTER_OPS_MIN / per_cell).ceil().max(1.0) as usize;
+    let sums = values.chunks_exact(cells).map(|batch| batch.iter().sum());
+    let batches: Vec<f64> = sums.collect();
+    let is_enough = batches.len() >= SCATTER_BATCHES_MIN;
+    is_enough.then(|| (trimmed_variance(&batches) - 1.0).max(0.0).sqrt() / mean(&batches))
+}
+
 /// The variance without the tenth of the batches that is farthest off on either side: the machine
 /// interrupts a limiter, too.
 fn trimmed_variance(batches: &[f64]) -> f64 {
@@ -36,6 +55,27 @@ fn trimmed_variance(batches: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::fixture::test_rng::TestRng;
+
+    #[test]
+    fn scatter_of_a_limiter_is_none_and_that_of_noise_is_its_own() {
+        let even: Vec<f64> = (0..60)
+            .map(|cell| f64::from(30 + u8::from(cell % 3 == 0)))
+            .collect();
+        assert_eq!(scatter(&even), Some(0.0));
+        let mut rng = TestRng(4);
+        let noisy: Vec<f64> = (0..200)
+            .map(|_| 1000.0 * (1.0 + 0.03 * rng.normal()))
+            .collect();
+        let found = scatter(&noisy).unwrap();
+        assert!((0.015..0.03).contains(&found), "{found}");
+        // A rotating disk: 70/s, of which a tenth of a second holds 7 ± 2.
+        let slow: Vec<f64> = (0..100)
+            .map(|_| (7.0 + 2.0 * rng.normal()).round())
+            .collect();
+        assert!(scatter(&slow).unwrap() > 0.02);
+        assert_eq!(scatter(&slow[..40]), None, "too few operations to tell");
+        assert_eq!((scatter(&[]), scatter(&[0.0; 100])), (None, None));
+    }
 
     #[test]
     fn limiter_is_even_and_noise_is_not() {

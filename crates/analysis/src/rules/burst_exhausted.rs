@@ -7,11 +7,12 @@ use super::evidence::{Measured, evidence, gigabytes, real, scope};
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::estimate::{LastingFall, lasting_fall};
+use crate::moved::{self, MovedBefore};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::units::{format_bytes, format_duration, format_throughput};
+use diskproof_model::units::{format_duration, format_throughput};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -52,10 +53,6 @@ struct SlowedWorkload<'a> {
     kind: OpKind,
     op: &'a OpRecord,
     fall: LastingFall,
-    /// Operations and bytes from the start of the warm-up to the fall.
-    moved: (f64, f64),
-    /// The time that took.
-    burst_ns: f64,
 }
 
 fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
@@ -63,22 +60,31 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     // Where reads fall, too, the writes fall for the same reason.
     let first = hits.iter().find(|hit| hit.kind == OpKind::Read)?;
     let LastingFall { before, after, .. } = first.fall;
-    let credit = (before - after) * first.burst_ns / 1e9;
+    let MovedBefore {
+        requests,
+        bytes,
+        took_ns,
+    } = moved::before(record, first.index, first.fall.at_ns, false);
+    // What was used beyond what was refilled meanwhile.
+    let credit = (requests - after * took_ns / 1e9).max(0.0);
     let refill_ns = credit / after * 1e9;
+    let also = match record.measurements.len() {
+        1 => "",
+        _ => " with everything before it",
+    };
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} ran at {}/s for {} ({} requests, {}), then at {}/s to the end. That fits a credit \
-             of about {} requests of {} that refills at {}/s, in {}. Lasting load gets the lower \
-             rate.",
+            "{} ran at {}/s until {} requests ({}){also} had passed in {}, then at {}/s to the \
+             end. That fits a credit of about {} requests that refills at {}/s, in {}. Lasting \
+             load gets the lower rate.",
             scope(record, hits.iter().map(|hit| hit.index)),
             rate_text(before),
-            format_duration(first.burst_ns as u64),
-            rounded(first.moved.0),
-            gigabytes(first.moved.1 as u64),
+            rounded(requests),
+            gigabytes(bytes as u64),
+            format_duration(took_ns as u64),
             rate_text(after),
             rounded(credit),
-            format_bytes(u64::from(first.m.workload.block_bytes)),
             rate_text(after),
             format_duration(refill_ns.min(1e18) as u64),
         ),
@@ -96,17 +102,23 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let first = hits.first()?;
-    let LastingFall { before, after, .. } = first.fall;
-    let bytes_each = first.moved.1 / first.moved.0.max(1.0);
+    let LastingFall {
+        before,
+        after,
+        at_ns,
+    } = first.fall;
+    let written = moved::before(record, first.index, at_ns, true);
+    let bytes_each = first.m.workload.block_bytes;
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} wrote {} at {}, then went on at {} to the end. A write cache in front of the \
-             medium was full. A bulk load or a restore that is larger gets the lower rate.",
+            "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
+             front of the medium was full. A bulk load or a restore that is larger gets the lower \
+             rate.",
             scope(record, hits.iter().map(|hit| hit.index)),
-            gigabytes(first.moved.1 as u64),
-            format_throughput(before * bytes_each),
-            format_throughput(after * bytes_each),
+            format_throughput(before * f64::from(bytes_each)),
+            gigabytes(written.bytes as u64),
+            format_throughput(after * f64::from(bytes_each)),
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
         remedy: "Plan bulk loads and restores with the lower rate. Measure the recovery: repeat \
@@ -123,7 +135,7 @@ fn rate_evidence(hit: &SlowedWorkload<'_>) -> Evidence {
 }
 
 fn slowed(record: &Record) -> impl Iterator<Item = SlowedWorkload<'_>> {
-    real(record).filter_map(|measured| slowed_one(record, measured))
+    real(record).filter_map(slowed_one)
 }
 
 /// The fall from a burst to the steady phase.
@@ -139,7 +151,7 @@ fn fall_after(m: &MeasurementRecord, burst: &PhaseRecord) -> LastingFall {
 
 /// A workload with a burst among its phases, or one that fell too late to have phases. Only closed
 /// loops: an open one offers what it offers.
-fn slowed_one<'a>(record: &'a Record, (index, m): Measured<'a>) -> Option<SlowedWorkload<'a>> {
+fn slowed_one((index, m): Measured<'_>) -> Option<SlowedWorkload<'_>> {
     let is_burst = m.phases.iter().any(|p| p.name == PhaseKind::Burst);
     if m.workload.rate.is_some() || !(is_burst || m.settled == Some(false)) {
         return None;
@@ -161,25 +173,30 @@ fn slowed_one<'a>(record: &'a Record, (index, m): Measured<'a>) -> Option<Slowed
     if fall.after <= 0.0 || fall.before < FALL_MIN * fall.after {
         return None;
     }
-    let before = series.total_between(0, fall.at_ns);
-    // The warm-up used credit, too; it is in no series.
-    let planned = record.plan.workloads.iter();
-    let warmup_ns = planned
-        .filter(|workload| workload.name == m.workload.name)
-        .map(|workload| workload.warmup_ns)
-        .next()
-        .unwrap_or(0) as f64;
-    let measured_ns = (fall.at_ns as f64).max(1.0);
-    let scale = 1.0 + warmup_ns / measured_ns;
     Some(SlowedWorkload {
         index,
         m,
         kind,
         op,
-        fall,
-        moved: (before.ops as f64 * scale, before.bytes as f64 * scale),
-        burst_ns: measured_ns + warmup_ns,
+        fall: refined(fall, &series),
     })
+}
+
+/// The fall to a part of the cell in which it happened.
+fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
+    let cell_ns = series.interval_ns.max(1);
+    let number = fall.at_ns.saturating_sub(series.start_ns) / cell_ns;
+    let Some(cell) = series.cells.get(number as usize) else {
+        return fall;
+    };
+    let seconds = cell_ns as f64 / 1e9;
+    let more = cell.ops as f64 - fall.after * seconds;
+    let share = (more / ((fall.before - fall.after) * seconds)).clamp(0.0, 1.0);
+    let begin_ns = series.start_ns + number * cell_ns;
+    LastingFall {
+        at_ns: begin_ns + (share * cell_ns as f64) as u64,
+        ..fall
+    }
 }
 
 /// To two digits: the credit is a fit.
@@ -247,8 +264,8 @@ mod tests {
         // 60,000/s for 2.5 s and a warm-up of 0.5 s, refilled at 10,000/s: 150,000 I/Os.
         let claim = found(&burst(), "burst-exhausted").unwrap();
         for part in [
-            "60,000/s for 3.0 s",
-            "180,000 requests",
+            "60,000/s until 180,000 requests",
+            "had passed in 3.0 s",
             "150,000 requests",
             "in 15 s",
         ] {
@@ -261,7 +278,7 @@ mod tests {
         // 800 writes/s of 1 MiB for 3 s.
         let claim = found(&cliff(), "cache-cliff").unwrap();
         assert!(
-            claim.contains("wrote 2.5 GB at 839 MB/s, then went on at 210 MB/s"),
+            claim.contains("wrote at 839 MB/s until the run had written 2.5 GB, then at 210 MB/s"),
             "{claim}"
         );
     }

@@ -37,6 +37,7 @@ rules! {
     starved,
     interrupted,
     burst_exhausted,
+    rate_limited,
     cpu_limited,
     engine_limited,
     missed_schedule,

@@ -38,11 +38,24 @@ const COMMIT_BYTES_MAX: u64 = 1 << 30;
 /// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 
-/// How long the run takes, and how large its scratch file is.
+/// How long the run takes at the most, and how large its scratch file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeBudget {
     time_ns: u64,
     scratch_bytes: u64,
+}
+
+impl TimeBudget {
+    /// The time that is shared out. The rest is for a disk that is slow to fill the scratch file,
+    /// and for what is in flight at the end of each slice.
+    fn shared_ns(self) -> u64 {
+        self.time_ns / (58 + EXTRA_SHARE) * 58
+    }
+
+    /// The longest that the first write of the scratch file may take.
+    fn first_write_ns(self) -> u64 {
+        self.shared_ns() / 58 * (FIRST_WRITE_SHARE + EXTRA_SHARE)
+    }
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -51,7 +64,7 @@ const SECOND: u64 = 1_000_000_000;
 const CURVE_SHARE: u64 = 20;
 const ACCESS_SHARE: u64 = 13;
 /// Shares of the time for sequential writes, in 58ths: for the first write of the scratch file, and
-/// for overwriting it. A slow disk gets more for the first write, beyond the time of the run.
+/// for overwriting it. A slow disk gets more for the first write.
 const FIRST_WRITE_SHARE: u64 = 4;
 const REWRITE_SHARE: u64 = 5;
 const EXTRA_SHARE: u64 = 6;
@@ -66,18 +79,18 @@ const ACCESS: &str = "access";
 const STEPS: [&str; 3] = [CURVE, ACCESS, "burst"];
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
-/// The help promises 20 s, about a minute and 5 min. A slow disk needs a ninth more to fill the
-/// scratch file, and time at the end of each workload to complete what is in flight.
+/// The help promises 20 s, about a minute and 5 min; identifying the disk, the last requests in
+/// flight and saving the record take up to a second more.
 const QUICK: TimeBudget = TimeBudget {
-    time_ns: 16 * SECOND,
+    time_ns: 19 * SECOND,
     scratch_bytes: 1 << 30,
 };
 const NORMAL: TimeBudget = TimeBudget {
-    time_ns: 58 * SECOND,
+    time_ns: 60 * SECOND,
     scratch_bytes: 4 << 30,
 };
 const THOROUGH: TimeBudget = TimeBudget {
-    time_ns: 260 * SECOND,
+    time_ns: 290 * SECOND,
     scratch_bytes: 16 << 30,
 };
 
@@ -114,7 +127,7 @@ pub struct CheckFlags {
     /// Take up to 5 minutes
     #[arg(long, conflicts_with = "time")]
     pub thorough: bool,
-    /// Time for the whole run, at least 1s
+    /// Longest time of the whole run, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
     /// Skip the writing workloads; only a scratch file gets its content
@@ -148,7 +161,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let plan = plan(check, &identity)?;
     let limits = LayoutLimits {
         bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: time_budget(check).time_ns / 58 * (FIRST_WRITE_SHARE + EXTRA_SHARE),
+        time_ns: time_budget(check).first_write_ns(),
     };
     measure(MeasuringJob {
         plan,
@@ -197,9 +210,9 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     // When everything is measured, the surface takes its share from the workloads.
     let is_all = surveyed && !measuring.destructive.destroy.is_empty() && !check.read_only;
     let shared_ns = if is_all {
-        budget.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
+        budget.shared_ns() * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
     } else {
-        budget.time_ns
+        budget.shared_ns()
     };
     let all = standard_workloads(measuring, shared_ns, writing);
     let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
@@ -228,6 +241,8 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
+        first_write_ns: scratch_bytes.map(|_| budget.first_write_ns()),
+        time_limit_ns: Some(budget.time_ns),
         workloads,
         survey,
         data_sheet: None,

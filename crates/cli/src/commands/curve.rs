@@ -208,6 +208,8 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
+        first_write_ns: None,
+        time_limit_ns: None,
         workloads: strokes
             .map(|percent| stroke(*percent, span, target_bytes, measuring))
             .collect(),

@@ -295,6 +295,8 @@ impl RunRequest {
                 .map(|identity| identity.path.clone())
                 .collect(),
             scratch_bytes,
+            first_write_ns: None,
+            time_limit_ns: None,
             workloads,
             survey: None,
             data_sheet: None,

@@ -6,6 +6,7 @@ mod prepare;
 mod prepare_command;
 mod run;
 mod slices;
+mod time_left;
 mod watchdog;
 
 pub(crate) use campaign::{

@@ -2,6 +2,7 @@
 //! watchdog that waits for it.
 
 use super::slices::{self, Sliced};
+use super::time_left::{SHARE_MIN, TimeLeft};
 use crate::live::Live;
 use crate::resume;
 use crate::stderr::Verbosity;
@@ -11,13 +12,14 @@ use diskproof_device::OpenTarget;
 use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{Measurement, StopReason};
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::slice::SLICES_MIN;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 pub(super) const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
 
@@ -85,16 +87,30 @@ pub(crate) struct TargetRun {
 impl TargetRun {
     /// The survey, then all workloads.
     pub(crate) fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
+        let plan = Arc::clone(&self.plan);
+        let time = TimeLeft::from_now(plan.time_limit_ns);
         let ended = self.survey(live)?;
         if ended.is_some() {
             return Ok(ended);
         }
-        let plan = Arc::clone(&self.plan);
-        for mut block in slices::blocks(&plan) {
+        let mut blocks = slices::blocks(&plan);
+        for number in 0..blocks.len() {
             let mut round = 0;
-            while block.iter().any(|sliced| sliced.left > 0) {
-                for index in slices::turn(&block, plan.seed, round) {
-                    let ended = self.slice(&mut block[index], live)?;
+            while blocks[number].iter().any(|sliced| sliced.left > 0) {
+                for index in slices::turn(&blocks[number], plan.seed, round) {
+                    let ended = self.lay_out_for(&blocks[number][index], live)?;
+                    if ended.is_some() {
+                        return Ok(ended);
+                    }
+                    let share = time.share(slices::rest(&blocks));
+                    let sliced = &mut blocks[number][index];
+                    let ended = match share {
+                        None if sliced.done > 0 => {
+                            self.cut(sliced, live);
+                            None
+                        }
+                        share => self.slice(sliced, share.unwrap_or(SHARE_MIN), live)?,
+                    };
                     if ended.is_some() {
                         return Ok(ended);
                     }
@@ -105,51 +121,102 @@ impl TargetRun {
         Ok(None)
     }
 
-    /// The next slice of a group, or all of one that has no slices.
-    fn slice(&mut self, sliced: &mut Sliced<'_>, live: &mut Live) -> Result<EndedEarly, RunError> {
-        let asked = sliced.group;
-        let is_whole = sliced.is_whole();
-        let next = sliced.next();
-        let group = if is_whole {
-            asked
-        } else {
-            Group {
-                workloads: std::slice::from_ref(&next),
-                ..asked
+    /// Ends a group that has been measured, because the time of the run is over.
+    fn cut(&self, sliced: &mut Sliced<'_>, live: &mut Live) {
+        sliced.cut();
+        live.begin(sliced.group, Some(0));
+        live.end_slice(true);
+        live.end(&self.mark_shortened(sliced));
+    }
+
+    /// Notes that a group which is over got less time than planned. Returns its measurements.
+    fn mark_shortened(&self, sliced: &Sliced<'_>) -> Vec<Measurement> {
+        let mut own = Vec::new();
+        let names: Vec<&str> = sliced
+            .group
+            .workloads
+            .iter()
+            .map(|w| w.name.as_str())
+            .collect();
+        for measurement in &mut self.results().measurements {
+            if !names.contains(&measurement.workload.name.as_str()) {
+                continue;
             }
-        };
-        let slice_ns = (!is_whole).then(|| Sliced::time_ns(&next));
-        live.begin(asked, slice_ns);
-        self.results().step = group.workloads.first().map(|first| first.name.clone());
-        for workload in group.workloads {
+            let planned_ns = measurement.workload.stop.time_ns;
+            measurement.shortened_from_ns = planned_ns.filter(|_| sliced.is_shortened());
+            own.push(measurement.clone());
+        }
+        own
+    }
+
+    /// Fills the scratch files that the next slice of a group needs.
+    fn lay_out_for(
+        &mut self,
+        sliced: &Sliced<'_>,
+        live: &mut Live,
+    ) -> Result<EndedEarly, RunError> {
+        live.begin(sliced.group, None);
+        for workload in sliced.group.workloads {
+            self.results().step = Some(workload.name.clone());
             if workload.layout == Layout::Needed
                 && self.lay_out(workload, live)? == Control::Interrupt
             {
                 return Ok(Some(INTERRUPTED.to_owned()));
             }
         }
+        Ok(None)
+    }
+
+    /// The next slice of a group, or all of one that has no slices, in this share of its planned
+    /// time.
+    fn slice(
+        &mut self,
+        sliced: &mut Sliced<'_>,
+        share: f64,
+        live: &mut Live,
+    ) -> Result<EndedEarly, RunError> {
+        let asked = sliced.group;
+        let is_whole = sliced.is_whole();
+        let next = match is_whole {
+            true => sliced.shortened(share).unwrap_or(asked.workloads.to_vec()),
+            false => vec![sliced.next(share)],
+        };
+        let group = Group {
+            workloads: &next,
+            ..asked
+        };
+        live.begin(asked, (!is_whole).then(|| Sliced::time_ns(&next[0])));
+        self.results().step = next.first().map(|first| first.name.clone());
         let session = self.session.for_slice(sliced.done, sliced.moved_bytes);
+        let begin = Instant::now();
         let mut measured = match session.run_together(group, &mut self.targets, live) {
             Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
             other => other?,
         };
+        sliced.took(share, begin.elapsed());
         self.attach_first_writes(&mut measured);
         let ended = self.ended_early(&measured);
-        if is_whole {
-            sliced.left = 0;
-        } else {
-            sliced.measured(&next, &measured);
-            for (measurement, workload) in measured.iter_mut().zip(asked.workloads.iter().cycle()) {
+        for measurement in &mut measured {
+            let name = &measurement.workload.name;
+            if let Some(workload) = asked.workloads.iter().find(|w| w.name == *name) {
                 measurement.workload = workload.clone();
                 measurement.engine.asked = workload.engine;
             }
         }
-        let so_far = self.add(measured);
+        if is_whole {
+            sliced.left = 0;
+        } else {
+            sliced.measured(&next[0], &measured);
+        }
+        let mut so_far = self.add(measured);
         if sliced.left > 0 && sliced.done >= SLICES_MIN as u64 && is_known(&so_far) {
             sliced.left = 0;
         }
         let is_over = sliced.left == 0 || ended.is_some();
         live.end_slice(is_over);
+        if is_over && sliced.is_shortened() {
+            so_far = self.mark_shortened(sliced);
+        }
         if is_over {
             live.end(&so_far);
         }
@@ -245,11 +312,17 @@ impl TargetRun {
         Ok(Control::Continue)
     }
 
-    /// Gives the first write of a file to the sequential write that overwrites it. It says nothing
-    /// about other workloads.
+    /// Gives the first write of a file to the sequential write that overwrites it. Of other
+    /// workloads it only says what moved before them.
     fn attach_first_writes(&mut self, measured: &mut [Measurement]) {
         let first_writes = std::mem::take(&mut self.first_writes);
         for (target, first) in first_writes {
+            if let Some(next) = measured.iter_mut().find(|m| m.target == target) {
+                next.laid_out = first.ops.get(&OpKind::Write).map(|op| MovedTotal {
+                    requests: op.count,
+                    bytes: op.bytes,
+                });
+            }
             let rewrite = measured.iter_mut().find(|m| {
                 let is_write = m.workload.read_permille == 0;
                 m.target == target && is_write && m.workload.access == Access::Sequential

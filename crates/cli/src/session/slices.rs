@@ -2,12 +2,14 @@
 //! covers what varies from one moment to the next. Decides how many, how long and in which order;
 //! measures nothing.
 
+use super::time_left::RestOfRun;
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, Layout, Origin, Plan, SyncPolicy, Verify, Workload,
 };
+use std::time::Duration;
 
 /// A slice lasts at least so long, unless three of them would not fit.
 const SLICE_NS: u64 = 1_000_000_000;
@@ -24,6 +26,8 @@ const WARMUP_PARTS: u64 = 10;
 const LATENCIES_MIN: f64 = 10.0;
 /// Times are whole cells of the series.
 const CELL_NS: u64 = 10_000_000;
+/// A workload that got less than this share of its planned time says so.
+const SHORTENED: f64 = 0.9;
 /// Stream of the random order.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
 
@@ -43,6 +47,11 @@ pub(super) struct Sliced<'a> {
     engine: Option<EngineChoice>,
     /// Bytes that the slices so far have moved on a target.
     pub moved_bytes: u64,
+    /// Time that it was planned to get so far, and what it got, in nanoseconds.
+    planned_ns: u64,
+    given_ns: u64,
+    /// Time that a slice takes beyond its own, in nanoseconds; `None` before the first.
+    overhead_ns: Option<u64>,
 }
 
 impl<'a> Sliced<'a> {
@@ -57,6 +66,9 @@ impl<'a> Sliced<'a> {
             left_bytes: only.stop.bytes,
             engine: None,
             moved_bytes: 0,
+            planned_ns: 0,
+            given_ns: 0,
+            overhead_ns: None,
         }
     }
 
@@ -65,15 +77,23 @@ impl<'a> Sliced<'a> {
         self.done == 0 && self.left == 1
     }
 
-    /// The workload of the next slice.
-    pub(super) fn next(&self) -> Workload {
-        let asked = &self.group.workloads[0];
-        let mut next = asked.clone();
-        let whole_ns = if self.left == 1 {
+    /// The planned time of the next slice, in nanoseconds.
+    fn next_ns(&self) -> u64 {
+        if self.left == 1 {
             self.left_ns
         } else {
-            self.left_ns / self.left / CELL_NS * CELL_NS
-        };
+            self.left_ns / self.left.max(1) / CELL_NS * CELL_NS
+        }
+    }
+
+    /// The workload of the next slice, which gets this share of its planned time.
+    pub(super) fn next(&self, share: f64) -> Workload {
+        let asked = &self.group.workloads[0];
+        let mut next = asked.clone();
+        let whole_ns = shared(self.next_ns(), share);
+        if share < 1.0 {
+            next.warmup_ns = shared(asked.warmup_ns, share);
+        }
         if self.done > 0 {
             next.warmup_ns = (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns);
         }
@@ -95,11 +115,44 @@ impl<'a> Sliced<'a> {
         slice.stop.time_ns.unwrap_or(0) + slice.warmup_ns
     }
 
+    /// The workloads of the group with this share of their planned time; as they are with all.
+    pub(super) fn shortened(&self, share: f64) -> Option<Vec<Workload>> {
+        (share < 1.0).then(|| {
+            let each = self.group.workloads.iter().map(|asked| {
+                let mut shorter = asked.clone();
+                shorter.stop.time_ns = asked.stop.time_ns.map(|ns| shared(ns, share));
+                shorter.warmup_ns = shared(asked.warmup_ns, share);
+                shorter
+            });
+            each.collect()
+        })
+    }
+
+    /// A slice, or the group as a whole, with this share of its planned time took so long.
+    pub(super) fn took(&mut self, share: f64, took: Duration) {
+        let planned_ns = self.next_ns();
+        let given_ns = shared(planned_ns, share);
+        self.planned_ns += planned_ns;
+        self.given_ns += given_ns;
+        self.overhead_ns = Some((took.as_nanos() as u64).saturating_sub(given_ns));
+    }
+
+    /// No further slice is measured, because the time of the run is over.
+    pub(super) fn cut(&mut self) {
+        self.planned_ns += self.left_ns;
+        (self.left, self.left_ns) = (0, 0);
+    }
+
+    /// Whether it got clearly less time than planned.
+    pub(super) fn is_shortened(&self) -> bool {
+        (self.given_ns as f64) < SHORTENED * self.planned_ns as f64
+    }
+
     /// A slice is measured.
     pub(super) fn measured(&mut self, slice: &Workload, measured: &[Measurement]) {
+        self.left_ns = self.left_ns.saturating_sub(self.next_ns());
         self.done += 1;
         self.left -= 1;
-        self.left_ns = self.left_ns.saturating_sub(Self::time_ns(slice));
         let Some(first) = measured.first() else {
             return;
         };
@@ -119,6 +172,30 @@ impl<'a> Sliced<'a> {
             self.left = 0;
         }
     }
+}
+
+/// A share of a time, in whole cells.
+fn shared(ns: u64, share: f64) -> u64 {
+    if share < 1.0 {
+        (ns as f64 * share) as u64 / CELL_NS * CELL_NS
+    } else {
+        ns
+    }
+}
+
+/// What is planned for everything that is left.
+pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
+    let all = || blocks.iter().flatten();
+    // A group without slices ends with a sync of its own.
+    let sliced = all().filter(|sliced| sliced.done > 0);
+    let known: Vec<u64> = sliced.filter_map(|sliced| sliced.overhead_ns).collect();
+    let mean_ns = known.iter().sum::<u64>() / known.len().max(1) as u64;
+    let mut rest = RestOfRun::default();
+    for sliced in all().filter(|sliced| sliced.left > 0) {
+        rest.planned_ns += sliced.left_ns;
+        rest.overhead_ns += sliced.left * sliced.overhead_ns.unwrap_or(mean_ns);
+    }
+    rest
 }
 
 /// The longest mean latency of a kind of operation.
@@ -264,7 +341,7 @@ mod tests {
         let mut sliced = Sliced::new(Group::alone(&asked), "run");
         let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
         while sliced.left > 0 {
-            let slice = sliced.next();
+            let slice = sliced.next(1.0);
             time_ns += Sliced::time_ns(&slice);
             warmup_ns += slice.warmup_ns;
             measured.push(slice.stop.time_ns.unwrap());
@@ -275,6 +352,44 @@ mod tests {
         assert!(warmup_ns <= SECOND / 4 + 4 * SECOND / 5, "{warmup_ns}");
         assert_eq!(measured.len(), 5);
         assert!(measured.iter().all(|ns| ns.is_multiple_of(CELL_NS)));
+    }
+
+    /// Slices of 2.05 s that get half of it, then nothing.
+    #[test]
+    fn slices_that_get_less_time_are_shortened() {
+        let asked = workload(10);
+        let mut sliced = Sliced::new(Group::alone(&asked), "run");
+        assert!(!sliced.is_shortened());
+        let half = sliced.next(0.5);
+        assert_eq!(half.warmup_ns, SECOND / 4 / 2 / CELL_NS * CELL_NS);
+        assert_eq!(Sliced::time_ns(&half), 1_020_000_000);
+        sliced.took(0.5, Duration::from_millis(1320));
+        sliced.measured(&half, &[]);
+        assert!(sliced.is_shortened());
+        assert_eq!((sliced.left, sliced.left_ns), (4, 8_200_000_000));
+        let blocks = [vec![sliced]];
+        let expected = RestOfRun {
+            planned_ns: 8_200_000_000,
+            overhead_ns: 4 * 300_000_000,
+        };
+        assert_eq!(rest(&blocks), expected);
+        let [block] = blocks;
+        let mut sliced = block.into_iter().next().unwrap();
+        sliced.cut();
+        assert_eq!((sliced.left, sliced.planned_ns), (0, 10_250_000_000));
+        assert_eq!(rest(&[vec![sliced]]), RestOfRun::default());
+    }
+
+    #[test]
+    fn overhead_of_groups_to_come_is_that_of_the_others() {
+        let asked = [workload(10), workload(10)];
+        let groups = asked.each_ref().map(Group::alone);
+        let mut pair = groups.map(|group| Sliced::new(group, "run"));
+        pair[0].took(1.0, Duration::from_millis(2150));
+        let first = pair[0].next(1.0);
+        pair[0].measured(&first, &[]);
+        assert!(!pair[0].is_shortened());
+        assert_eq!(rest(&[pair.into()]).overhead_ns, (4 + 5) * 100_000_000);
     }
 
     #[test]

@@ -64,6 +64,8 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         seed,
         targets: vec!["/data".to_owned()],
         scratch_bytes: None,
+        first_write_ns: None,
+        time_limit_ns: None,
         workloads,
         survey: None,
         data_sheet: None,

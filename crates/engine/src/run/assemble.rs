@@ -213,8 +213,10 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
         }),
         interruptions: course.interruptions,
         first_write: None,
+        laid_out: None,
         windows: sum.windows,
         slices: Vec::new(),
+        shortened_from_ns: None,
         stopped: course.stopped,
         workload,
     }

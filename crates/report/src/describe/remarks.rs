@@ -18,17 +18,20 @@ pub(crate) enum RemarkKind {
     Drifting,
     /// The figures are those of the last phase; an earlier one was different.
     Phases,
+    /// The run's time limit left less time than planned.
+    Shortened,
     /// Everything that was read back was correct.
     Verified,
 }
 
 impl RemarkKind {
     /// All, in the order of printing.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Failed,
         Self::Cached,
         Self::Drifting,
         Self::Phases,
+        Self::Shortened,
         Self::Verified,
     ];
 
@@ -39,6 +42,7 @@ impl RemarkKind {
             Self::Cached => '*',
             Self::Drifting => '~',
             Self::Phases => '+',
+            Self::Shortened => '-',
             Self::Verified => '=',
         }
     }
@@ -64,8 +68,20 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark>
             remark(RemarkKind::Drifting, text)
         }),
         phases(measurement),
+        shortened(measurement),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Slower steps before it took the time.
+fn shortened(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+    let planned_ns = measurement.shortened_from_ns?;
+    let text = format!(
+        "measured for {} instead of {}: the time limit of the run left no more",
+        format_duration(measurement.wall_ns),
+        format_duration(planned_ns)
+    );
+    Some(remark(RemarkKind::Shortened, text))
 }
 
 /// What came before the last phase, where it differs by enough to matter.

@@ -123,6 +123,7 @@ fn trust(verdict: &RunVerdict) -> Markup {
                 "."
             }
         }
+        @for caveat in &verdict.caveats { p.caveat { (shown(caveat)) } }
     }
 }
 

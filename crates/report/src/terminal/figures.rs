@@ -276,7 +276,7 @@ fn write_notes(page: &mut Page<'_>, measurements: &[&MeasurementRecord]) -> io::
         };
         let style = match kind {
             RemarkKind::Failed => TextStyle::Error,
-            RemarkKind::Verified | RemarkKind::Phases => TextStyle::Note,
+            RemarkKind::Verified | RemarkKind::Phases | RemarkKind::Shortened => TextStyle::Note,
             RemarkKind::Cached | RemarkKind::Drifting => TextStyle::Warning,
         };
         let sign = kind.sign().to_string();

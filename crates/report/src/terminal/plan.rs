@@ -132,12 +132,16 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     )
 }
 
-/// The longest time; targets run at the same time. Excludes the time to fill a scratch file, whose
-/// speed is unknown.
+/// The longest time; targets run at the same time. The first write of a scratch file counts as far
+/// as the plan limits it.
 fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
+    let limit_ns = plan.time_limit_ns.unwrap_or(u64::MAX);
+    let planned_ns = plan
+        .time_ns_max()
+        .map(|ns| ns + plan.first_write_ns.unwrap_or(0));
     let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
-        return plan.time_ns_max().map_or(UNLIMITED.to_owned(), |ns| {
-            format!("about {}", format_duration(ns))
+        return planned_ns.map_or(UNLIMITED.to_owned(), |ns| {
+            format!("about {}", format_duration(ns.min(limit_ns)))
         });
     };
     let bytes = plan
@@ -155,7 +159,8 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     } else {
         "a rotating disk"
     };
-    match plan.time_ns_max() {
+    match planned_ns {
+        Some(ns) if guess + ns >= limit_ns => format!("about {}", format_duration(limit_ns)),
         Some(ns) => format!(
             "about {} at the usual speed of {kind}",
             format_duration(guess + ns)

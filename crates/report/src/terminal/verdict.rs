@@ -1,4 +1,4 @@
-//! The verdict on the terminal page: at most six lines, before everything else.
+//! The verdict on the terminal page: at most seven lines, before everything else.
 
 use crate::describe::findings::trust_word;
 use crate::labels;
@@ -139,5 +139,13 @@ fn write_trust(page: &mut Page<'_>, record: &Record, verdict: &RunVerdict) -> io
         None if record.partial => format!("{word}: the run ended early"),
         None => format!("{word}: no warning concerns these figures"),
     };
-    page.entry(TextStyle::Plain.of("trust"), INDENT, style.of(text))
+    page.entry(TextStyle::Plain.of("trust"), INDENT, style.of(text))?;
+    for caveat in &verdict.caveats {
+        page.entry(
+            TextStyle::Plain.of("limits"),
+            INDENT,
+            TextStyle::Dim.of(caveat),
+        )?;
+    }
+    Ok(())
 }

@@ -375,6 +375,16 @@ fn budget_shows_time_bytes_and_place() {
 }
 
 #[test]
+fn budget_includes_the_first_write_and_ends_at_the_limit() {
+    let mut plan = fixture::plan();
+    plan.first_write_ns = Some(10_000_000_000);
+    let budget = |plan: &_| terminal::budget_line(plan, &[fixture::directory()]);
+    assert!(budget(&plan).starts_with("takes about 1 min 8 s; "));
+    plan.time_limit_ns = Some(60_000_000_000);
+    assert!(budget(&plan).starts_with("takes about 1 min 0 s; "));
+}
+
+#[test]
 fn scratch_file_without_a_writer_counts_as_written() {
     let mut plan = fixture::plan();
     plan.workloads.retain(|w| !w.writes());

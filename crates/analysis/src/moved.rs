@@ -1,0 +1,220 @@
+//! What a run moved: in all, and before a given moment. Credit and caches are used up by all of it,
+//! warm-up and the filling of scratch files included.
+
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
+use diskproof_model::plan::Plan;
+use diskproof_model::record::{MeasurementRecord, Record};
+
+/// Later slices spend this part of their measured time on their warm-up before it.
+const LATER_WARMUP_PARTS: u64 = 9;
+
+/// All that a run moved; `None` where nothing was measured. Counters cover the warm-up, too, but
+/// of workloads that ran together they count everything for each.
+pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTotal> {
+    let mut all = MovedTotal::default();
+    for m in measurements {
+        let (mut requests, mut bytes) = (0, 0);
+        for kind in [OpKind::Read, OpKind::Write] {
+            if let Some(op) = m.ops.get(&kind) {
+                (requests, bytes) = (requests + op.count, bytes + op.bytes);
+            }
+        }
+        let group = plan.group_of(&m.workload.name);
+        let is_alone = plan.targets.len() <= 1 && group.is_none_or(|group| group.is_alone());
+        let with_warmup = match is_alone {
+            true => m.asked.total().max(bytes),
+            false => bytes,
+        };
+        let scale = with_warmup as f64 / bytes.max(1) as f64;
+        all.requests += (requests as f64 * scale) as u64;
+        all.bytes += with_warmup;
+        if let Some(laid_out) = m.laid_out {
+            all.requests += laid_out.requests;
+            all.bytes += laid_out.bytes;
+        }
+    }
+    (all.requests > 0).then_some(all)
+}
+
+/// What moved before a moment, from when on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MovedBefore {
+    /// Requests.
+    pub(crate) requests: f64,
+    /// Bytes.
+    pub(crate) bytes: f64,
+    /// From the first of them to the moment.
+    pub(crate) took_ns: f64,
+}
+
+/// A part of a measurement that ran without a break, in nanoseconds after the start of the run.
+struct Part {
+    begin_ns: f64,
+    warmup_ns: f64,
+    wall_ns: f64,
+    /// Measured time of the slices before it.
+    offset_ns: u64,
+}
+
+/// What the run moved on a target, before so much of the measured time of `index` had passed. With
+/// `writes_only` reads do not count.
+pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: bool) -> MovedBefore {
+    let fallen = &record.measurements[index];
+    let own = parts(record, fallen);
+    let last = own.iter().rposition(|part| part.offset_ns < at_ns.max(1));
+    let moment_ns = last.map_or(0.0, |last| {
+        own[last].begin_ns + (at_ns - own[last].offset_ns) as f64
+    });
+    let mut moved = MovedBefore {
+        requests: 0.0,
+        bytes: 0.0,
+        took_ns: 0.0,
+    };
+    let mut first_ns = moment_ns;
+    for m in record
+        .measurements
+        .iter()
+        .filter(|m| m.target == fallen.target)
+    {
+        let is_own = std::ptr::eq(m, fallen);
+        for part in parts(record, m) {
+            let end_ns = part.begin_ns + part.wall_ns;
+            let cut_ns = match is_own {
+                true => (at_ns.saturating_sub(part.offset_ns) as f64).min(part.wall_ns),
+                false if end_ns <= moment_ns => part.wall_ns,
+                false => 0.0,
+            };
+            if cut_ns <= 0.0 {
+                continue;
+            }
+            first_ns = first_ns.min(part.begin_ns - part.warmup_ns);
+            let from_ns = part.offset_ns;
+            let (requests, bytes) = counted(m, from_ns, from_ns + cut_ns as u64, writes_only);
+            let scale = 1.0 + part.warmup_ns / cut_ns;
+            moved.requests += requests * scale;
+            moved.bytes += bytes * scale;
+        }
+        if let Some(laid_out) = m.laid_out.filter(|_| m.start_ns as f64 <= moment_ns) {
+            moved.requests += laid_out.requests as f64;
+            moved.bytes += laid_out.bytes as f64;
+            // The file was filled first of all.
+            first_ns = first_ns.min(0.0);
+        }
+    }
+    moved.took_ns = moment_ns - first_ns;
+    moved
+}
+
+/// Operations and bytes in a part of the measured time.
+fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
+    let (mut requests, mut bytes) = (0.0, 0.0);
+    for kind in [OpKind::Read, OpKind::Write] {
+        if writes_only && kind == OpKind::Read {
+            continue;
+        }
+        let Some(op) = m.ops.get(&kind) else {
+            continue;
+        };
+        let series = &op.series;
+        let cell_ns = series.interval_ns.max(1);
+        for (number, cell) in (0u64..).zip(&series.cells) {
+            let begin_ns = series.start_ns + number * cell_ns;
+            let covered = (begin_ns + cell_ns)
+                .min(to_ns)
+                .saturating_sub(begin_ns.max(from_ns));
+            let share = covered as f64 / cell_ns as f64;
+            requests += cell.ops as f64 * share;
+            bytes += cell.bytes as f64 * share;
+        }
+    }
+    (requests, bytes)
+}
+
+fn parts(record: &Record, m: &MeasurementRecord) -> Vec<Part> {
+    let planned = record.plan.workloads.iter();
+    let warmup_ns = planned
+        .filter(|workload| workload.name == m.workload.name)
+        .map(|workload| workload.warmup_ns)
+        .next()
+        .unwrap_or(0);
+    if m.slices.is_empty() {
+        return vec![Part {
+            begin_ns: m.start_ns as f64,
+            warmup_ns: warmup_ns as f64,
+            wall_ns: m.wall_ns as f64,
+            offset_ns: 0,
+        }];
+    }
+    let mut offset_ns = 0;
+    let mut parts = Vec::new();
+    for (number, slice) in m.slices.iter().enumerate() {
+        let later_ns = (slice.wall_ns / LATER_WARMUP_PARTS).min(warmup_ns);
+        parts.push(Part {
+            begin_ns: slice.start_ns as f64,
+            warmup_ns: if number == 0 { warmup_ns } else { later_ns } as f64,
+            wall_ns: slice.wall_ns as f64,
+            offset_ns,
+        });
+        offset_ns += slice.wall_ns;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::slice::TimeSlice;
+    use std::collections::BTreeMap;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn all_that_a_run_moved_includes_warm_up_and_filling() {
+        let mut run = fixture::run();
+        run.1.retain(|m| m.workload.name == "random-read-d32");
+        let m = &mut run.1[0];
+        assert_eq!(m.ops[&OpKind::Read].count, 50_000);
+        m.asked.read_bytes = 55_000 * 8192;
+        m.laid_out = Some(MovedTotal {
+            requests: 1000,
+            bytes: 1000 << 20,
+        });
+        let moved = total(&run.1, &run.0.plan).unwrap();
+        assert_eq!(moved.requests, 56_000);
+        assert_eq!(moved.bytes, 55_000 * 8192 + (1000 << 20));
+        assert_eq!(total(&[], &run.0.plan), None);
+    }
+
+    /// 10,000/s in slices of 1 s that begin at 10, 20, 30, 40 and 50 s: 1.5 s of it end at 20.5 s.
+    #[test]
+    fn slices_before_a_moment_count_with_what_ran_between_them() {
+        let mut record = fixture::record();
+        let slice = |start_s: u64| TimeSlice {
+            start_ns: start_s * SECOND,
+            wall_ns: SECOND,
+            ops: BTreeMap::new(),
+        };
+        let names = ["random-read-d32", "mixed-random"];
+        record
+            .measurements
+            .retain(|m| names.contains(&m.workload.name.as_str()));
+        record
+            .plan
+            .workloads
+            .iter_mut()
+            .for_each(|w| w.warmup_ns = SECOND / 2);
+        record.measurements[0].slices = [10, 20, 30, 40, 50].map(slice).to_vec();
+        // Another workload between the first and the second slice.
+        (
+            record.measurements[1].start_ns,
+            record.measurements[1].wall_ns,
+        ) = (12 * SECOND, 5 * SECOND);
+        let moved = before(&record, 0, 3 * SECOND / 2, false);
+        // With the warm-ups: 15,000 and 5000 × (1 + 2/9), and 55,000 of the other workload.
+        assert!((moved.requests - 76_111.0).abs() < 1.0, "{moved:?}");
+        assert_eq!(moved.took_ns, 11e9);
+        let writes = before(&record, 0, 3 * SECOND / 2, true);
+        assert!(writes.requests < moved.requests / 2.0, "{writes:?}");
+    }
+}

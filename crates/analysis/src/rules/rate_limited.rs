@@ -1,0 +1,414 @@
+//! `rate-limited`: a control group, a cloud volume or a hypervisor limits the rate. A group's limit
+//! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
+//! evenly than a medium answers.
+
+use super::evidence::{Measured, evidence, real, scope, wanted_depth};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::scatter;
+use crate::volume_types::{documented, is_round};
+use diskproof_model::digits::figure_text;
+use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::SyncPolicy;
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::units::format_percent;
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    code: "rate-limited",
+    title: "A limiter sets the rate",
+    meaning: "The rate is that of a limiter (the io.max of a control group, a cloud volume's type, \
+              a hypervisor's throttling), not that of the medium. The medium may be faster.",
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::capped,
+        silent: tests::medium,
+    },
+}];
+
+/// A medium scatters more from one tenth of a second to the next.
+const EVEN: f64 = 0.004;
+/// Reads and writes of a limiter differ by less than this share.
+const ALIKE: f64 = 0.005;
+/// Kernels reach a group's limit to about this.
+const GROUP_SHARE: std::ops::RangeInclusive<f64> = 0.9..=1.03;
+/// Protocols leave a link about this share of its bandwidth: then the link is the limit.
+const LINK_SHARE: f64 = 0.85;
+/// From this block size on, bandwidth is what volumes limit.
+const LARGE_BYTES: u32 = 1 << 18;
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    by_group(record).or_else(|| by_plateau(record))
+}
+
+/// A measured rate at the limit of a group.
+struct GroupHit {
+    index: usize,
+    /// Place of the limit among those of the host, and its key there.
+    limit: usize,
+    key: &'static str,
+    allowed: f64,
+    place: String,
+    observed: f64,
+    unit: &'static str,
+}
+
+fn by_group(record: &Record) -> Option<Diagnosis> {
+    let hits: Vec<GroupHit> = real(record)
+        .filter_map(|measured| at_group_limit(record, measured))
+        .collect();
+    let first = hits.first()?;
+    let limit = &record.host.io_limits[first.limit];
+    let found = hits.iter().flat_map(|hit| {
+        let path = format!("/host/io_limits/{}/{}", hit.limit, hit.key);
+        let of_group = Evidence {
+            path,
+            observed: hit.allowed,
+            threshold: hit.observed,
+            unit: hit.unit.to_owned(),
+        };
+        let own = evidence(hit.index, &hit.place, hit.observed, hit.allowed, hit.unit);
+        [own, of_group]
+    });
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "{} ran at {}: the control group {} allows {} on device {}. The disk may be faster; \
+             every process of the group shares this rate.",
+            scope(record, hits.iter().map(|hit| hit.index)),
+            figure_text(first.observed, Some(first.observed * 0.01), first.unit),
+            limit.group,
+            figure_text(first.allowed, None, first.unit),
+            limit.device
+        ),
+        evidence: found.collect(),
+        remedy: "Raise io.max of the group (systemd: IOReadIOPSMax=, IOWriteIOPSMax=, \
+                 IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside of the group."
+            .to_owned(),
+        reproduce: Some(record.measurements[first.index].reproduce.clone()),
+    })
+}
+
+/// The first limit of a group that a workload reaches.
+fn at_group_limit(record: &Record, (index, m): Measured<'_>) -> Option<GroupHit> {
+    let layers = &record.targets.get(m.target)?.layers;
+    let limits = record.host.io_limits.iter().enumerate();
+    for (number, limit) in limits {
+        if !layers.iter().any(|layer| layer.device == limit.device) {
+            continue;
+        }
+        let allowed = [
+            (OpKind::Read, "read_iops", limit.read_iops),
+            (OpKind::Write, "write_iops", limit.write_iops),
+            (
+                OpKind::Read,
+                "read_bytes_per_second",
+                limit.read_bytes_per_second,
+            ),
+            (
+                OpKind::Write,
+                "write_bytes_per_second",
+                limit.write_bytes_per_second,
+            ),
+        ];
+        for (kind, key, allowed) in allowed {
+            let (Some(allowed), Some(op)) = (allowed, m.ops.get(&kind)) else {
+                continue;
+            };
+            let (figure, rate, unit) = match key.ends_with("iops") {
+                true => ("iops", &op.iops, "1/s"),
+                false => ("throughput", &op.throughput, "B/s"),
+            };
+            if GROUP_SHARE.contains(&(rate.value / (allowed as f64).max(1.0))) {
+                return Some(GroupHit {
+                    index,
+                    limit: number,
+                    key,
+                    allowed: allowed as f64,
+                    place: format!("ops/{}/{figure}/value", kind.as_str()),
+                    observed: rate.value,
+                    unit,
+                });
+            }
+        }
+    }
+    None
+}
+
+/// A workload whose rate is more even than a medium's.
+struct Plateau<'a> {
+    index: usize,
+    m: &'a MeasurementRecord,
+    /// Per second, of the quantity that volumes limit at its block size.
+    rate: f64,
+    unit: &'static str,
+    scatter: f64,
+}
+
+fn by_plateau(record: &Record) -> Option<Diagnosis> {
+    let plateaus: Vec<Plateau<'_>> = real(record)
+        .filter_map(|measured| plateau(record, measured))
+        .collect();
+    let first = plateaus
+        .iter()
+        .find(|one| is_limited(record, one, &plateaus))?;
+    let alike: Vec<&Plateau<'_>> = plateaus.iter().filter(|one| is_alike(one, first)).collect();
+    let scatter = alike.iter().map(|one| one.scatter).fold(0.0, f64::max);
+    let target = record.targets.get(first.m.target)?;
+    let which = match documented(target, first.rate, first.unit) {
+        Some(volume) => format!("That is the documented figure of {volume}."),
+        None => "Cloud volumes and QEMU's throttling limit that way.".to_owned(),
+    };
+    Some(Diagnosis {
+        severity: Severity::Note,
+        claim: format!(
+            "{} ran at {}, even to {}: a limiter sets the rate, not the medium. {which} More \
+             requests in flight only wait longer.",
+            scope(record, alike.iter().map(|one| one.index)),
+            figure_text(first.rate, Some(first.rate * ALIKE), first.unit),
+            format_percent(scatter.max(0.001))
+        ),
+        evidence: alike.iter().map(|one| plateau_evidence(one)).collect(),
+        remedy: "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise \
+                 it; settings of the database do not."
+            .to_owned(),
+        reproduce: Some(first.m.reproduce.clone()),
+    })
+}
+
+fn plateau_evidence(one: &Plateau<'_>) -> Evidence {
+    let (kind, op) = one.m.headline_ops()[0];
+    let (figure, observed) = match one.unit {
+        "1/s" => ("iops", op.iops.value),
+        _ => ("throughput", op.throughput.value),
+    };
+    let place = format!("ops/{}/{figure}/value", kind.as_str());
+    evidence(one.index, &place, observed, one.rate, one.unit)
+}
+
+/// The plateau of a workload that keeps several requests in flight; syncs have a pace of their own.
+fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<Plateau<'a>> {
+    let is_paced = m.workload.rate.is_some() || matches!(m.workload.sync, SyncPolicy::Every { .. });
+    if is_paced
+        || wanted_depth(m) < 2.0
+        || m.settled == Some(false)
+        || !m.workload.together_with.is_empty()
+    {
+        return None;
+    }
+    let (ops, bytes) = cells(m)?;
+    let scatter = scatter(&ops).filter(|scatter| *scatter <= EVEN)?;
+    let (values, unit) = match m.workload.block_bytes >= LARGE_BYTES {
+        true => (bytes, "B/s"),
+        false => (ops, "1/s"),
+    };
+    let interval_ns = m.headline_ops()[0].1.series.interval_ns as f64;
+    let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;
+    (unit == "1/s" || !fills_link(record, m, rate)).then_some(Plateau {
+        index,
+        m,
+        rate,
+        unit,
+        scatter,
+    })
+}
+
+/// Operations and bytes in each full cell of the steady part.
+fn cells(m: &MeasurementRecord) -> Option<(Vec<f64>, Vec<f64>)> {
+    let headline: Vec<&OpRecord> = m.headline_ops().into_iter().map(|(_, op)| op).collect();
+    let (first, others) = headline.split_first()?;
+    let mut series = first.series.clone();
+    others.iter().for_each(|other| series.merge(&other.series));
+    let skipped = m
+        .settling_ns
+        .saturating_sub(series.start_ns)
+        .div_ceil(series.interval_ns.max(1));
+    let full = m.wall_ns.saturating_sub(series.start_ns) / series.interval_ns.max(1);
+    // A final sync leaves the last cells empty.
+    let last = series.cells.iter().rposition(|cell| cell.ops > 0)?;
+    let end = (full as usize).min(last);
+    let steady = series.cells.get(skipped as usize..end)?;
+    Some((
+        steady.iter().map(|cell| cell.ops as f64).collect(),
+        steady.iter().map(|cell| cell.bytes as f64).collect(),
+    ))
+}
+
+fn fills_link(record: &Record, m: &MeasurementRecord, rate: f64) -> bool {
+    let target = record.targets.get(m.target);
+    target.is_some_and(|target| {
+        target.layers.iter().any(|layer| {
+            let link = layer
+                .link
+                .as_ref()
+                .and_then(|link| link.bytes_per_second_max);
+            link.is_some_and(|link| rate >= LINK_SHARE * link as f64)
+        })
+    })
+}
+
+fn is_alike(one: &Plateau<'_>, other: &Plateau<'_>) -> bool {
+    one.m.target == other.m.target
+        && one.unit == other.unit
+        && (one.rate / other.rate - 1.0).abs() <= ALIKE
+}
+
+/// Whether a limiter explains the plateau: a documented figure of this very volume, reads and
+/// writes alike, or a round figure where the run has nothing to compare it with. Bandwidth must be
+/// round in any case: cables and buses carry both directions alike, too.
+fn is_limited(record: &Record, one: &Plateau<'_>, all: &[Plateau<'_>]) -> bool {
+    let target = &record.targets[one.m.target];
+    if documented(target, one.rate, one.unit).is_some() {
+        return true;
+    }
+    let permille = |is_own: fn(u16) -> bool| {
+        let mut alike = all.iter().filter(|other| is_alike(other, one));
+        alike.any(|other| is_own(other.m.workload.read_permille))
+    };
+    let is_both = permille(|reads| reads == 1000) && permille(|reads| reads == 0);
+    let round = is_round(one.rate, one.unit);
+    let is_small = |m: &MeasurementRecord| m.workload.block_bytes < LARGE_BYTES;
+    let others = || {
+        let own = real(record)
+            .map(|(_, m)| m)
+            .filter(|m| m.target == one.m.target);
+        own.filter(|m| wanted_depth(m) >= 2.0 && is_small(m) == is_small(one.m))
+    };
+    let is_only = others().all(|m| m.workload.read_permille == one.m.workload.read_permille);
+    match one.unit {
+        "1/s" => is_both || (is_only && round),
+        _ => round && (is_both || is_only),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::io_limit::IoLimit;
+    use diskproof_model::measurement::Measurement;
+    use diskproof_model::series::Cell;
+
+    /// So many operations per second of a workload, all cells alike but for the noise.
+    fn set(m: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {
+        let kinds = m.ops.len() as u64;
+        let block = u64::from(m.workload.block_bytes);
+        for op in m.ops.values_mut() {
+            for (index, cell) in op.series.cells.iter_mut().enumerate() {
+                let ops = per_second / 100 / kinds + noise(index);
+                *cell = Cell {
+                    ops,
+                    bytes: ops * block,
+                    ..Cell::default()
+                };
+            }
+            let total = op.series.total();
+            (op.count, op.bytes) = (total.ops, total.bytes);
+        }
+    }
+
+    fn is_random(m: &Measurement) -> bool {
+        m.workload.depth > 1 && m.workload.block_bytes < LARGE_BYTES
+    }
+
+    /// Reads, writes and mixes at 3000/s.
+    pub(super) fn capped() -> Record {
+        let mut run = fixture::run();
+        run.1
+            .iter_mut()
+            .filter(|m| is_random(m))
+            .for_each(|m| set(m, 3000, |_| 0));
+        fixture::judge(run)
+    }
+
+    /// Reads at 10,000/s, writes at 8000/s.
+    pub(super) fn medium() -> Record {
+        fixture::record()
+    }
+
+    fn found(record: &Record) -> Option<Diagnosis> {
+        check(record)
+    }
+
+    #[test]
+    fn reads_and_writes_at_one_even_rate_are_limited() {
+        let finding = found(&capped()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Note, 3)
+        );
+        assert!(
+            finding.claim.contains("3 of 8 workloads (random-read-d32"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.claim.contains("ran at 3000/s, even to"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.claim.contains("Cloud volumes and QEMU"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn noise_of_a_medium_is_no_limiter() {
+        let mut run = fixture::run();
+        let noise = |index: usize| (index * 7919 % 13) as u64;
+        run.1
+            .iter_mut()
+            .filter(|m| is_random(m))
+            .for_each(|m| set(m, 3000, noise));
+        assert_eq!(found(&fixture::judge(run)), None);
+    }
+
+    #[test]
+    fn a_single_workload_needs_a_round_figure() {
+        let only = |per_second| {
+            let mut run = fixture::run();
+            run.1.retain(|m| m.workload.name == "random-read-d32");
+            set(&mut run.1[0], per_second, |_| 0);
+            found(&fixture::judge(run)).is_some()
+        };
+        assert!(only(3000) && only(500));
+        assert!(!only(12_300));
+    }
+
+    #[test]
+    fn documented_figures_of_the_volume_name_it() {
+        let mut record = capped();
+        for layer in &mut record.targets[0].layers {
+            layer.model = Some("Amazon Elastic Block Store".to_owned());
+        }
+        let claim = found(&record).unwrap().claim;
+        assert!(claim.contains("documented figure of EBS gp3"), "{claim}");
+    }
+
+    #[test]
+    fn the_limit_of_a_group_is_named_however_uneven() {
+        let mut record = medium();
+        record.host.io_limits = vec![IoLimit {
+            group: "/system.slice/db.service".to_owned(),
+            device: "8:0".to_owned(),
+            write_iops: Some(8100),
+            ..IoLimit::default()
+        }];
+        let finding = found(&record).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        for part in [
+            "(random-write-d32) ran at 8000/s: the control group /system.slice/db.service allows",
+            "on device 8:0",
+        ] {
+            assert!(finding.claim.contains(part), "{}", finding.claim);
+        }
+        assert_eq!(finding.evidence[1].path, "/host/io_limits/0/write_iops");
+        record.host.io_limits[0].device = "8:16".to_owned();
+        assert_eq!(found(&record), None, "the limit of another disk");
+    }
+}

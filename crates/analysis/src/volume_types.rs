@@ -1,0 +1,175 @@
+//! The documented limits of cloud volumes, by type, and what makes a figure round. Knows no
+//! measurement. Sources: docs.aws.amazon.com/ebs (volume types), learn.microsoft.com/azure
+//! (managed disk types), cloud.google.com/compute/docs/disks/performance; read in November 2026.
+
+use diskproof_model::target::{Layer, TargetIdentity};
+
+/// A measured rate is a limiter's to this share: the rate of a token bucket is exact.
+const EXACT: f64 = 0.002;
+/// A round figure must be met more closely, since there are many of them.
+const ROUND: f64 = 0.001;
+const GIB: f64 = (1u64 << 30) as f64;
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// Usual bandwidths with three digits, in MB or MiB per second.
+const USUAL: [f64; 5] = [64.0, 125.0, 128.0, 256.0, 512.0];
+
+/// A type of volume with fixed limits.
+struct VolumeType {
+    name: &'static str,
+    iops: &'static [f64],
+    bytes_per_second: &'static [f64],
+}
+
+const EBS: [VolumeType; 2] = [
+    VolumeType {
+        name: "EBS gp3 as delivered",
+        iops: &[3000.0],
+        bytes_per_second: &[125.0 * MIB],
+    },
+    VolumeType {
+        name: "EBS gp2",
+        iops: &[3000.0, 16_000.0],
+        bytes_per_second: &[128.0 * MIB, 250.0 * MIB],
+    },
+];
+const AZURE: [VolumeType; 1] = [VolumeType {
+    name: "an Azure premium SSD tier (P4 to P80)",
+    iops: &[
+        120.0, 240.0, 500.0, 1100.0, 2300.0, 5000.0, 7500.0, 16_000.0, 18_000.0, 20_000.0,
+    ],
+    bytes_per_second: &[
+        25e6, 50e6, 100e6, 125e6, 150e6, 200e6, 250e6, 500e6, 750e6, 900e6,
+    ],
+}];
+/// Types of Compute Engine: base and share per GiB, in operations per second.
+const GOOGLE: [(&str, f64, f64); 4] = [
+    (
+        "a Google balanced persistent disk of this size",
+        3000.0,
+        6.0,
+    ),
+    ("a Google SSD persistent disk of this size", 6000.0, 30.0),
+    ("a Google standard persistent disk of this size", 0.0, 0.75),
+    ("a Google standard persistent disk of this size", 0.0, 1.5),
+];
+/// Operations per second and GiB of a gp2 volume.
+const GP2_IOPS_PER_GIB: f64 = 3.0;
+
+/// The type of volume whose documented limit this rate is, where the disk below says whose volume
+/// it is.
+pub(crate) fn documented(target: &TargetIdentity, rate: f64, unit: &str) -> Option<String> {
+    let disks: Vec<&Layer> = target.disks().collect();
+    let [disk] = disks.as_slice() else {
+        return None;
+    };
+    let says = |part: &str| {
+        let names = [&disk.vendor, &disk.model];
+        names.into_iter().flatten().any(|name| name.contains(part))
+    };
+    let size_gib = disk.size_bytes as f64 / GIB;
+    if says("Amazon Elastic Block Store") {
+        let by_size = unit == "1/s" && is_near(rate, GP2_IOPS_PER_GIB * size_gib, EXACT);
+        let of_size = format!("EBS gp2 with {size_gib:.0} GiB");
+        fixed(&EBS, rate, unit).or(by_size.then_some(of_size))
+    } else if says("Msft") {
+        fixed(&AZURE, rate, unit)
+    } else if says("Google") || says("nvme_card-pd") {
+        let is_type = |(_, base, each): &&(&str, f64, f64)| {
+            unit == "1/s" && is_near(rate, base + each * size_gib, EXACT)
+        };
+        GOOGLE
+            .iter()
+            .find(is_type)
+            .map(|(name, ..)| (*name).to_owned())
+    } else {
+        None
+    }
+}
+
+fn fixed(types: &[VolumeType], rate: f64, unit: &str) -> Option<String> {
+    let has = |one: &&VolumeType| {
+        let limits = match unit {
+            "1/s" => one.iops,
+            _ => one.bytes_per_second,
+        };
+        limits.iter().any(|limit| is_near(rate, *limit, EXACT))
+    };
+    types.iter().find(has).map(|one| one.name.to_owned())
+}
+
+fn is_near(rate: f64, limit: f64, share: f64) -> bool {
+    limit > 0.0 && (rate / limit - 1.0).abs() <= share
+}
+
+/// Whether a rate has at most two digits that are not zero: in operations per second, or in MB or
+/// MiB per second.
+pub(crate) fn is_round(rate: f64, unit: &str) -> bool {
+    let has_two_digits = |rate: f64| {
+        let step = 10f64.powf((rate.max(1.0)).log10().floor() - 1.0);
+        is_near(rate, (rate / step).round() * step, ROUND)
+    };
+    match unit {
+        "1/s" => has_two_digits(rate),
+        _ => {
+            let usual = [rate / MIB, rate / 1e6]
+                .into_iter()
+                .any(|mega| USUAL.iter().any(|usual| is_near(mega, *usual, ROUND)));
+            usual || has_two_digits(rate) || has_two_digits(rate / MIB * 1e6)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn volume(model: &str, vendor: &str, gib: u64) -> TargetIdentity {
+        let mut target = fixture::target();
+        for layer in &mut target.layers {
+            layer.model = Some(model.to_owned());
+            layer.vendor = Some(vendor.to_owned());
+            layer.size_bytes = gib << 30;
+        }
+        target
+    }
+
+    #[test]
+    fn documented_limits_are_recognised_by_maker_and_size() {
+        let ebs = volume("Amazon Elastic Block Store", "", 400);
+        let of = |rate, unit| documented(&ebs, rate, unit);
+        assert_eq!(of(3000.4, "1/s").unwrap(), "EBS gp3 as delivered");
+        assert_eq!(of(1200.1, "1/s").unwrap(), "EBS gp2 with 400 GiB");
+        assert_eq!(of(128.0 * MIB, "B/s").unwrap(), "EBS gp2");
+        assert_eq!(of(1300.0, "1/s"), None);
+        let azure = volume("Virtual Disk", "Msft", 128);
+        assert!(
+            documented(&azure, 500.0, "1/s")
+                .unwrap()
+                .contains("P4 to P80")
+        );
+        assert!(documented(&azure, 100.1e6, "B/s").is_some());
+        let google = volume("PersistentDisk", "Google", 100);
+        assert!(
+            documented(&google, 3600.0, "1/s")
+                .unwrap()
+                .contains("balanced")
+        );
+        let own = volume("SAMSUNG MZ7LH960", "ATA", 100);
+        assert_eq!(documented(&own, 3000.0, "1/s"), None);
+    }
+
+    #[test]
+    fn round_figures_have_two_digits() {
+        for rate in [300.0, 3000.5, 500.0, 16_000.0, 1100.0, 75.0] {
+            assert!(is_round(rate, "1/s"), "{rate}");
+        }
+        for rate in [3070.0, 1234.0, 3005.0] {
+            assert!(!is_round(rate, "1/s"), "{rate}");
+        }
+        for rate in [20e6, 120.0 * MIB, 125e6, 128.0 * MIB, 250e6] {
+            assert!(is_round(rate, "B/s"), "{rate}");
+        }
+    }
+}
