@@ -23,6 +23,7 @@ mod second_reading;
 mod shape;
 mod steady;
 mod volume_types;
+mod whole_disk;
 
 #[cfg(any(test, feature = "studies"))]
 pub mod fixture;

@@ -3,6 +3,7 @@
 //! how a verdict is printed is the printers' affair.
 
 use crate::checked::name_in_check;
+use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
@@ -102,8 +103,41 @@ pub fn verdict(record: &Record) -> RunVerdict {
         grades,
         worst: worst(record),
         trust: trust(record),
-        caveats: unseen_burst(record).into_iter().collect(),
+        caveats: span_caveat(record)
+            .into_iter()
+            .chain(unseen_burst(record))
+            .collect(),
     }
+}
+
+/// How much of a rotating disk the random figures cover, and what they are on the whole disk.
+fn span_caveat(record: &Record) -> Option<String> {
+    let names = record.measurements.iter().map(|m| m.workload.name.as_str());
+    let index = names.clone().position(|name| name == "random-read-d1");
+    let index = index.or_else(|| names.clone().position(|name| name.starts_with("random-")))?;
+    let whole = whole_disk(record, index)?;
+    let (span, disk) = (
+        format_bytes(whole.span_bytes),
+        format_bytes(whole.disk_bytes),
+    );
+    let (_, op) = record.measurements[index]
+        .headline_ops()
+        .into_iter()
+        .next()?;
+    Some(match whole.known {
+        Some((known, slowdown)) => format!(
+            "Look-ups are graded for the whole rotating disk: {} at an access time of {} (run \
+             {}). Within the scratch file of {span} they reach {}.",
+            scaled(&op.iops, known, slowdown).value_text(),
+            known.mean.value_text(),
+            known.run_id.get(..8).unwrap_or(&known.run_id),
+            op.iops.value_text(),
+        ),
+        None => format!(
+            "Look-ups and random figures hold for {span} of the rotating disk of {disk}; across \
+             all of it they are lower. 'diskproof curve' on the device measures how much."
+        ),
+    })
 }
 
 /// The largest burst credit that `check` cannot exclude: it would have lasted to the end.
@@ -140,7 +174,11 @@ fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
 }
 
 fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
-    let figure = (use_.figure)(op);
+    let whole = whole_disk(record, index).and_then(|whole| whole.known);
+    let figure = match whole {
+        Some((known, slowdown)) => &scaled((use_.figure)(op), known, slowdown),
+        None => (use_.figure)(op),
+    };
     let doubts: Vec<&Finding> = record
         .findings
         .iter()
@@ -358,6 +396,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::whole_disk::tests::on_rotating_disk;
     use diskproof_model::record::WorkloadRecord;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
@@ -457,6 +496,27 @@ mod tests {
         assert_eq!(verdict.trust.level, TrustLevel::Reliable);
         record.partial = true;
         assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
+    }
+
+    #[test]
+    fn look_ups_of_a_scratch_file_are_graded_for_the_whole_disk() {
+        let known = on_rotating_disk(true).verdict.unwrap();
+        let look_ups = of(&known, "look-ups");
+        assert!((look_ups.figure.value - 500.0).abs() < 1.0, "{look_ups:?}");
+        for part in [
+            "Look-ups are graded for the whole rotating disk: 500/s",
+            "run c0ffee00",
+        ] {
+            assert!(known.caveats[0].contains(part), "{:?}", known.caveats);
+        }
+        let unknown = on_rotating_disk(false).verdict.unwrap();
+        assert_eq!(of(&unknown, "look-ups").figure.value, 2000.0);
+        assert!(
+            unknown.caveats[0].contains("of the rotating disk of"),
+            "{:?}",
+            unknown.caveats
+        );
+        assert_eq!(fixture::record().verdict.unwrap().caveats.len(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 pub mod campaign;
 pub mod comparison;
 pub mod digits;
+pub mod disk_access;
 pub mod document;
 pub mod errno;
 pub mod finding;

@@ -1,6 +1,7 @@
 //! What one run does: workloads in order, each complete enough to be repeated elsewhere. Knows
 //! nothing of how a workload is run.
 
+use crate::disk_access::DiskAccess;
 use crate::group::Group;
 use crate::op::OpKind;
 use crate::surface::{DataSheet, Survey};
@@ -66,6 +67,9 @@ pub struct Plan {
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,
+    /// Access time across the whole disk, where the history knows it and the run measures a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_access: Option<DiskAccess>,
     /// Major version of the PostgreSQL server whose settings are advised, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres_version: Option<u32>,

@@ -4,9 +4,11 @@
 use super::fitness::{leave_alone, measured, op, unfit_workload, width};
 use super::wal_sync_method::wal_sync_method;
 use crate::checked::PAGE_BYTES;
+use crate::whole_disk::{WholeDisk, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Advice, OpRecord, Record};
+use diskproof_model::units::format_bytes;
 
 /// Share of pages found in the cache. PostgreSQL's default of 4.0 assumes 90 %, and that a random
 /// page costs 40 times as much as a sequential one (documentation of random_page_cost).
@@ -59,7 +61,14 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         return None;
     }
     let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.throughput.value;
-    let ratio = random.latency.mean / sequential_ns;
+    let whole = record
+        .measurements
+        .iter()
+        .position(|m| m.workload.name == from[0])
+        .and_then(|index| whole_disk(record, index));
+    let slowdown = whole.as_ref().and_then(|whole| whole.known);
+    let slowdown = slowdown.map_or(1.0, |(_, slowdown)| slowdown);
+    let ratio = random.latency.mean * slowdown / sequential_ns;
     let width = width(&random.iops).hypot(width(&sequential.throughput));
     let cost = |hit_share: f64| {
         let cost = (ratio * (1.0 - hit_share)).max(COST_MIN);
@@ -76,13 +85,14 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         why: format!(
             "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} \
              follows if the cache holds {:.0} % of the pages, as PostgreSQL's documentation \
-             assumes. With {:.0} % in the cache set {few_misses}, with {:.0} % {many_misses}.",
-            latency_text(random),
+             assumes. With {:.0} % in the cache set {few_misses}, with {:.0} % {many_misses}.{}",
+            random_time_text(random, slowdown),
             rounded(ratio, Some(ratio * width)),
             figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
             HIT_SHARE * 100.0,
             HIT_SHARES[0] * 100.0,
             HIT_SHARES[1] * 100.0,
+            whole.as_ref().map_or_else(String::new, span_text),
         ),
         value: Some(recommended),
         from: from.map(str::to_owned).to_vec(),
@@ -92,6 +102,31 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
             HIT_SHARE * 100.0
         )),
     })
+}
+
+/// The time of a random page, as it is across the whole disk.
+fn random_time_text(random: &OpRecord, slowdown: f64) -> String {
+    let mean_ns = random.latency.mean * slowdown;
+    figure_text(mean_ns, Some(mean_ns * width(&random.iops)), "ns")
+}
+
+/// Which part of a rotating disk the figure holds for.
+fn span_text(whole: &WholeDisk<'_>) -> String {
+    let (span, disk) = (
+        format_bytes(whole.span_bytes),
+        format_bytes(whole.disk_bytes),
+    );
+    match whole.known {
+        Some((known, slowdown)) => format!(
+            " Measured in a file of {span} and scaled by {slowdown:.1} to the whole disk, whose \
+             access time run {} knows.",
+            known.run_id.get(..8).unwrap_or(&known.run_id)
+        ),
+        None => format!(
+            " That holds for {span} of the rotating disk of {disk}: a larger database needs a \
+             higher value."
+        ),
+    }
 }
 
 /// The first version whose default is 16 (release notes of PostgreSQL 18); before, it is 1.
@@ -227,6 +262,7 @@ fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::whole_disk::tests::on_rotating_disk;
     use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
     use diskproof_model::record::WorkloadRecord;
 
@@ -237,6 +273,21 @@ mod tests {
             .find(|a| a.setting == setting)
             .cloned()
             .unwrap_or_else(|| panic!("no {setting}: {:?}", record.advice))
+    }
+
+    #[test]
+    fn random_page_cost_states_its_span_and_scales_where_the_disk_is_known() {
+        let of = |is_known| {
+            let advice = find(&on_rotating_disk(is_known), "random_page_cost");
+            (advice.range.unwrap()[1], advice.why)
+        };
+        let ((unknown, part), (known, whole)) = (of(false), of(true));
+        assert!((known / unknown - 4.0).abs() < 0.2, "{known} {unknown}");
+        assert!(
+            part.contains("of the rotating disk of") && part.contains("higher value"),
+            "{part}"
+        );
+        assert!(whole.contains("scaled by 4.0 to the whole disk"), "{whole}");
     }
 
     #[test]

@@ -14,8 +14,10 @@ const FALL_MIN: f64 = 1.5;
 const TAIL_PARTS: usize = 4;
 /// Fewest batches of the part after it, and of the part before.
 const PART_BATCHES_MIN: usize = BATCHES_MIN;
-/// Least share of the batches of a part that lie on its side of the middle between both levels.
+/// Least share of the batches after a fall that lie on its side of the middle between both levels.
 const APART: f64 = 0.95;
+/// The same of the part before a fall: what disturbs a fast disk makes it slower, not faster.
+const HEAD_APART: f64 = 0.85;
 /// Near the fall each part is still, or already, this near to its level: a share of the difference.
 /// A slope is not.
 const EDGE: f64 = 0.2;
@@ -62,7 +64,7 @@ pub(super) fn falls(values: &[f64], cut: usize) -> bool {
     };
     let margin = EDGE * (high - low);
     let near = |part: usize| (part / 5).max(2);
-    share(head, &|value| *value > middle) >= APART
+    share(head, &|value| *value > middle) >= HEAD_APART
         && share(tail, &|value| *value < middle) >= APART
         && mean(&head[head.len() - near(head.len()).min(head.len())..]) >= high - margin
         && mean(&tail[..near(tail.len()).min(tail.len())]) <= low + margin

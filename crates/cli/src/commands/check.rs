@@ -5,6 +5,7 @@ use crate::commands::curve::sector_bytes;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
+use crate::saved::disk_access;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::targets::resolve_target;
@@ -158,7 +159,8 @@ pub struct CheckFlags {
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = probe(&resolve_target(&check.target, check.measuring.verbosity()))
         .map_err(Failure::Probe)?;
-    let plan = plan(check, &identity)?;
+    let mut plan = plan(check, &identity)?;
+    plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let limits = LayoutLimits {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_budget(check).first_write_ns(),
@@ -246,6 +248,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         workloads,
         survey,
         data_sheet: None,
+        disk_access: None,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
         origin: Origin::Native {

@@ -215,6 +215,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             .collect(),
         survey: Some(survey),
         data_sheet: curve.spec.map(|sheet| sheet.0),
+        disk_access: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

@@ -300,6 +300,7 @@ impl RunRequest {
             workloads,
             survey: None,
             data_sheet: None,
+            disk_access: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

@@ -1,11 +1,13 @@
 //! Saved runs: the flags of the history, the messages of a save, and the record that an argument
 //! names. Independent of SQL.
 
+mod access;
 mod document;
 mod earlier;
 mod label;
 mod place;
 
+pub(crate) use access::disk_access;
 pub(crate) use document::{SavedDocument, read_document};
 pub(crate) use earlier::EarlierRun;
 pub(crate) use label::parse_label;

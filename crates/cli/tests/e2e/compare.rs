@@ -69,6 +69,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         workloads,
         survey: None,
         data_sheet: None,
+        disk_access: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

@@ -1,0 +1,117 @@
+//! What random figures of a file on a rotating disk mean for the whole disk. The arm moves less in
+//! a file than across the disk, so the figures scale by the access times: those of the file are
+//! measured, those of the disk come from an earlier survey. docs/verdict.md states the rule.
+
+use diskproof_model::disk_access::DiskAccess;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Estimate, MeasurementRecord, Record};
+
+/// The finding that a workload covers a small part of a rotating disk.
+const SHORT_SPAN: &str = "short-span";
+
+/// How the random reads of a workload relate to the whole disk.
+pub(crate) struct WholeDisk<'a> {
+    /// Bytes that the workload covers.
+    pub(crate) span_bytes: u64,
+    /// Bytes of the disk.
+    pub(crate) disk_bytes: u64,
+    /// What is known of the disk, and its mean access time over that within the file.
+    pub(crate) known: Option<(&'a DiskAccess, f64)>,
+}
+
+/// Of the workload with this index, where the finding concerns it.
+pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>> {
+    let is_short = |code: &str| code == SHORT_SPAN;
+    let mut findings = record.findings.iter();
+    findings.find(|finding| is_short(&finding.code) && finding.concerns(index))?;
+    let m = &record.measurements[index];
+    let disk = record.targets.get(m.target)?.disks().next()?;
+    let known = record.plan.disk_access.as_ref();
+    let known = known.filter(|known| known.disk == disk.name);
+    Some(WholeDisk {
+        span_bytes: m.workload.span_bytes,
+        disk_bytes: disk.size_bytes,
+        known: known.and_then(|known| Some((known, slowdown(record, m, known)?))),
+    })
+}
+
+/// Mean access across the disk over the mean access within the file, one request at a time.
+fn slowdown(record: &Record, m: &MeasurementRecord, known: &DiskAccess) -> Option<f64> {
+    let one = record.measurements.iter().find(|one| {
+        let w = &one.workload;
+        one.target == m.target && w.name == "random-read-d1"
+    })?;
+    let within_ns = one.ops.get(&OpKind::Read)?.latency.mean;
+    (within_ns > 0.0 && known.mean.value > 0.0).then(|| (known.mean.value / within_ns).max(1.0))
+}
+
+/// A rate within the file, as it is across the disk.
+pub(crate) fn scaled(rate: &Estimate, known: &DiskAccess, slowdown: f64) -> Estimate {
+    let own = rate.relative_half_width();
+    let width = own.map(|own| own.hypot(known.mean.relative_half_width().unwrap_or(0.0)));
+    let value = rate.value / slowdown;
+    Estimate {
+        value,
+        half_width_95: width.map(|width| width * value),
+        ..rate.clone()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::target::LayerKind;
+
+    /// A scratch file on a rotating disk of 2 TB whose random accesses take 15 ms; 6 ms within the
+    /// file, at 167/s.
+    pub(crate) fn on_rotating_disk(is_known: bool) -> Record {
+        let mut run = fixture::run();
+        let mut disk = fixture::layer("sda", LayerKind::Disk, &[]);
+        (disk.rotational, disk.size_bytes) = (Some(true), 2_000_000_000_000);
+        run.0.targets[0].layers = vec![disk];
+        run.0.host.hypervisor = None;
+        run.0.plan.disk_access = is_known.then(|| DiskAccess {
+            run_id: "c0ffee00c0ffee00".to_owned(),
+            started: "2026-11-01T10:00:00Z".to_owned(),
+            disk: "sda".to_owned(),
+            mean: Estimate {
+                n: 1000,
+                value: 2_000_000.0,
+                half_width_95: Some(40_000.0),
+                unit: "ns".to_owned(),
+            },
+        });
+        fixture::judge(run)
+    }
+
+    #[test]
+    fn rates_scale_by_the_access_times() {
+        // 0.5 ms within the file, 2 ms across the disk.
+        let record = on_rotating_disk(true);
+        let index = record
+            .measurements
+            .iter()
+            .position(|m| m.workload.name == "random-read-d1");
+        let index = index.unwrap();
+        let whole = whole_disk(&record, index).unwrap();
+        let (known, slowdown) = whole.known.unwrap();
+        assert!((slowdown - 4.0).abs() < 0.01, "{slowdown}");
+        let rate = &record.measurements[index].ops[&OpKind::Read].iops;
+        assert_eq!(rate.value, 2000.0);
+        let scaled = scaled(rate, known, slowdown);
+        assert!((scaled.value - 500.0).abs() < 1.0, "{scaled:?}");
+        assert!(scaled.relative_half_width().unwrap() >= 0.02);
+        assert!(
+            whole_disk(&record, 1).is_none(),
+            "sequential reads do not seek"
+        );
+        assert!(
+            whole_disk(&on_rotating_disk(false), index)
+                .unwrap()
+                .known
+                .is_none()
+        );
+        assert!(whole_disk(&fixture::record(), index).is_none());
+    }
+}
