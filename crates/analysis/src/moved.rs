@@ -48,7 +48,7 @@ pub(crate) struct MovedBefore {
 }
 
 /// A part of a measurement that ran without a break, in nanoseconds after the start of the run.
-struct Part {
+struct RunPart {
     begin_ns: f64,
     warmup_ns: f64,
     wall_ns: f64,
@@ -130,7 +130,7 @@ fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -
     (requests, bytes)
 }
 
-fn parts(record: &Record, m: &MeasurementRecord) -> Vec<Part> {
+fn parts(record: &Record, m: &MeasurementRecord) -> Vec<RunPart> {
     let planned = record.plan.workloads.iter();
     let warmup_ns = planned
         .filter(|workload| workload.name == m.workload.name)
@@ -138,7 +138,7 @@ fn parts(record: &Record, m: &MeasurementRecord) -> Vec<Part> {
         .next()
         .unwrap_or(0);
     if m.slices.is_empty() {
-        return vec![Part {
+        return vec![RunPart {
             begin_ns: m.start_ns as f64,
             warmup_ns: warmup_ns as f64,
             wall_ns: m.wall_ns as f64,
@@ -149,7 +149,7 @@ fn parts(record: &Record, m: &MeasurementRecord) -> Vec<Part> {
     let mut parts = Vec::new();
     for (number, slice) in m.slices.iter().enumerate() {
         let later_ns = (slice.wall_ns / LATER_WARMUP_PARTS).min(warmup_ns);
-        parts.push(Part {
+        parts.push(RunPart {
             begin_ns: slice.start_ns as f64,
             warmup_ns: if number == 0 { warmup_ns } else { later_ns } as f64,
             wall_ns: slice.wall_ns as f64,

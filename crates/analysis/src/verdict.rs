@@ -396,7 +396,6 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::whole_disk::tests::on_rotating_disk;
     use diskproof_model::record::WorkloadRecord;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
@@ -500,7 +499,7 @@ mod tests {
 
     #[test]
     fn look_ups_of_a_scratch_file_are_graded_for_the_whole_disk() {
-        let known = on_rotating_disk(true).verdict.unwrap();
+        let known = fixture::on_rotating_disk(true).verdict.unwrap();
         let look_ups = of(&known, "look-ups");
         assert!((look_ups.figure.value - 500.0).abs() < 1.0, "{look_ups:?}");
         for part in [
@@ -509,7 +508,7 @@ mod tests {
         ] {
             assert!(known.caveats[0].contains(part), "{:?}", known.caveats);
         }
-        let unknown = on_rotating_disk(false).verdict.unwrap();
+        let unknown = fixture::on_rotating_disk(false).verdict.unwrap();
         assert_eq!(of(&unknown, "look-ups").figure.value, 2000.0);
         assert!(
             unknown.caveats[0].contains("of the rotating disk of"),

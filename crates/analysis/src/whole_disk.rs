@@ -58,37 +58,14 @@ pub(crate) fn scaled(rate: &Estimate, known: &DiskAccess, slowdown: f64) -> Esti
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::target::LayerKind;
-
-    /// A scratch file on a rotating disk of 2 TB whose random accesses take 15 ms; 6 ms within the
-    /// file, at 167/s.
-    pub(crate) fn on_rotating_disk(is_known: bool) -> Record {
-        let mut run = fixture::run();
-        let mut disk = fixture::layer("sda", LayerKind::Disk, &[]);
-        (disk.rotational, disk.size_bytes) = (Some(true), 2_000_000_000_000);
-        run.0.targets[0].layers = vec![disk];
-        run.0.host.hypervisor = None;
-        run.0.plan.disk_access = is_known.then(|| DiskAccess {
-            run_id: "c0ffee00c0ffee00".to_owned(),
-            started: "2026-11-01T10:00:00Z".to_owned(),
-            disk: "sda".to_owned(),
-            mean: Estimate {
-                n: 1000,
-                value: 2_000_000.0,
-                half_width_95: Some(40_000.0),
-                unit: "ns".to_owned(),
-            },
-        });
-        fixture::judge(run)
-    }
 
     #[test]
     fn rates_scale_by_the_access_times() {
         // 0.5 ms within the file, 2 ms across the disk.
-        let record = on_rotating_disk(true);
+        let record = fixture::on_rotating_disk(true);
         let index = record
             .measurements
             .iter()
@@ -107,7 +84,7 @@ pub(crate) mod tests {
             "sequential reads do not seek"
         );
         assert!(
-            whole_disk(&on_rotating_disk(false), index)
+            whole_disk(&fixture::on_rotating_disk(false), index)
                 .unwrap()
                 .known
                 .is_none()

@@ -262,7 +262,6 @@ fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::whole_disk::tests::on_rotating_disk;
     use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
     use diskproof_model::record::WorkloadRecord;
 
@@ -278,7 +277,7 @@ mod tests {
     #[test]
     fn random_page_cost_states_its_span_and_scales_where_the_disk_is_known() {
         let of = |is_known| {
-            let advice = find(&on_rotating_disk(is_known), "random_page_cost");
+            let advice = find(&fixture::on_rotating_disk(is_known), "random_page_cost");
             (advice.range.unwrap()[1], advice.why)
         };
         let ((unknown, part), (known, whole)) = (of(false), of(true));

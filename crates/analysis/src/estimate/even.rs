@@ -29,8 +29,8 @@ const SCATTER_OPS_MIN: f64 = 64.0;
 /// Fewest batches of it.
 const SCATTER_BATCHES_MIN: usize = 6;
 
-/// Standard deviation over mean of the counts in batches that hold enough operations to tell; `None`
-/// of too few. What the grain of counting explains is taken off.
+/// Standard deviation over mean of the counts in batches that hold enough operations to tell;
+/// `None` of too few. What the grain of counting explains is taken off.
 pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
     let per_cell = mean(values);
     if values.is_empty() || per_cell <= 0.0 {

@@ -139,7 +139,7 @@ fn at_group_limit(record: &Record, (index, m): Measured<'_>) -> Option<GroupHit>
 }
 
 /// A workload whose rate is more even than a medium's.
-struct Plateau<'a> {
+struct EvenWorkload<'a> {
     index: usize,
     m: &'a MeasurementRecord,
     /// Per second, of the quantity that volumes limit at its block size.
@@ -149,13 +149,14 @@ struct Plateau<'a> {
 }
 
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
-    let plateaus: Vec<Plateau<'_>> = real(record)
+    let plateaus: Vec<EvenWorkload<'_>> = real(record)
         .filter_map(|measured| plateau(record, measured))
         .collect();
     let first = plateaus
         .iter()
         .find(|one| is_limited(record, one, &plateaus))?;
-    let alike: Vec<&Plateau<'_>> = plateaus.iter().filter(|one| is_alike(one, first)).collect();
+    let alike: Vec<&EvenWorkload<'_>> =
+        plateaus.iter().filter(|one| is_alike(one, first)).collect();
     let scatter = alike.iter().map(|one| one.scatter).fold(0.0, f64::max);
     let target = record.targets.get(first.m.target)?;
     let which = match documented(target, first.rate, first.unit) {
@@ -179,7 +180,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn plateau_evidence(one: &Plateau<'_>) -> Evidence {
+fn plateau_evidence(one: &EvenWorkload<'_>) -> Evidence {
     let (kind, op) = one.m.headline_ops()[0];
     let (figure, observed) = match one.unit {
         "1/s" => ("iops", op.iops.value),
@@ -190,7 +191,7 @@ fn plateau_evidence(one: &Plateau<'_>) -> Evidence {
 }
 
 /// The plateau of a workload that keeps several requests in flight; syncs have a pace of their own.
-fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<Plateau<'a>> {
+fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<EvenWorkload<'a>> {
     let is_paced = m.workload.rate.is_some() || matches!(m.workload.sync, SyncPolicy::Every { .. });
     if is_paced
         || wanted_depth(m) < 2.0
@@ -207,7 +208,7 @@ fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<Plateau<'a>>
     };
     let interval_ns = m.headline_ops()[0].1.series.interval_ns as f64;
     let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;
-    (unit == "1/s" || !fills_link(record, m, rate)).then_some(Plateau {
+    (unit == "1/s" || !fills_link(record, m, rate)).then_some(EvenWorkload {
         index,
         m,
         rate,
@@ -250,7 +251,7 @@ fn fills_link(record: &Record, m: &MeasurementRecord, rate: f64) -> bool {
     })
 }
 
-fn is_alike(one: &Plateau<'_>, other: &Plateau<'_>) -> bool {
+fn is_alike(one: &EvenWorkload<'_>, other: &EvenWorkload<'_>) -> bool {
     one.m.target == other.m.target
         && one.unit == other.unit
         && (one.rate / other.rate - 1.0).abs() <= ALIKE
@@ -259,7 +260,7 @@ fn is_alike(one: &Plateau<'_>, other: &Plateau<'_>) -> bool {
 /// Whether a limiter explains the plateau: a documented figure of this very volume, reads and
 /// writes alike, or a round figure where the run has nothing to compare it with. Bandwidth must be
 /// round in any case: cables and buses carry both directions alike, too.
-fn is_limited(record: &Record, one: &Plateau<'_>, all: &[Plateau<'_>]) -> bool {
+fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.m.target];
     if documented(target, one.rate, one.unit).is_some() {
         return true;

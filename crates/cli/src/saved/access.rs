@@ -1,28 +1,29 @@
 //! The access time across a whole rotating disk, from a run of the history that surveyed it. A file
 //! covers a small part of a disk only. Its absence is never an error.
 
-use super::{open_if_there, place};
 use diskproof_history::{Filter, History};
 use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
-use std::path::Path;
 
 /// Runs of the disk that are searched, the newest.
 const SEARCHED_MAX: u64 = 50;
 
 /// The newest measurement of the disk below a directory or file, where that is one rotating disk.
-pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
+pub(super) fn find_disk_access(target: &TargetIdentity, history: &History) -> Option<DiskAccess> {
+    let disk = rotating_disk(target)?;
+    newest(history, disk)
+}
+
+/// The one rotating disk below a directory or file.
+pub(super) fn rotating_disk(target: &TargetIdentity) -> Option<&Layer> {
     let disks: Vec<&Layer> = target.disks().collect();
     let [disk] = disks.as_slice() else {
         return None;
     };
-    if target.kind == TargetKind::BlockDevice || disk.rotational != Some(true) {
-        return None;
-    }
-    let history = open_if_there(&place(history).ok()?).ok()??;
-    newest(&history, disk)
+    let is_part = target.kind != TargetKind::BlockDevice;
+    (is_part && disk.rotational == Some(true)).then_some(*disk)
 }
 
 fn newest(history: &History, disk: &Layer) -> Option<DiskAccess> {

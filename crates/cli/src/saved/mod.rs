@@ -7,7 +7,6 @@ mod earlier;
 mod label;
 mod place;
 
-pub(crate) use access::disk_access;
 pub(crate) use document::{SavedDocument, read_document};
 pub(crate) use earlier::EarlierRun;
 pub(crate) use label::parse_label;
@@ -15,12 +14,15 @@ pub(crate) use place::place;
 
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
+use access::{find_disk_access, rotating_disk};
 use diskproof_analysis::verdict::verdict;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
     History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, save,
 };
+use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
 use document::from_file;
 use earlier::find_earlier;
 use label::{is_hex, is_latest};
@@ -233,6 +235,14 @@ pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<E
         ));
         Vec::new()
     })
+}
+
+/// The access time across the whole rotating disk below a directory or file, as far as the history
+/// knows it.
+pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
+    rotating_disk(target)?;
+    let history = open_if_there(&place(history).ok()?).ok()??;
+    find_disk_access(target, &history)
 }
 
 /// The run or the comparison that `reference` names.
