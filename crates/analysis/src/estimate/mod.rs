@@ -10,8 +10,8 @@ mod stats;
 pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, widening};
-pub(crate) use paired::PairedDifference;
 pub(crate) use even::scatter;
+pub(crate) use paired::PairedDifference;
 pub(crate) use stats::{mean, variance};
 
 use batches::{BatchMeans, batch_means, burst};

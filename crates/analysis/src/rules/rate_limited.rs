@@ -257,9 +257,8 @@ fn is_alike(one: &EvenWorkload<'_>, other: &EvenWorkload<'_>) -> bool {
         && (one.rate / other.rate - 1.0).abs() <= ALIKE
 }
 
-/// Whether a limiter explains the plateau: a documented figure of this very volume, reads and
-/// writes alike, or a round figure where the run has nothing to compare it with. Bandwidth must be
-/// round in any case: cables and buses carry both directions alike, too.
+/// Whether a limiter explains the plateau: a documented figure of this very volume, or a round one
+/// at which reads and writes are alike, or which the run has nothing to compare with.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.m.target];
     if documented(target, one.rate, one.unit).is_some() {
@@ -279,10 +278,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
         own.filter(|m| wanted_depth(m) >= 2.0 && is_small(m) == is_small(one.m))
     };
     let is_only = others().all(|m| m.workload.read_permille == one.m.workload.read_permille);
-    match one.unit {
-        "1/s" => is_both || (is_only && round),
-        _ => round && (is_both || is_only),
-    }
+    round && (is_both || is_only)
 }
 
 #[cfg(test)]

@@ -188,6 +188,9 @@ pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Fai
             .collect(),
         survey: None,
         data_sheet: None,
+        disk_access: None,
+        first_write_ns: None,
+        time_limit_ns: None,
         postgres_version: postgres_version(commit.pg_version, &commit.target),
         skipped,
         origin: Origin::Native {

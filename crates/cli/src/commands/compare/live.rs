@@ -464,6 +464,9 @@ impl LivePlan {
             workloads: workloads.into_iter().map(timed).collect(),
             survey: None,
             data_sheet: None,
+            disk_access: None,
+            first_write_ns: None,
+            time_limit_ns: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {
