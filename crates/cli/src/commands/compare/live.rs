@@ -421,11 +421,7 @@ impl LivePlan {
             None if flags.quick => QUICK_NS,
             None => TIME_NS,
         };
-        let files = if scratch_bytes.is_some() {
-            identities.len() as u64
-        } else {
-            0
-        };
+        let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
         let write_bytes = identities.iter().map(|one| one.size_bytes).min();
         let budget = WriteBudget {
             write_bytes: scratch_bytes
