@@ -8,7 +8,15 @@ use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Rec
 /// Relative half-width of a rate beyond which it must not become a setting.
 const HALF_WIDTH_MAX: f64 = 0.25;
 /// Findings after which a figure must not become a setting.
-const MISLEADING: [&str; 4] = ["served-from-cache", UNWRITTEN, "not-direct", "io-errors"];
+const MISLEADING: [&str; 7] = [
+    "served-from-cache",
+    UNWRITTEN,
+    "not-direct",
+    "io-errors",
+    "flush-not-sent",
+    "implausible-flush",
+    "sync-method-differs",
+];
 const UNWRITTEN: &str = "unwritten-blocks";
 /// A layer that makes up zeros for unwritten blocks, and a cache, answer in less: only an arm that
 /// moves takes as long.

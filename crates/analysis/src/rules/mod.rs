@@ -25,6 +25,7 @@ rules! {
     hung,
     stalled,
     io_errors,
+    flush,
     bad_blocks,
     unreadable_blocks,
     health,

@@ -18,8 +18,11 @@ const SLICE_NS: u64 = 1_000_000_000;
 const SLICES: std::ops::RangeInclusive<u64> = 3..=5;
 /// A single workload of `run` is measured in slices from this time on.
 const RUN_NS_MIN: u64 = 4_000_000_000;
-/// The same in `check` and `commit`.
+/// The same in `check`.
 const CHECK_NS_MIN: u64 = 1_500_000_000;
+/// The same in `commit`, whose many rows are short: a commit is a few milliseconds at most, unless
+/// the disk rotates.
+const COMMIT_NS_MIN: u64 = 500_000_000;
 /// Share of a slice that is its warm-up.
 const WARMUP_PARTS: u64 = 10;
 /// A slice shorter than so many latencies would measure how a queue fills.
@@ -213,10 +216,10 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
     let [only] = group.workloads else {
         return 1;
     };
-    let (least_ns, may_limit) = if is_in_turns(verb) {
-        (CHECK_NS_MIN, true)
-    } else {
-        (RUN_NS_MIN, false)
+    let (least_ns, may_limit) = match verb {
+        "check" => (CHECK_NS_MIN, true),
+        "commit" => (COMMIT_NS_MIN, true),
+        _ => (RUN_NS_MIN, false),
     };
     let Some(time_ns) = only.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) else {
         return 1;
@@ -298,6 +301,8 @@ mod tests {
         assert_eq!([1, 3, 4, 5, 60].map(of_run), [1, 1, 4, 5, 5]);
         let of_check = |seconds| slices(&workload(seconds), "check");
         assert_eq!([1, 2, 3, 7].map(of_check), [1, 3, 3, 5]);
+        let of_commit = |seconds| slices(&workload(seconds), "commit");
+        assert_eq!([1, 2, 3, 7].map(of_commit), [3, 3, 3, 5]);
     }
 
     #[test]

@@ -1,0 +1,541 @@
+//! Whether what makes a commit durable reached the medium: `flush-not-sent`, `implausible-flush`
+//! and `sync-method-differs`; and what it costs: `slow-flush`.
+
+use super::evidence::{Measured, evidence, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use diskproof_model::finding::Severity;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{SyncCall, SyncPolicy, WriteFlag};
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::target::{Layer, WriteCache};
+use diskproof_model::units::{counted, format_latency};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        code: "flush-not-sent",
+        title: "Syncs did not reach the disk",
+        meaning: "The disk has a volatile write cache, and it received fewer flushes than there \
+                  were commits. After a power cut, acknowledged transactions are lost and the \
+                  database may be damaged.",
+        taints: None,
+        check: Check::Workloads(flush_not_sent),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::without_flushes,
+            silent: tests::with_flushes,
+        },
+    },
+    Rule {
+        code: "implausible-flush",
+        title: "Commits are faster than the disk turns",
+        meaning: "A rotating disk can write the next page of a log once a revolution. More \
+                  commits than that mean that a cache acknowledges them.",
+        taints: None,
+        check: Check::Workloads(implausible_flush),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::turning_slowly,
+            silent: tests::turning_fast_enough,
+        },
+    },
+    Rule {
+        code: "sync-method-differs",
+        title: "Equal methods of commit differ widely",
+        meaning: "Two methods promise the same, and one is many times as fast. The fast one may \
+                  return before the data is durable.",
+        taints: None,
+        check: Check::Workloads(sync_method_differs),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::differing,
+            silent: tests::alike,
+        },
+    },
+    Rule {
+        code: "slow-flush",
+        title: "Each flush of this flash disk is slow",
+        meaning: "Flash that has no protection against power loss must write its cache to the \
+                  medium at each flush. With protection a flush takes microseconds.",
+        taints: None,
+        check: Check::Workloads(slow_flush),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::slow_flash,
+            silent: tests::with_flushes,
+        },
+    },
+];
+
+/// Fewer commits decide nothing.
+const COMMITS_MIN: u64 = 50;
+/// The kernel sends a flush for each sync of one session. A part of the measured time may lack
+/// those that lie at its edges.
+const SENT_MIN: f64 = 0.5;
+/// Disks with request queues, whose flushes the kernel counts (blk_account_io_flush() in Linux's
+/// block/blk-flush.c). NVMe disks with several paths have none, and count no flush at all.
+const COUNTED: [&str; 6] = ["sd", "vd", "xvd", "loop", "nbd", "mmcblk"];
+/// A log that advances needs a whole revolution for the next page; short ones let a page that comes
+/// right behind pass.
+const REVOLUTIONS_MAX: f64 = 1.5;
+/// One of two equal methods may use FUA writes and the other flushes, which differ by less.
+const METHODS_APART: f64 = 4.0;
+/// Flash with protection answers a flush in less than 0.1 ms; consumer flash needs 1 to 4 ms (609
+/// commits a second of a Samsung 990 Pro).
+const SLOW_FLUSH_NS: f64 = 700_000.0;
+/// Relative half-width of a rate that may accuse a disk.
+const HALF_WIDTH_MAX: f64 = 0.25;
+
+/// Commits of one session without other load, with their operations.
+fn single_commits(record: &Record) -> impl Iterator<Item = (Measured<'_>, &OpRecord)> {
+    real(record).filter_map(|(index, m)| {
+        let w = &m.workload;
+        let is_single = w.depth * w.workers == 1
+            && w.read_permille == 0
+            && w.rate.is_none()
+            && w.together_with.is_empty();
+        let commits = m.ops.get(&OpKind::Commit)?;
+        (is_single && commits.count >= COMMITS_MIN).then_some(((index, m), commits))
+    })
+}
+
+/// The disks below a measurement.
+fn disks<'a>(record: &'a Record, m: &MeasurementRecord) -> Vec<&'a Layer> {
+    let target = record.targets.get(m.target);
+    target.map_or_else(Vec::new, |target| target.disks().collect())
+}
+
+fn names(disks: &[&Layer]) -> String {
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// Only where a sync was called: a write with O_DSYNC may carry the request itself (FUA).
+fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<(usize, u64, u64)> = Vec::new();
+    let mut on = String::new();
+    for ((index, m), commits) in single_commits(record) {
+        let disks = disks(record, m);
+        let Some(flushes) = m.device.flush_ops else {
+            continue;
+        };
+        let is_counted =
+            |disk: &Layer| flushes > 0 || COUNTED.iter().any(|kind| disk.name.starts_with(kind));
+        let is_volatile = !disks.is_empty()
+            && disks
+                .iter()
+                .all(|disk| disk.write_cache == Some(WriteCache::WriteBack) && is_counted(disk));
+        let is_synced = matches!(
+            m.workload.sync,
+            SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. }
+        );
+        if !is_volatile || !is_synced {
+            continue;
+        }
+        if (flushes as f64) < commits.count as f64 * SENT_MIN {
+            on = names(&disks);
+            hits.push((index, flushes, commits.count));
+        }
+    }
+    let &(first, flushes, commits) = hits.first()?;
+    Some(Diagnosis {
+        severity: Severity::Failure,
+        claim: format!(
+            "{} reached {on}, whose write cache is volatile, for {} in {}. A power cut loses \
+             transactions that were acknowledged, and may damage the database.",
+            if flushes == 1 {
+                "1 flush".to_owned()
+            } else {
+                format!("{flushes} flushes")
+            },
+            counted(commits, "commit"),
+            record.measurements[first].workload.name,
+        ),
+        evidence: hits
+            .iter()
+            .map(|&(index, flushes, commits)| {
+                let least = commits as f64 * SENT_MIN;
+                evidence(index, "device/flush_ops", flushes as f64, least, "flushes")
+            })
+            .collect(),
+        remedy: "Look for mount options that switch flushes off (nobarrier, barrier=0), and for a \
+                 layer or hypervisor setting that ignores them (cache=unsafe)."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+fn implausible_flush(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<(usize, f64, u32, f64)> = Vec::new();
+    let mut on = String::new();
+    for ((index, m), commits) in single_commits(record) {
+        let disks = disks(record, m);
+        let [disk] = disks.as_slice() else { continue };
+        let health = record.health.iter().find(|one| one.disk == disk.name);
+        let Some(rpm) = health
+            .and_then(|one| one.rotation_rpm)
+            .filter(|rpm| *rpm > 0)
+        else {
+            continue;
+        };
+        let most = f64::from(rpm) / 60.0;
+        let least = commits.iops.value - commits.iops.half_width_95.unwrap_or(0.0);
+        if least > most * REVOLUTIONS_MAX {
+            on.clone_from(&disk.name);
+            hits.push((index, commits.iops.value, rpm, most));
+        }
+    }
+    let &(first, _, rpm, most) = hits.first()?;
+    let m = &record.measurements[first];
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "{on} turns {rpm} times a minute, so it can make at most {most:.0} commits a second \
+             durable, and {} made {}. A cache acknowledged them: after a power cut they are there \
+             only if it is protected.",
+            m.workload.name,
+            m.ops[&OpKind::Commit].iops.value_text(),
+        ),
+        evidence: hits
+            .iter()
+            .map(|&(index, rate, _, most)| {
+                let limit = most * REVOLUTIONS_MAX;
+                evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
+            })
+            .collect(),
+        remedy:
+            "Find out whether the cache survives a power cut (a controller with a battery). If \
+                 not, switch it off: hdparm -W0."
+                .to_owned(),
+        reproduce: None,
+    })
+}
+
+/// What methods promise: all in one family the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    /// The data, and what is needed to read it.
+    Data,
+    /// The data and all that describes the file.
+    File,
+}
+
+fn promise(sync: SyncPolicy) -> Option<Promise> {
+    let of_call = |call| match call {
+        SyncCall::Fdatasync => Promise::Data,
+        SyncCall::Fsync => Promise::File,
+    };
+    match sync {
+        SyncPolicy::Every {
+            writes: 0 | 1,
+            call,
+        }
+        | SyncPolicy::OtherDescriptor { call } => Some(of_call(call)),
+        SyncPolicy::WithWrite { flag } => Some(match flag {
+            WriteFlag::OpenDsync | WriteFlag::RwfDsync => Promise::Data,
+            WriteFlag::OpenSync => Promise::File,
+        }),
+        _ => None,
+    }
+}
+
+/// Among rows that differ in the method alone, the pair that is furthest apart.
+fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
+    let known: Vec<(Measured<'_>, &OpRecord)> = single_commits(record)
+        .filter(|(_, commits)| {
+            let width = commits.iops.relative_half_width();
+            width.is_some_and(|width| width <= HALF_WIDTH_MAX)
+        })
+        .collect();
+    let mut widest: Option<(f64, usize, usize)> = None;
+    for ((fast, m), quick) in &known {
+        for ((slow, other), late) in &known {
+            let (a, b) = (&m.workload, &other.workload);
+            let are_alike = promise(a.sync).is_some()
+                && promise(a.sync) == promise(b.sync)
+                && (m.target, a.block_bytes, a.cache) == (other.target, b.block_bytes, b.cache)
+                && (a.span_start_bytes, a.span_bytes) == (b.span_start_bytes, b.span_bytes);
+            let ratio = quick.iops.value / late.iops.value.max(f64::MIN_POSITIVE);
+            if are_alike && widest.is_none_or(|(most, ..)| ratio > most) {
+                widest = Some((ratio, *fast, *slow));
+            }
+        }
+    }
+    let (ratio, fast, slow) = widest.filter(|(ratio, ..)| *ratio >= METHODS_APART)?;
+    let [quick, late] = [fast, slow].map(|index| &record.measurements[index]);
+    let rate = |m: &MeasurementRecord| m.ops[&OpKind::Commit].iops.value_text();
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "{} makes {} and {} makes {}, {ratio:.0} times less. Both promise that the same data is \
+             durable, so the faster one may return before it is.",
+            quick.workload.name,
+            rate(quick),
+            late.workload.name,
+            rate(late),
+        ),
+        evidence: vec![evidence(
+            fast,
+            "ops/commit/iops/value",
+            quick.ops[&OpKind::Commit].iops.value,
+            late.ops[&OpKind::Commit].iops.value * METHODS_APART,
+            "1/s",
+        )],
+        remedy: "Use the slower method until a power cut has shown that the faster one keeps its \
+                 promise."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+/// Only of physical disks without moving parts: a hypervisor adds times of its own.
+fn slow_flush(record: &Record) -> Option<Diagnosis> {
+    if record.host.hypervisor.is_some() {
+        return None;
+    }
+    let mut hits: Vec<(usize, f64)> = Vec::new();
+    let mut on = String::new();
+    for ((index, m), commits) in single_commits(record) {
+        let disks = disks(record, m);
+        let is_flash = !disks.is_empty()
+            && disks.iter().all(|disk| {
+                disk.rotational == Some(false) && disk.write_cache == Some(WriteCache::WriteBack)
+            });
+        let is_known = commits
+            .iops
+            .relative_half_width()
+            .is_some_and(|width| width <= HALF_WIDTH_MAX);
+        let Some(sync) = m.ops.get(&OpKind::Sync).filter(|_| is_flash && is_known) else {
+            continue;
+        };
+        if sync.latency.mean >= SLOW_FLUSH_NS {
+            on = names(&disks);
+            hits.push((index, sync.latency.mean));
+        }
+    }
+    let &(first, mean_ns) = hits.first()?;
+    Some(Diagnosis {
+        severity: Severity::Note,
+        claim: format!(
+            "A flush of {on} takes {} on average (in {}): one session commits at most {:.0} times \
+             a second. Flash with protection against power loss takes less than 0.1 ms.",
+            format_latency(mean_ns as u64),
+            scope(record, [first]),
+            1e9 / mean_ns,
+        ),
+        evidence: hits
+            .iter()
+            .map(|&(index, ns)| evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns"))
+            .collect(),
+        remedy: "Put the WAL on a disk with power-loss protection, let sessions commit together \
+                 (commit_delay), or use synchronous_commit = off where losing the last moments is \
+                 acceptable."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::health::DiskHealth;
+    use diskproof_model::plan::CachePolicy;
+
+    /// The record of a run on a disk with a volatile cache, whose commits came with so many
+    /// flushes.
+    fn volatile(flushes: u64) -> Record {
+        let mut record = fixture::record();
+        for layer in record.targets.iter_mut().flat_map(|t| &mut t.layers) {
+            layer.write_cache = Some(WriteCache::WriteBack);
+        }
+        for m in &mut record.measurements {
+            m.device.flush_ops = Some(flushes);
+        }
+        record
+    }
+
+    pub(super) fn without_flushes() -> Record {
+        volatile(10)
+    }
+
+    pub(super) fn with_flushes() -> Record {
+        volatile(2510)
+    }
+
+    fn with_rpm(rpm: u32) -> Record {
+        let mut record = fixture::record();
+        record.health = vec![DiskHealth {
+            disk: "sda".to_owned(),
+            rotation_rpm: Some(rpm),
+            ..DiskHealth::default()
+        }];
+        record
+    }
+
+    pub(super) fn turning_slowly() -> Record {
+        let mut record = with_rpm(7200);
+        set_rate(&mut record, "commit-fdatasync", 500.0);
+        record
+    }
+
+    pub(super) fn turning_fast_enough() -> Record {
+        let mut record = with_rpm(7200);
+        set_rate(&mut record, "commit-fdatasync", 119.0);
+        record
+    }
+
+    fn set_rate(record: &mut Record, name: &str, rate: f64) {
+        let found = record
+            .measurements
+            .iter_mut()
+            .find(|m| m.workload.name == name);
+        let commits = found.unwrap().ops.get_mut(&OpKind::Commit).unwrap();
+        commits.iops.value = rate;
+        commits.iops.half_width_95 = Some(rate / 100.0);
+    }
+
+    /// fdatasync at 300/s, and O_DSYNC at this rate.
+    fn methods(rate: f64) -> Record {
+        let mut record = fixture::record();
+        let found = record
+            .measurements
+            .iter()
+            .find(|m| m.workload.name == "commit-fdatasync");
+        let mut other = found.unwrap().clone();
+        other.workload.name = "open_datasync".to_owned();
+        other.workload.sync = SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenDsync,
+        };
+        record.measurements.push(other);
+        set_rate(&mut record, "commit-fdatasync", 300.0);
+        set_rate(&mut record, "open_datasync", rate);
+        record
+    }
+
+    pub(super) fn differing() -> Record {
+        methods(9000.0)
+    }
+
+    pub(super) fn alike() -> Record {
+        methods(900.0)
+    }
+
+    pub(super) fn slow_flash() -> Record {
+        let mut record = with_flushes();
+        record.host.hypervisor = None;
+        let found = record
+            .measurements
+            .iter_mut()
+            .find(|m| m.workload.name == "commit-fdatasync");
+        let sync = found.unwrap().ops.get_mut(&OpKind::Sync).unwrap();
+        sync.latency.mean = 1_600_000.0;
+        record
+    }
+
+    #[test]
+    fn missing_flushes_of_a_volatile_cache_are_a_failure() {
+        let finding = flush_not_sent(&without_flushes()).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        assert!(
+            finding.claim.contains("10 flushes reached sda") && finding.claim.contains("commits"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(flush_not_sent(&with_flushes()), None);
+        // A cache that needs no flush gets none, and an unknown one says nothing.
+        let mut protected = without_flushes();
+        for cache in [Some(WriteCache::WriteThrough), None] {
+            for layer in protected.targets.iter_mut().flat_map(|t| &mut t.layers) {
+                layer.write_cache = cache;
+            }
+            assert_eq!(flush_not_sent(&protected), None);
+        }
+        // The counter of a disk without a request queue counts no flush.
+        let mut uncounted = volatile(0);
+        assert!(flush_not_sent(&uncounted).is_some());
+        for layer in uncounted.targets.iter_mut().flat_map(|t| &mut t.layers) {
+            layer.name = layer.name.replace("sda", "nvme0n1");
+        }
+        assert_eq!(flush_not_sent(&uncounted), None);
+        // A write with O_DSYNC may be a forced unit access, which is no flush.
+        let mut written = without_flushes();
+        for m in &mut written.measurements {
+            m.workload.sync = SyncPolicy::WithWrite {
+                flag: WriteFlag::OpenDsync,
+            };
+        }
+        assert_eq!(flush_not_sent(&written), None);
+    }
+
+    #[test]
+    fn no_disk_commits_more_often_than_it_turns() {
+        let finding = implausible_flush(&turning_slowly()).unwrap();
+        assert!(
+            finding.claim.contains("7200 times a minute") && finding.claim.contains("at most 120"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(implausible_flush(&turning_fast_enough()), None);
+        let mut flash = turning_slowly();
+        flash.health[0].rotation_rpm = Some(0);
+        assert_eq!(implausible_flush(&flash), None);
+    }
+
+    #[test]
+    fn only_methods_with_the_same_promise_are_compared() {
+        let finding = sync_method_differs(&differing()).unwrap();
+        assert!(
+            finding.claim.contains("open_datasync makes 9000/s")
+                && finding.claim.contains("30 times"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(sync_method_differs(&alike()), None);
+        let last = |change: fn(&mut MeasurementRecord)| {
+            let mut record = differing();
+            change(record.measurements.last_mut().unwrap());
+            sync_method_differs(&record)
+        };
+        assert!(last(|_| ()).is_some());
+        let changes: [fn(&mut MeasurementRecord); 4] = [
+            |m| {
+                m.workload.sync = SyncPolicy::WithWrite {
+                    flag: WriteFlag::OpenSync,
+                }
+            },
+            |m| m.workload.block_bytes = 65536,
+            |m| m.workload.cache = CachePolicy::Cached,
+            |m| m.workload.depth = 16,
+        ];
+        assert!(changes.into_iter().all(|change| last(change).is_none()));
+        let mut uncertain = differing();
+        let commits = uncertain.measurements.last_mut().unwrap();
+        commits
+            .ops
+            .get_mut(&OpKind::Commit)
+            .unwrap()
+            .iops
+            .half_width_95 = Some(4000.0);
+        assert_eq!(sync_method_differs(&uncertain), None);
+    }
+
+    #[test]
+    fn slow_flushes_of_physical_flash_are_a_note() {
+        let finding = slow_flush(&slow_flash()).unwrap();
+        assert!(finding.claim.contains("1.60 ms"), "{}", finding.claim);
+        assert_eq!(finding.severity, Severity::Note);
+        let mut others = [slow_flash(), slow_flash(), slow_flash()];
+        others[0].host.hypervisor = Some("kvm".to_owned());
+        for layer in others[1].targets.iter_mut().flat_map(|t| &mut t.layers) {
+            layer.rotational = Some(true);
+        }
+        for m in &mut others[2].measurements {
+            if let Some(sync) = m.ops.get_mut(&OpKind::Sync) {
+                sync.latency.mean = 90_000.0;
+            }
+        }
+        assert!(others.iter().all(|record| slow_flush(record).is_none()));
+    }
+}
