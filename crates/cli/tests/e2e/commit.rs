@@ -4,7 +4,7 @@ use crate::program::{content_hash, names, random_file, run};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::testbed::{Disk, can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -150,4 +150,22 @@ fn targets_without_room_for_a_segment_are_refused() {
     let words: Vec<&str> = ran.out.split_whitespace().collect();
     let why = "with-reads, reads, with-checkpoint, checkpoint: less than 16 MiB beside the segment";
     assert!(words.join(" ").contains(why), "{}", ran.out);
+}
+
+#[test]
+fn flushes_that_a_mount_option_drops_are_found() {
+    let name = "flushes_that_a_mount_option_drops_are_found";
+    if !can_run(name, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let findings = |options: &str| {
+        let disk = Disk::new("ext4", 256 * MIB, options);
+        let flags = ["--quick", "--time", "3s", "--size", "64M", "--json", "-q"];
+        let ran = commit(disk.path(), &flags);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.findings()
+    };
+    let code = "flush-not-sent".to_owned();
+    assert!(findings("barrier=0").contains(&code));
+    assert!(!findings("barrier=1").contains(&code));
 }
