@@ -159,7 +159,7 @@ fn flushes_that_a_mount_option_drops_are_found() {
         return;
     }
     let findings = |options: &str| {
-        let disk = Disk::new("ext4", 256 * MIB, options);
+        let disk = Disk::new("ext4", 4096 * MIB, options);
         let flags = ["--quick", "--time", "3s", "--size", "64M", "--json", "-q"];
         let ran = commit(disk.path(), &flags);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
