@@ -175,6 +175,55 @@ for (const made of pages)
       }
     });
 
+    test("shows which tables scroll", async () => {
+      const { page, close } = await open(address, { viewport: { width: 360, height: 740 } });
+      const frames = page.locator(".wide:visible");
+      const seen = await frames.evaluateAll((all) =>
+        all
+          .filter((frame) => frame.scrollWidth > frame.clientWidth + 1)
+          .map((frame) => [
+            getComputedStyle(frame).backgroundImage.includes("gradient"),
+            !frame.querySelector(".figures") ||
+              getComputedStyle(frame, "::before").content.includes("Scroll"),
+          ]),
+      );
+      assert.ok(seen.flat().every(Boolean), JSON.stringify(seen));
+      await close();
+    });
+
+    test("findings stand beside the charts, figures fit one screen", async () => {
+      const { page, close } = await open(address, { viewport: { width: 1400, height: 900 } });
+      const box = (selector) => page.locator(selector).first().boundingBox();
+      if (await page.locator(".split #charts").count()) {
+        const [findings, charts] = [await box("#findings"), await box("#charts")];
+        assert.ok(findings.x >= charts.x + charts.width, "side by side");
+        assert.ok(Math.abs(findings.y - charts.y) < 5, "at the same height");
+      }
+      const tiles = page.locator(".tiles.workloads");
+      if ((await tiles.count()) && !made.name.includes("hostile")) {
+        const { y, height } = await tiles.boundingBox();
+        assert.ok(y + height <= 900, `the grid of figures ends at ${y + height}`);
+      }
+      await close();
+    });
+
+    test("prints a summary on the first page", async () => {
+      if (made.name.includes("hostile") || !made.name.match(/check|run|curve/)) return;
+      const { page, close } = await open(address, {
+        viewport: { width: PAPER_WIDTH, height: PAPER_HEIGHT },
+      });
+      await page.emulateMedia({ media: "print" });
+      const end = await page
+        .locator(".on-paper")
+        .evaluate((element) => element.getBoundingClientRect().bottom);
+      assert.ok(end > 0 && end <= PAPER_HEIGHT, `the summary ends at ${end}`);
+      const before = await page
+        .locator(".evidence")
+        .evaluate((element) => getComputedStyle(element).breakBefore);
+      assert.equal(before, "page");
+      await close();
+    });
+
     test("prints every chart and table on A4", async () => {
       const { page, close } = await open(address, {
         viewport: { width: PAPER_WIDTH, height: PAPER_HEIGHT },
@@ -243,6 +292,16 @@ for (const made of pages)
       const data = await chartData(page);
       for (const chart of data) {
         const figure = page.locator(`[id="chart-${chart.id}"]`);
+        const hidden = await figure.locator("[data-series][aria-pressed=false]").all();
+        const drawn = chart.series.length - hidden.length;
+        if (chart.x.scale === "percentile") assert.ok(drawn <= 5, `${chart.id}: ${drawn} lines`);
+        else assert.equal(hidden.length, 0);
+        for (const button of hidden) await button.click();
+        await becomes(
+          async () => Math.min(...(await colouredPixels(figure))),
+          (fewest) => fewest >= 5,
+          `${chart.id}: every series is drawn`,
+        );
         const counts = await colouredPixels(figure);
         assert.equal(counts.length, chart.series.length);
         // Lines may cover each other; a series may have few dots.

@@ -2,7 +2,7 @@
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
 use crate::advice::postgres;
-use crate::expect::Expected;
+use crate::expect::{Expected, judge_promises};
 use crate::limited_by::limited_by;
 use crate::moved;
 use crate::reproduce::RanWorkload;
@@ -122,7 +122,9 @@ pub fn judge(
     }
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
-    record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
+    record.expectations = judge_promises(&record);
+    let conditions = expected.iter().map(|e| e.evaluate(&record));
+    record.expectations.extend(conditions.collect::<Vec<_>>());
     record
 }
 

@@ -429,7 +429,7 @@ mod tests {
         (op.iops.value, op.iops.half_width_95) = (300.0, Some(180.0));
         let verdict = verdict(&record);
         let commits = of(&verdict, "commits");
-        assert_eq!(commits.words(), "not graded: unstable, 120 to 480/s");
+        assert_eq!(commits.words(), "not graded: unstable, 140 to 480/s");
         assert!(
             verdict.headline.ends_with("; not graded: commits."),
             "{}",

@@ -1,5 +1,6 @@
-//! Parses the figures of a data sheet: `rpm=7200,seek=11ms,rate=92MB/s`.
+//! Parses the figures of a data sheet: `rpm=7200,seek=11ms,rate=92MB/s`, `rate=3500MB/s,iops=600k`.
 
+use diskproof_analysis::expect::scaled_number as parse_number;
 use diskproof_model::surface::DataSheet;
 use diskproof_model::units::{parse_duration, parse_size};
 use std::str::FromStr;
@@ -15,8 +16,14 @@ pub enum SheetError {
     #[error("'{0}' is not key=value; write rpm=7200,seek=11ms,rate=92MB/s, or some of these")]
     Form(String),
     /// No such key.
-    #[error("unknown figure '{0}'; use rpm, seek (average) and rate (highest sustained)")]
+    #[error(
+        "unknown figure '{0}'; use rpm, seek (average), rate (highest sustained), write-rate, iops \
+         (random reads) and write-iops"
+    )]
     Key(String),
+    /// A seek time says nothing of an access without half a turn.
+    #[error("seek needs rpm: an access takes a seek and half a turn; write rpm=7200,seek=11ms")]
+    SeekAlone,
     /// The same key again.
     #[error("'{0}' appears twice; write it once")]
     Twice(String),
@@ -70,24 +77,43 @@ impl FromStr for SheetValue {
                     })?;
                     sheet.seek_ns.replace(ns).is_some()
                 }
-                "rate" => {
-                    // Many data sheets omit "per second".
-                    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value))
-                        .ok()
-                        .filter(|_| value.ends_with(['B', 's']));
-                    let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
-                        wrong("a transfer rate; write it per second, such as 92MB/s")
-                    })?;
-                    sheet.bytes_per_second.replace(bytes as f64).is_some()
-                }
+                "rate" => sheet.bytes_per_second.replace(rate(value)?).is_some(),
+                "write-rate" => sheet.write_bytes_per_second.replace(rate(value)?).is_some(),
+                "iops" => sheet.read_iops.replace(iops(value)?).is_some(),
+                "write-iops" => sheet.write_iops.replace(iops(value)?).is_some(),
                 other => return Err(SheetError::Key(other.to_owned())),
             };
             if is_set {
                 return Err(SheetError::Twice(key.to_owned()));
             }
         }
+        if sheet.seek_ns.is_some() && sheet.rpm.is_none() {
+            return Err(SheetError::SeekAlone);
+        }
         Ok(Self(sheet))
     }
+}
+
+fn rate(value: &str) -> Result<f64, SheetError> {
+    // Many data sheets omit "per second".
+    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value))
+        .ok()
+        .filter(|bytes| value.ends_with(['B', 's']) && *bytes > 0);
+    bytes
+        .map(|bytes| bytes as f64)
+        .ok_or_else(|| SheetError::Value {
+            value: value.to_owned(),
+            what: "a transfer rate; write it per second, such as 92MB/s",
+        })
+}
+
+fn iops(value: &str) -> Result<f64, SheetError> {
+    parse_number(value)
+        .filter(|iops| *iops > 0.0)
+        .ok_or_else(|| SheetError::Value {
+            value: value.to_owned(),
+            what: "a number of operations per second, such as 90000 or 90k",
+        })
 }
 
 #[cfg(test)]
@@ -101,10 +127,21 @@ mod tests {
             rpm: Some(7200),
             seek_ns: Some(11_000_000),
             bytes_per_second: Some(92e6),
+            ..DataSheet::default()
         };
         assert_eq!(sheet("rpm=7200,seek=11ms,rate=92MB/s"), Ok(all));
         assert_eq!(sheet(" rate=92MB , rpm = 7200,seek=11000us"), Ok(all));
-        assert_eq!(sheet("seek=8.5ms").map(|s| s.seek_ns), Ok(Some(8_500_000)));
+        let seek = sheet("rpm=5400,seek=8.5ms").map(|s| s.seek_ns);
+        assert_eq!(seek, Ok(Some(8_500_000)));
+        let solid = DataSheet {
+            bytes_per_second: Some(3.5e9),
+            write_bytes_per_second: Some(3e9),
+            read_iops: Some(600e3),
+            write_iops: Some(3000.0),
+            ..DataSheet::default()
+        };
+        let text = "rate=3500MB/s,write-rate=3GB/s,iops=600k,write-iops=3000";
+        assert_eq!(sheet(text), Ok(solid));
     }
 
     #[test]
@@ -121,6 +158,9 @@ mod tests {
             ("rate=0MB/s", "such as 92MB/s"),
             ("cache=8MB", "unknown figure 'cache'"),
             ("rpm=7200,rpm=5400", "twice"),
+            ("iops=many", "such as 90000"),
+            ("write-iops=0", "such as 90000"),
+            ("seek=11ms", "seek needs rpm"),
         ] {
             assert!(error(text).contains(part), "{text}: {}", error(text));
         }

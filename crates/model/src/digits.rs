@@ -121,19 +121,36 @@ impl Estimate {
         }
     }
 
-    /// The ends of the interval: `120 to 480/s`; the value alone when it is unknown.
+    /// The ends of the interval: `140 to 480/s`; the value alone when it is unknown.
     pub fn range_text(&self) -> String {
         let Some(half_width) = self.half_width_95 else {
             return self.value_text();
         };
         // Two digits each: an interval that is worth printing as a range is a wide one.
-        let low = figure_text((self.value - half_width).max(0.0), None, &self.unit);
-        let high = figure_text(self.value + half_width, None, &self.unit);
-        let low_number = low
-            .strip_suffix(unit_of(&high))
-            .map_or(low.as_str(), str::trim_end);
-        format!("{low_number} to {high}")
+        let [low, high] = positive_interval(self.value, half_width);
+        let low = figure_text(low, None, &self.unit);
+        let high = figure_text(high, None, &self.unit);
+        joined_range(&low, &high)
     }
+}
+
+/// Two figures as a range, with their common unit once: `140 to 480/s`.
+pub fn joined_range(low: &str, high: &str) -> String {
+    let low_number = low.strip_suffix(unit_of(high)).map_or(low, str::trim_end);
+    format!("{low_number} to {high}")
+}
+
+/// From this relative half-width on, the lower end of a symmetric interval is too low.
+const WIDE: f64 = 0.5;
+
+/// The ends of the interval of a positive figure: the lower end of a wide one approaches zero and
+/// never reaches it.
+pub fn positive_interval(value: f64, half_width: f64) -> [f64; 2] {
+    let low = match value {
+        value if half_width > WIDE * value => value / (1.0 + half_width / (WIDE * value)),
+        value => value - half_width,
+    };
+    [low.max(0.0), value + half_width]
 }
 
 #[cfg(test)]

@@ -406,6 +406,24 @@ pub struct Expectation {
     /// Whether the interval leaves open if it was met.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
+    /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Promise>,
+}
+
+/// A figure of the data sheet, and what passes for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Promise {
+    /// Its name, such as `transfer rate`.
+    pub name: String,
+    /// What the data sheet promises.
+    pub promised: f64,
+    /// The limit from which on, or up to which, a measured figure passes. Data sheets round, and
+    /// omit the electronics.
+    pub passes: f64,
+    /// The unit of both and of what was measured: `1/s`, `B/s`, `ns` or `rpm`.
+    pub unit: String,
 }
 
 impl Expectation {

@@ -520,6 +520,15 @@ pub struct DataSheet {
     pub seek_ns: Option<u64>,
     /// Highest sustained transfer rate, in bytes per second.
     pub bytes_per_second: Option<f64>,
+    /// Highest sustained rate of writes, in bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bytes_per_second: Option<f64>,
+    /// Random reads per second with a full queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<f64>,
+    /// Random writes per second with a full queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_iops: Option<f64>,
 }
 
 fn is_zero(n: &u64) -> bool {

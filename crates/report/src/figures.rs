@@ -2,7 +2,8 @@
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
-    Estimate, LatencySummary, MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record,
+    Estimate, Expectation, ExpectationOutcome, LatencySummary, MeasurementRecord, OpRecord,
+    PhaseKind, PhaseRecord, Record,
 };
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::verdict::Grade;
@@ -69,6 +70,7 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
         .flat_map(of_measurement)
         .collect();
     all.extend(record.surface.iter().flat_map(of_surface));
+    all.extend(record.expectations.iter().flat_map(of_expectation));
     for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
         let measurement = record.measurements.get(grade.measurement);
         let value = grade.grade.map(grade_value);
@@ -79,6 +81,36 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
         );
     }
     all
+}
+
+/// What was promised, and the result: 1 met, 0.5 undecided, 0 missed.
+fn of_expectation(expectation: &Expectation) -> Vec<FigureRow> {
+    let row = FigureRow {
+        workload: expectation.expression.clone(),
+        ..FigureRow::default()
+    };
+    let result = row
+        .clone()
+        .with("expected_result", expectation_value(expectation), "1");
+    let Some(promise) = &expectation.promise else {
+        return vec![result];
+    };
+    let unit = match promise.unit.as_str() {
+        "B/s" => "B/s",
+        "ns" => "ns",
+        "rpm" => "rpm",
+        _ => "1/s",
+    };
+    vec![row.with("promised", promise.promised, unit), result]
+}
+
+/// The result of an expectation as a number: 1 met, 0.5 undecided, 0 missed.
+pub(crate) fn expectation_value(expectation: &Expectation) -> f64 {
+    match expectation.outcome() {
+        ExpectationOutcome::Met => 1.0,
+        ExpectationOutcome::Undecided => 0.5,
+        ExpectationOutcome::Missed => 0.0,
+    }
 }
 
 /// A grade as a number: 2 good, 1 limited, 0 poor.

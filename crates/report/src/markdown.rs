@@ -5,12 +5,13 @@ use crate::describe::comparison::{
     subject_text,
 };
 use crate::describe::figures::{conditions, limited_by_text, shown_latency, shown_ops};
-use crate::describe::run::{expectation_text, request_text, start_text};
+use crate::describe::findings::trust_text;
+use crate::describe::run::{measured_text, promise_text, request_text, start_text};
 use crate::format::{Format, OutputFile, Requires};
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison, Side};
-use diskproof_model::record::Record;
+use diskproof_model::record::{Expectation, Record};
 use std::io::{self, Write};
 
 /// The format.
@@ -36,7 +37,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             out,
             "**{}** {}\n",
             cell(&verdict.headline),
-            cell(&verdict.trust.why)
+            cell(&trust_text(verdict))
         )?;
     }
     if !record.measurements.is_empty() {
@@ -74,15 +75,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             }
         }
     }
-    for expectation in &record.expectations {
-        let outcome = expectation.outcome().as_str();
-        let text = format!(
-            "{} ({})",
-            expectation.expression,
-            expectation_text(expectation)
-        );
-        writeln!(out, "* **{outcome}**: {}", cell(&text))?;
-    }
+    write_expectations(record, out)?;
     for finding in &record.findings {
         let (heading, claim) = (cell(finding.heading()), cell(&finding.claim));
         writeln!(
@@ -92,6 +85,24 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn write_expectations(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    if record.expectations.is_empty() {
+        return Ok(());
+    }
+    let row = |one: &Expectation| {
+        let result = one.outcome().as_str().to_owned();
+        vec![result, promise_text(one), measured_text(one)]
+    };
+    let rows: Vec<Vec<String>> = record.expectations.iter().map(row).collect();
+    writeln!(out)?;
+    write_table(
+        &["result", "promised, allowance", "measured (95 %)"],
+        &rows,
+        out,
+    )?;
+    writeln!(out)
 }
 
 /// Writes the sides and the table of a comparison.

@@ -2,17 +2,22 @@
 //! against a record. Knows the words of records, not which workloads a command runs.
 
 mod observed;
+mod promised;
 
+use crate::mechanics::reported_rpm;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
     Expectation, ExpectationOutcome, MeasurementRecord, OpRecord, Record,
 };
-use diskproof_model::surface::{SeekPattern, SurfaceRecord};
+use diskproof_model::surface::{CurvePoint, SeekPattern, SurfaceRecord};
 use diskproof_model::units;
-use observed::{Observed, Uncertainty, histogram, mean_latency, quantile_spread, total};
+use observed::{Observed, Uncertainty, at_point, histogram, mean_latency, quantile_spread, total};
+pub use promised::{Promised, promised};
 use std::cmp::Ordering;
 use std::str::FromStr;
+
+pub(crate) use promised::judge_promises;
 
 /// Metrics in the order in which they are listed; of two that end alike the longer comes first.
 const METRICS: [(&str, Metric); 11] = [
@@ -69,6 +74,8 @@ pub enum Metric {
     RateMax,
     /// Warnings and failures among the findings.
     Findings,
+    /// Revolutions per minute, as the disk reports them.
+    Rpm,
 }
 
 /// Part of a survey that thresholds may name like a workload.
@@ -314,7 +321,7 @@ fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
 }
 
 /// A number with an optional k or M, which are 10³ and 10⁶ as in the results.
-fn scaled_number(text: &str) -> Option<f64> {
+pub fn scaled_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let scaled = [("k", 1e3), ("K", 1e3), ("M", 1e6)]
         .into_iter()
@@ -350,6 +357,7 @@ impl Expected {
             interval: seen.and_then(Observed::interval),
             met: outcome == ExpectationOutcome::Met,
             undecided: outcome == ExpectationOutcome::Undecided,
+            promise: None,
         }
     }
 
@@ -360,9 +368,14 @@ impl Expected {
             let count = record.findings.iter().filter(is_counted).count();
             return vec![Some(Observed::exact(count as f64))];
         }
+        if self.metric == Metric::Rpm {
+            let rpm = reported_rpm(record);
+            return vec![rpm.map(|rpm| Observed::exact(f64::from(rpm)))];
+        }
         if let Some(step) = self.surface_step() {
             let surface = record.surface.as_ref();
-            return vec![surface.and_then(|surface| self.observe_surface(step, surface))];
+            let points = &record.curve;
+            return vec![surface.and_then(|surface| self.observe_surface(step, surface, points))];
         }
         record
             .measurements
@@ -413,7 +426,12 @@ impl Expected {
             .map(|(_, step, _)| step)
     }
 
-    fn observe_surface(&self, step: SurfaceStep, surface: &SurfaceRecord) -> Option<Observed> {
+    fn observe_surface(
+        &self,
+        step: SurfaceStep,
+        surface: &SurfaceRecord,
+        points: &[CurvePoint],
+    ) -> Option<Observed> {
         let (rate, seek) = (
             surface.rate.as_ref(),
             surface.seeks.get(&SeekPattern::Random),
@@ -422,8 +440,8 @@ impl Expected {
             (SurfaceStep::Curve, Metric::RateAverage) => {
                 rate.map(|rate| Observed::of(&rate.average))
             }
-            (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| Observed::exact(rate.min)),
-            (SurfaceStep::Curve, Metric::RateMax) => rate.map(|rate| Observed::exact(rate.max)),
+            (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| at_point(rate.min, points)),
+            (SurfaceStep::Curve, Metric::RateMax) => rate.map(|rate| at_point(rate.max, points)),
             (SurfaceStep::Access, Metric::Mean) => seek.map(|seek| Observed::of(&seek.mean)),
             (SurfaceStep::Access, Metric::P50) => {
                 seek.map(|seek| Observed::exact(seek.p50_ns as f64))
@@ -483,7 +501,8 @@ impl Expected {
             | Metric::RateAverage
             | Metric::RateMin
             | Metric::RateMax
-            | Metric::Findings => return None,
+            | Metric::Findings
+            | Metric::Rpm => return None,
         };
         let value = latency? as f64;
         let spread = match histogram(op) {

@@ -1,7 +1,9 @@
 //! A figure of a record with its interval, as thresholds see it. Knows no thresholds.
 
+use diskproof_model::digits::positive_interval;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{Estimate, OpRecord};
+use diskproof_model::surface::CurvePoint;
 
 /// A measured figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,9 +13,6 @@ pub(super) struct Observed {
     /// How well it is known.
     pub(super) spread: Uncertainty,
 }
-
-/// From this relative half-width on, the lower end of a symmetric interval is too low.
-const WIDE: f64 = 0.5;
 
 /// How well a figure is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,11 +28,7 @@ pub(super) enum Uncertainty {
 impl Uncertainty {
     /// Rates and latencies are positive: the lower end approaches zero and never reaches it.
     pub(super) fn around(value: f64, half_width: f64) -> Self {
-        let low = match value {
-            value if half_width > WIDE * value => value / (1.0 + half_width / (WIDE * value)),
-            value => value - half_width,
-        };
-        Self::Interval([low, value + half_width])
+        Self::Interval(positive_interval(value, half_width))
     }
 }
 
@@ -68,6 +63,19 @@ pub(super) fn total<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> Observ
         Uncertainty::around(value, width)
     });
     Observed { value, spread }
+}
+
+/// The fastest or slowest rate of a curve, as well as its point is known.
+pub(super) fn at_point(rate: f64, points: &[CurvePoint]) -> Observed {
+    let mut at = points.iter().filter(|p| p.bytes_per_second == rate);
+    let spread = match at.next().and_then(|point| point.standard_error) {
+        Some(error) => Uncertainty::around(rate, NORMAL_95 * error * rate),
+        None => Uncertainty::Exact,
+    };
+    Observed {
+        value: rate,
+        spread,
+    }
 }
 
 pub(super) fn histogram(op: &OpRecord) -> Option<LatencyHistogram> {

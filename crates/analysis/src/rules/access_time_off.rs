@@ -223,6 +223,9 @@ mod tests {
         rpm: Some(7200),
         seek_ns: Some(11_000_000),
         bytes_per_second: Some(92e6),
+        write_bytes_per_second: None,
+        read_iops: None,
+        write_iops: None,
     };
 
     fn record(disk: &SurveyedDisk, sheet: DataSheet) -> Record {
@@ -322,7 +325,7 @@ mod tests {
                 DataSheet {
                     rpm: Some(15_000),
                     seek_ns: Some(3_400_000),
-                    bytes_per_second: None,
+                    ..DataSheet::default()
                 },
             ),
             (SurveyedDisk::solid(), DataSheet::default()),

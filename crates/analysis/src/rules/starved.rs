@@ -202,7 +202,7 @@ mod tests {
         run.0.plan.data_sheet = Some(diskproof_model::surface::DataSheet {
             rpm: Some(7200),
             seek_ns: Some(10_600_000),
-            bytes_per_second: None,
+            ..diskproof_model::surface::DataSheet::default()
         });
         for point in run.1.curve.iter_mut().step_by(7) {
             let late_ns = point.busy_ns / 2;

@@ -2,6 +2,7 @@
 //! before it leaves.
 
 use crate::commands::curve::sector_bytes;
+use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
@@ -113,6 +114,7 @@ Examples:
   sudo diskproof check /dev/sdb                     reads only
   sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes; destroys all data
   diskproof check --only random-read-d32,commit-fdatasync
+  diskproof check . --spec iops=3000,rate=125MB/s   does it keep its promise?
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
 /// Measure everything that matters about a disk in about a minute
@@ -146,6 +148,10 @@ pub struct CheckFlags {
     /// Skip these workloads
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub skip: Vec<String>,
+    /// Figures of the data sheet to judge, such as rpm=7200,seek=11ms,rate=92MB/s or
+    /// rate=3GB/s,write-rate=2GB/s,iops=90k,write-iops=80k
+    #[arg(long, value_name = "FIGURES")]
+    pub spec: Option<SheetValue>,
     /// Major version of the PostgreSQL server whose settings are advised [default: that of the
     /// data directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
@@ -247,7 +253,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         time_limit_ns: Some(budget.time_ns),
         workloads,
         survey,
-        data_sheet: None,
+        data_sheet: check.spec.map(|sheet| sheet.0),
         disk_access: None,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,

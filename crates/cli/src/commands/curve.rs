@@ -113,7 +113,7 @@ pub struct CurveFlags {
     /// Resume a scan at this byte, or where the scan of this record ended; skips everything else
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
-    /// Figures of the data sheet to compare with, such as rpm=7200,seek=11ms,rate=92MB/s
+    /// Figures of the data sheet to judge, such as rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "FIGURES")]
     pub spec: Option<SheetValue>,
     /// Skip the access times

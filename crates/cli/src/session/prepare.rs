@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::health::{read_health, warn_of_failing};
 use crate::provenance::{run_id, timestamp};
-use diskproof_analysis::expect::{Expected, Metric, SurfaceStep};
+use diskproof_analysis::expect::{Expected, Metric, Promised, SurfaceStep, promised};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, host_facts};
 use diskproof_engine::{STALL_NS, Session, measure_clock};
@@ -167,6 +167,13 @@ pub(crate) fn admit_all(
         }
         check_answerable(plan, expected)
             .map_err(|why| Failure::Usage(format!("--expect '{}': {why}", expected.expression)))?;
+    }
+    for Promised { expected, .. } in promised(plan) {
+        if expected.metric != Metric::Rpm {
+            let text = &expected.expression;
+            check_answerable(plan, &expected)
+                .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
+        }
     }
     let mut admissions = Vec::new();
     for identity in identities {

@@ -571,6 +571,52 @@ fn expectations_decide_the_exit_code() {
 }
 
 #[test]
+fn spec_judges_every_promised_figure_in_every_format() {
+    let here = Here::new();
+    let modest = [
+        "--spec",
+        "rate=1MB/s,iops=100",
+        "-o",
+        "a.md",
+        "-o",
+        "a.prom",
+    ];
+    let modest = [
+        &modest[..],
+        &["-o", "a.csv", "-o", "a.html", "-o", "a.json"],
+    ]
+    .concat();
+    let rows = [
+        "8 KiB random reads 100/s, −5 %",
+        "sequential reads 1.00 MB/s, −5 %",
+    ];
+    let table = contains("promised and measured").and(contains("  met "));
+    here.check(&modest)
+        .assert()
+        .code(0)
+        .stdout(table.and(contains(rows[0])).and(contains(rows[1])));
+    let read = |name: &str| std::fs::read_to_string(here.path().join(name)).unwrap();
+    for (name, part) in [
+        ("a.md", "| met | sequential reads"),
+        (
+            "a.prom",
+            "diskproof_expectation{condition=\"random-read-d32.iops>=95\"} 1",
+        ),
+        ("a.csv", ",promised,"),
+        ("a.html", "Promised and measured"),
+        ("a.json", "\"promised\""),
+    ] {
+        assert!(read(name).contains(part), "{name}: {}", read(name));
+    }
+    let boastful = ["--spec", "iops=1000M", "--expect", "random-read-d1.iops>=1"];
+    let missed = contains("MISSED     8 KiB random reads");
+    here.check(&boastful).assert().code(1).stdout(missed);
+    let other = ["--spec", "rpm=7200,seek=9ms"];
+    let why = contains("--spec, which means 'access.mean<=");
+    here.check(&other).assert().code(2).stderr(why);
+}
+
+#[test]
 fn commands_and_note_and_seed_are_kept() {
     let here = Here::new();
     let output = here

@@ -2,7 +2,7 @@
 //! own plots.
 
 use super::names::{Unit, latency_unit, operation, slug};
-use super::types::{Axis, Chart, Scale, Series, SeriesMark};
+use super::types::{Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use diskproof_model::units::{format_bytes, format_latency};
@@ -34,6 +34,8 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 /// The line of an operation.
 struct LatencyLine {
     name: String,
+    /// Whether other operations ran in the same workload.
+    is_of_mix: bool,
     summary: LatencySummary,
     histogram: LatencyHistogram,
 }
@@ -44,11 +46,22 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
         .iter()
         .filter(|m| m.workload.block_bytes == block_bytes);
     let mut lines = group.flat_map(|m| distributions(record, m));
-    let distributions: Vec<LatencyLine> = lines.by_ref().take(LINES_MAX).collect();
-    let more = if lines.next().is_some() {
+    let mut distributions: Vec<LatencyLine> = lines.by_ref().take(LINES_MAX).collect();
+    // The first lines are drawn, the others wait in the legend.
+    distributions.sort_by_key(|line| line.is_of_mix);
+    let limit = if lines.next().is_some() {
         format!(" Only the first {LINES_MAX} lines are drawn.")
     } else {
         String::new()
+    };
+    let all = distributions.len();
+    let more = if all > PERCENTILE_LINES {
+        format!(
+            " {PERCENTILE_LINES} of {all} lines are drawn. On the page, a click in the legend \
+             shows or hides a line.{limit}"
+        )
+    } else {
+        limit
     };
     let longest = distributions.iter().map(|d| d.summary.max).max()?;
     // On a logarithmic axis the unit fits the middle, not the longest one.
@@ -83,6 +96,7 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
 /// time that a caller waited.
 fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
     let mut all = Vec::new();
+    let is_of_mix = m.headline_ops().len() > 1;
     for (kind, op) in m.headline_ops().into_iter().filter(|(_, op)| op.count > 0) {
         let name = operation(record, m, kind);
         let intended = op
@@ -93,6 +107,7 @@ fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
             if let Ok(histogram) = LatencyHistogram::from_hdr_base64(&summary.hdr) {
                 all.push(LatencyLine {
                     name,
+                    is_of_mix,
                     summary: summary.clone(),
                     histogram,
                 });

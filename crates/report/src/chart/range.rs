@@ -1,7 +1,7 @@
 //! The range of an axis, the position of a value on it, and its labels. All printers use it, so
 //! that their axes agree.
 
-use super::types::{Axis, AxisSide, Chart, GuideAxis, Scale, SeriesMark};
+use super::types::{Axis, AxisSide, Chart, GuideAxis, Scale, Series, SeriesMark};
 
 /// Round steps between labels.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
@@ -57,12 +57,12 @@ impl Chart {
         }
     }
 
+    fn drawn(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().take(self.shown_at_first())
+    }
+
     fn range_across(&self) -> Range {
-        let points = self
-            .series
-            .iter()
-            .flat_map(|s| &s.points)
-            .map(|point| point.0);
+        let points = self.drawn().flat_map(|s| &s.points).map(|point| point.0);
         let room = self.bar_width().unwrap_or(0.0);
         let (low, high) = ends(points.chain(self.guides(GuideAxis::X)));
         let axis = Axis {
@@ -81,7 +81,7 @@ impl Chart {
             GuideAxis::Right
         };
         let mut heights: Vec<f64> = self.guides(axis).collect();
-        for series in self.series.iter().filter(|series| series.side == side) {
+        for series in self.drawn().filter(|series| series.side == side) {
             for (index, (_, y)) in series.points.iter().enumerate() {
                 let half = series.half_widths_95.get(index).copied().unwrap_or(0.0);
                 heights.extend([*y, y + half]);

@@ -5,6 +5,7 @@ use super::types::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
+use diskproof_model::units::format_duration;
 
 /// Rates are in MB/s from this block size on, in IOPS below.
 const BLOCK_FOR_THROUGHPUT: u32 = 64 * 1024;
@@ -39,10 +40,11 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 
 fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     let ops: Vec<(OpKind, &OpRecord)> = m.headline_ops();
-    if ops.iter().all(|(_, op)| rates(m, op).len() < 2) {
+    if ops.iter().all(|(_, op)| m.cells_over_time(op).count() < 2) {
         return None;
     }
     let count = counted(m);
+    let group = cells_per_point(m, &ops);
     let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns);
     let (latency_unit, ns) = latency_unit(longest.max()? as f64);
     let (label, unit) = if count == RateUnit::Bytes {
@@ -64,7 +66,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         } else {
             (String::new(), rate.clone())
         };
-        series.extend(op_series(m, op, &prefix, label, ns));
+        series.extend(op_series(m, op, &prefix, label, ns, group));
         guides.push(Guide {
             label: format!("{prefix}{rate}"),
             axis: GuideAxis::Left,
@@ -94,9 +96,72 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     })
 }
 
-const CAPTION: &str = "The line is the rate in each cell of the measured time, the dots are the \
-                       longest latency in it (right axis). A level line is a steady disk; steps \
-                       are caches that fill, notches are pauses.";
+const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longest latency in it \
+                       (right axis). A level line is a steady disk; steps are caches that fill, \
+                       notches are pauses. Cells with few operations are merged; the legend then \
+                       names the length of a point.";
+
+/// A rate over fewer operations is mostly noise: of so many it has a standard error of 20 %.
+const OPERATIONS_PER_POINT: u64 = 25;
+/// Fewer points show no course.
+const POINTS_LEAST: usize = 4;
+
+/// How many neighbouring cells a point joins: the same number everywhere, so that a pause stays
+/// a pause.
+fn cells_per_point(m: &MeasurementRecord, ops: &[(OpKind, &OpRecord)]) -> usize {
+    let per_point = ops.iter().map(|(_, op)| {
+        let cells = m.cells_over_time(op).count();
+        let count: u64 = m.cells_over_time(op).map(|(_, _, cell)| cell.ops).sum();
+        let needed = (OPERATIONS_PER_POINT * cells as u64).div_ceil(count.max(1)) as usize;
+        needed.clamp(1, (cells / POINTS_LEAST).max(1))
+    });
+    per_point.max().unwrap_or(1)
+}
+
+/// A stretch of neighbouring cells.
+struct Point {
+    /// Its middle, in seconds.
+    at: f64,
+    seconds: f64,
+    ops: u64,
+    bytes: u64,
+    latency_max_ns: u64,
+}
+
+/// The points of the chart. A rest of less than half a point belongs to the one before.
+fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
+    let cells: Vec<(f64, f64, Cell)> = m
+        .cells_over_time(op)
+        .map(|(at, seconds, cell)| (at, seconds, *cell))
+        .collect();
+    let rest = cells.len() % group;
+    let whole = cells.len() - rest;
+    let last = match rest * 2 < group && whole >= group {
+        true => whole - group,
+        false => whole,
+    };
+    let (even, tail) = cells.split_at(last);
+    even.chunks(group)
+        .chain((!tail.is_empty()).then_some(tail))
+        .map(joined)
+        .collect()
+}
+
+fn joined(cells: &[(f64, f64, Cell)]) -> Point {
+    let seconds = cells.iter().map(|(_, seconds, _)| seconds).sum();
+    let weighted: f64 = cells.iter().map(|(at, seconds, _)| at * seconds).sum();
+    Point {
+        at: weighted / seconds,
+        seconds,
+        ops: cells.iter().map(|(.., cell)| cell.ops).sum(),
+        bytes: cells.iter().map(|(.., cell)| cell.bytes).sum(),
+        latency_max_ns: cells
+            .iter()
+            .map(|(.., cell)| cell.latency_max_ns)
+            .max()
+            .unwrap_or(0),
+    }
+}
 
 /// The rate and the longest latency of one kind of operation.
 fn op_series(
@@ -105,15 +170,29 @@ fn op_series(
     prefix: &str,
     label: &str,
     ns: f64,
+    group: usize,
 ) -> [Series; 2] {
-    let scale = counted(m).scale();
-    let rates = rates(m, op).into_iter();
-    let rates = rates.map(|(at, rate)| (at, rate * scale));
-    let latencies = m
-        .cells_over_time(op)
-        .map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns))
+    let count = counted(m);
+    let points = points(m, op, group);
+    let rates = points.iter().map(|point| {
+        let events = match count {
+            RateUnit::Bytes => point.bytes,
+            RateUnit::Operations => point.ops,
+        };
+        (point.at, events as f64 / point.seconds * count.scale())
+    });
+    let latencies = points
+        .iter()
+        .map(|point| (point.at, point.latency_max_ns as f64 / ns))
         .filter(|(_, latency)| *latency > 0.0);
     let longest = format!("{prefix}longest latency");
+    let label = match (group, points.first()) {
+        (2.., Some(point)) => {
+            let length = format_duration((point.seconds * 1e9).round() as u64);
+            format!("{label}, points of {length}")
+        }
+        _ => label.to_owned(),
+    };
     [
         Series::new(
             format!("{prefix}{label}"),
@@ -149,17 +228,44 @@ pub(crate) fn counted(m: &MeasurementRecord) -> RateUnit {
     }
 }
 
-/// The rate in each cell, in operations or bytes per second: (middle of the cell in seconds, rate).
-pub(crate) fn rates(m: &MeasurementRecord, op: &OpRecord) -> Vec<(f64, f64)> {
-    let count = counted(m);
-    let events = |cell: &Cell| {
-        if count == RateUnit::Bytes {
-            cell.bytes
-        } else {
-            cell.ops
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of `check`, its first measurement with `ops` operations in every cell.
+    fn measured(ops: u64) -> MeasurementRecord {
+        let text = include_str!("../../../../tests/fixtures/check-directory.json");
+        let mut record = Record::from_json(text).unwrap();
+        let mut m = record.measurements.swap_remove(2);
+        for op in m.ops.values_mut() {
+            for cell in &mut op.series.cells {
+                cell.ops = ops;
+            }
         }
-    };
-    m.cells_over_time(op)
-        .map(|(at, seconds, cell)| (at, events(cell) as f64 / seconds))
-        .collect()
+        m
+    }
+
+    #[test]
+    fn cells_with_few_operations_are_joined_and_pauses_stay() {
+        let (m, few) = (measured(100), measured(6));
+        let op = |m: &MeasurementRecord| m.headline_ops()[0].1.clone();
+        let cells = m.cells_over_time(&op(&m)).count();
+        assert_eq!(cells_per_point(&m, &m.headline_ops()), 1);
+        assert_eq!(points(&m, &op(&m), 1).len(), cells);
+        let group = cells_per_point(&few, &few.headline_ops());
+        assert_eq!(group, 5.min(cells / POINTS_LEAST), "of {cells} cells");
+        let joined = points(&few, &op(&few), group);
+        let total: u64 = joined.iter().map(|point| point.ops).sum();
+        assert_eq!(total, 6 * cells as u64);
+        let whole = &joined[..joined.len() - 1];
+        assert!(whole.iter().all(|point| point.ops == 6 * group as u64));
+        let mut paused = measured(100);
+        for op in paused.ops.values_mut() {
+            op.series.cells[1].ops = 0;
+        }
+        let points = points(&paused, &op(&paused), 1);
+        assert_eq!(points[1].ops, 0);
+        let [rate, _] = op_series(&few, &op(&few), "", "rate", 1e6, group);
+        assert!(rate.name.starts_with("rate, points of "), "{}", rate.name);
+    }
 }

@@ -22,6 +22,19 @@ pub struct Chart {
     pub guides: Vec<Guide>,
 }
 
+/// Lines of a percentile chart that are drawn at first: more cannot be told apart.
+pub(super) const PERCENTILE_LINES: usize = 5;
+
+impl Chart {
+    /// How many series are drawn until the reader chooses others.
+    pub(crate) fn shown_at_first(&self) -> usize {
+        match self.x.scale {
+            Scale::Percentile => PERCENTILE_LINES.min(self.series.len()),
+            Scale::Linear | Scale::Log => self.series.len(),
+        }
+    }
+}
+
 /// A marked value, such as the knee, an average or a limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guide {

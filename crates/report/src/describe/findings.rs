@@ -1,7 +1,8 @@
 //! Advice and verdict in words.
 
+use crate::labels;
 use diskproof_model::record::Advice;
-use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel};
+use diskproof_model::verdict::{Grade, RunVerdict};
 
 /// The value of a setting: `= 32`, `= 1.6 (1.4 to 3.1)`, `1.4 to 3.1`, `leave unchanged`.
 pub(crate) fn advised_text(advice: &Advice) -> String {
@@ -18,11 +19,11 @@ pub(crate) fn grade_text(grade: Option<Grade>) -> &'static str {
     grade.map_or("not graded", Grade::as_str)
 }
 
-/// Whether the figures can be trusted, in one word.
-pub(crate) fn trust_word(verdict: &RunVerdict) -> &'static str {
-    match verdict.trust.level {
-        TrustLevel::Reliable => "yes",
-        TrustLevel::Doubtful => "with care",
-        TrustLevel::Unreliable => "no",
-    }
+/// Whether the figures can be relied on, and the most severe finding, as every format says it.
+pub(crate) fn trust_text(verdict: &RunVerdict) -> String {
+    let worst = verdict.worst.as_ref().map(|worst| {
+        let severity = labels::severity(worst.severity);
+        format!(" Most severe: {severity}, {}.", worst.title)
+    });
+    format!("{}{}", verdict.trust.why, worst.unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
-use diskproof_model::digits::figure_text;
+use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::plan::{Origin, Plan};
 use diskproof_model::record::{Expectation, Record};
 
@@ -56,21 +56,40 @@ pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
-/// `measured 5,020/s, 95 % interval 4,900/s to 5,140/s`.
-pub(crate) fn expectation_text(expectation: &Expectation) -> String {
-    let text = |value| observed_text(&expectation.expression, value);
+/// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92.0 MB/s, −5 %`.
+pub(crate) fn promise_text(expectation: &Expectation) -> String {
+    let Some(promise) = &expectation.promise else {
+        return expectation.expression.clone();
+    };
+    let allowed = (promise.passes / promise.promised - 1.0) * 100.0;
+    let allowed = format!("{allowed:+.0} %").replace('-', "−");
+    let promised = unit_text(&promise.unit, promise.promised);
+    format!("{} {promised}, {allowed}", promise.name)
+}
+
+/// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.
+pub(crate) fn measured_text(expectation: &Expectation) -> String {
+    let text = |value| match &expectation.promise {
+        Some(promise) => unit_text(&promise.unit, value),
+        None => observed_text(&expectation.expression, value),
+    };
     let Some(value) = expectation.observed else {
         return "not measured".to_owned();
     };
     match expectation.interval {
-        Some([low, high]) if expectation.undecided => format!(
-            "measured {}, 95 % interval {} to {}",
-            text(value),
-            text(low.max(0.0)),
-            text(high)
-        ),
-        None if expectation.undecided => format!("measured {}, interval unknown", text(value)),
-        Some(_) | None => format!("measured {}", text(value)),
+        Some([low, high]) => {
+            let (low, high) = (text(low.max(0.0)), text(high));
+            format!("{} ({})", text(value), joined_range(&low, &high))
+        }
+        None if expectation.undecided => format!("{}, interval unknown", text(value)),
+        None => text(value),
+    }
+}
+
+fn unit_text(unit: &str, value: f64) -> String {
+    match unit {
+        "rpm" => format!("{value:.0} rpm"),
+        unit => figure_text(value, Some(third_digit(value)), unit),
     }
 }
 

@@ -80,7 +80,8 @@ fn legend(chart: &Chart) -> Markup {
         ul.series aria-label={"Series: " (shown(&chart.title))} {
             @for (index, series) in chart.series.iter().enumerate() {
                 li {
-                    button type="button" aria-pressed="true" data-series=(index) {
+                    @let pressed = index < chart.shown_at_first();
+                    button type="button" aria-pressed=(pressed) data-series=(index) {
                         svg.key viewBox="0 0 24 12" width="24" height="12" aria-hidden="true"
                             focusable="false"
                         {
@@ -176,6 +177,7 @@ fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
         "mark": mark,
         "dash": dash,
         "right": series.side == AxisSide::Right,
+        "hidden": index >= chart.shown_at_first(),
         "x": numbers(&mut series.points.iter().map(|point| point.0)),
         "y": numbers(&mut series.points.iter().map(|point| point.1)),
         "half": numbers(&mut series.half_widths_95.iter().copied()),

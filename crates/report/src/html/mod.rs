@@ -60,10 +60,15 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     ]);
     let body = html! {
         (overview::overview(record, hero))
-        (findings::findings(record))
-        (findings::advice(&record.advice))
-        (figures::figures(record))
-        @if has_charts { (charts::section(others, map)) }
+        // On a wide screen the findings stand beside the charts.
+        div.evidence.split[has_charts] {
+            div.side tabindex="0" role="region" aria-label="Findings and settings" {
+                (findings::findings(record))
+                (findings::advice(&record.advice))
+            }
+            (figures::figures(record))
+            @if has_charts { (charts::section(others, map)) }
+        }
         (machine::machine(record))
         (machine::method(record))
         (machine::data(record))

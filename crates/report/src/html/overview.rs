@@ -2,16 +2,16 @@
 
 use super::charts;
 use super::elements::{finding_anchor, section, shown};
-use crate::chart::Chart;
-use crate::describe::findings::grade_text;
-use crate::describe::run::{expectation_text, partial_text, request_text, start_text};
+use crate::chart::{Chart, RateUnit, counted};
+use crate::describe::findings::{advised_text, grade_text};
+use crate::describe::run::{measured_text, partial_text, promise_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_duration, format_percent, format_throughput};
+use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
@@ -30,10 +30,79 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
                 p.alert.failure { strong { "Partial run: " } (shown(why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
+            (workload_tiles(record))
             @if let Some(surface) = &record.surface { (tiles(surface)) }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() { (expectations(record)) }
+        (on_paper(record))
+    }
+}
+
+/// What the first printed page holds besides: findings and settings in short, so that this page
+/// alone is a summary.
+fn on_paper(record: &Record) -> Markup {
+    const LINES_MAX: usize = 12;
+    let findings = record.findings.iter().take(LINES_MAX);
+    let more = record.findings.len().saturating_sub(LINES_MAX);
+    let settings: Vec<String> = record
+        .advice
+        .iter()
+        .map(|advice| format!("{} {}", advice.setting, advised_text(advice)))
+        .collect();
+    html! {
+        div.on-paper {
+            h3 { "Findings" }
+            @if record.findings.is_empty() { p { "None." } }
+            ul {
+                @for finding in findings {
+                    li {
+                        strong { (labels::severity(finding.severity)) ": " }
+                        (shown(finding.heading()))
+                    }
+                }
+                @if more > 0 { li { (more) " more" } }
+            }
+            @if !settings.is_empty() {
+                h3 { "Settings for PostgreSQL" }
+                ul { @for setting in settings.iter().take(LINES_MAX) { li { (shown(setting)) } } }
+            }
+            p { "Evidence, figures, charts and commands follow on the next pages." }
+        }
+    }
+}
+
+/// Each workload's figures in a tile: the whole result in one screenshot.
+fn workload_tiles(record: &Record) -> Markup {
+    const TILES_MAX: usize = 12;
+    let all = &record.measurements;
+    html! {
+        @if (2..=TILES_MAX).contains(&all.len()) {
+            dl.tiles.workloads { @for (index, m) in all.iter().enumerate() { div {
+                dt { a href={"#figure-" (index)} { (shown(&m.workload.name)) } }
+                @let ops = m.headline_ops();
+                @for (kind, op) in &ops {
+                    dd {
+                        strong { (rate(m, op).value_text()) }
+                        @if ops.len() > 1 { " " span { (kind.as_str()) } }
+                        " "
+                        span.half {
+                            (labels::interval(rate(m, op)))
+                            @if let Some(p99) = op.latency.p99 { " · p99 " (format_latency(p99)) }
+                        }
+                    }
+                }
+                @if ops.is_empty() { dd { "not measured" } }
+            } } }
+        }
+    }
+}
+
+/// The rate that a workload is about: bytes for large requests, else operations.
+fn rate<'a>(m: &MeasurementRecord, op: &'a OpRecord) -> &'a Estimate {
+    match counted(m) {
+        RateUnit::Bytes => &op.throughput,
+        RateUnit::Operations => &op.iops,
     }
 }
 
@@ -153,7 +222,7 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
                 strong { (item.figure.value_text()) } " "
                 span.half { (labels::interval(&item.figure)) }
             }
-            p { (thresholds_text(item)) }
+            p.thresholds { (thresholds_text(item)) }
             p.source {
                 "from " a href={"#figure-" (item.measurement)} { (shown(name)) }
                 @if !item.doubts.is_empty() {
@@ -194,9 +263,9 @@ fn expectations(record: &Record) -> Markup {
         table.plain {
             thead {
                 tr {
-                    th scope="col" { "Outcome" }
-                    th scope="col" { "Expected" }
-                    th scope="col" { "Measured" }
+                    th scope="col" { "Result" }
+                    th scope="col" { "Promised, allowance" }
+                    th scope="col" { "Measured (95 % interval)" }
                 }
             }
             tbody { @for expectation in &record.expectations { tr {
@@ -207,16 +276,17 @@ fn expectations(record: &Record) -> Markup {
                         ExpectationOutcome::Missed => span.tag.failure { "✕ missed" },
                     }
                 }
-                td { code { (shown(&expectation.expression)) } }
                 td {
-                    (expectation_text(expectation))
+                    @if expectation.promise.is_some() { (shown(&promise_text(expectation))) }
+                    @else { code { (shown(&expectation.expression)) } }
                 }
+                td { (measured_text(expectation)) }
             } } }
         }
     };
     section(
         "expectations",
-        "Expectations",
-        &super::elements::wide_table("Expectations", &table),
+        "Promised and measured",
+        &super::elements::wide_table("Promised and measured", &table),
     )
 }

@@ -1,10 +1,10 @@
 //! Metrics of the run: its identity, findings, grades and expectations.
 
 use super::family::{Labels, MetricFamily, gauge, target_labels, with};
-use crate::figures::grade_value;
+use crate::figures::{expectation_value, grade_value};
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::Origin;
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel};
 
 pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
@@ -65,6 +65,21 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
             "diskproof_reliable",
             "1 if no finding concerns the figures, 0.5 if a warning does, 0 if a failure does.",
             reliable(record),
+        ),
+        gauge(
+            "diskproof_expectation",
+            "Result of each threshold and promise: 1 met, 0.5 undecided, 0 missed.",
+            expectations(record),
+        ),
+        gauge(
+            "diskproof_expectation_observed",
+            "What was measured for it; no series where it was not measured.",
+            observed(record),
+        ),
+        gauge(
+            "diskproof_promised",
+            "The figure of the data sheet, in the unit of its label.",
+            promised(record),
         ),
         gauge(
             "diskproof_expectations_missed",
@@ -143,6 +158,42 @@ fn thresholds(record: &Record) -> Vec<(Labels, f64)> {
         }
     }
     samples
+}
+
+fn expectations(record: &Record) -> Vec<(Labels, f64)> {
+    distinct(record)
+        .map(|one| (condition(one), expectation_value(one)))
+        .collect()
+}
+
+fn observed(record: &Record) -> Vec<(Labels, f64)> {
+    distinct(record)
+        .filter_map(|one| Some((condition(one), one.observed?)))
+        .collect()
+}
+
+fn promised(record: &Record) -> Vec<(Labels, f64)> {
+    let sample = |one: &Expectation| {
+        let promise = one.promise.as_ref()?;
+        let labels = with(&condition(one), "name", &promise.name);
+        Some((with(&labels, "unit", &promise.unit), promise.promised))
+    };
+    distinct(record).filter_map(sample).collect()
+}
+
+/// Each condition once, as series must differ: the same condition has the same result.
+fn distinct(record: &Record) -> impl Iterator<Item = &Expectation> {
+    let all = &record.expectations;
+    let is_first = |(index, one): &(usize, &Expectation)| {
+        all[..*index]
+            .iter()
+            .all(|other| other.expression != one.expression)
+    };
+    all.iter().enumerate().filter(is_first).map(|(_, one)| one)
+}
+
+fn condition(expectation: &Expectation) -> Labels {
+    vec![("condition", expectation.expression.clone())]
 }
 
 fn verdict_info(record: &Record) -> Vec<(Labels, f64)> {

@@ -124,6 +124,7 @@ impl<'a> Panel<'a> {
         let figures = TextBlock::new(figures, 13.0, inner);
         let legend = Legend::of(chart, inner);
         let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
+        let top = top + guide_room(chart);
         let right_room = if chart.y_right.is_some() {
             SIDE_LABELS
         } else {
@@ -171,7 +172,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
     let frame = Frame {
         left: SIDE_LABELS,
         right: WIDTH - right_room,
-        top: EDGE,
+        top: EDGE + guide_room(chart),
         bottom: EDGE + PLOT_HEIGHT,
     };
     let height = frame.bottom + BELOW;
@@ -187,7 +188,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
 fn plot(chart: &Chart, frame: &Frame) -> Markup {
     let ranges = chart.ranges();
     // Lines last, so that dots do not hide them.
-    let mut order: Vec<usize> = (0..chart.series.len()).collect();
+    let mut order: Vec<usize> = (0..chart.shown_at_first()).collect();
     order.sort_by_key(|index| chart.series[*index].mark == SeriesMark::Line);
     html! {
         (grid(frame, &ranges))
@@ -198,8 +199,9 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
         @for guide in &chart.guides {
             (guide_line(guide, frame, &ranges))
         }
+        (guide_labels(chart, frame, &ranges))
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
-            height=(PLOT_HEIGHT) fill="none" stroke="#8a93a1" {}
+            height=(frame.bottom - frame.top) fill="none" stroke="#8a93a1" {}
     }
 }
 
@@ -290,20 +292,10 @@ fn axis_name(axis: &Axis) -> String {
 }
 
 fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
-    let (from, to, label) = match guide.axis {
+    let (from, to) = match guide.axis {
         GuideAxis::X => {
             let x = frame.x(&ranges.x, guide.at);
-            let room = text_columns(&guide.label) * 12.0 * text_block::EM_PER_COLUMN;
-            let (at, anchor) = if x + room + 6.0 < frame.right {
-                (x + 6.0, "start")
-            } else {
-                (x - 6.0, "end")
-            };
-            (
-                (x, frame.top),
-                (x, frame.bottom),
-                (at, frame.top + 16.0, anchor),
-            )
+            ((x, frame.top), (x, frame.bottom))
         }
         GuideAxis::Left | GuideAxis::Right => {
             let is_right = guide.axis == GuideAxis::Right;
@@ -313,37 +305,59 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
                 .filter(|_| is_right)
                 .unwrap_or(&ranges.y);
             let y = frame.y(range, guide.at);
-            let label_y = if y - 18.0 > frame.top {
-                y - 6.0
-            } else {
-                y + 15.0
-            };
-            (
-                (frame.left, y),
-                (frame.right, y),
-                (frame.right - 8.0, label_y, "end"),
-            )
+            ((frame.left, y), (frame.right, y))
         }
     };
+    guide_stroke(from, to)
+}
+
+fn guide_stroke(from: (f64, f64), to: (f64, f64)) -> Markup {
     html! {
         line.guide x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke="#5a6472"
             stroke-dasharray="5 4" {}
-        (haloed(label.0, label.1, label.2, &guide.label))
     }
 }
 
-/// A label with a background, legible on top of data.
-fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
-    let columns = text_columns(label) * 12.0 * text_block::EM_PER_COLUMN + 6.0;
-    let left = if anchor == "end" {
-        x - columns + 3.0
-    } else {
-        x - 3.0
+/// Height of a line of guide labels.
+const GUIDE_ROW: f64 = 18.0;
+/// The piece of a dashed line before the names of the level lines.
+const GUIDE_SAMPLE: f64 = 28.0;
+
+fn has_guide(chart: &Chart, is_vertical: bool) -> bool {
+    let mut guides = chart.guides.iter();
+    guides.any(|guide| (guide.axis == GuideAxis::X) == is_vertical)
+}
+
+/// Room above the plot for the labels of guides, where they cover no data.
+fn guide_room(chart: &Chart) -> f64 {
+    let rows = [true, false].map(|kind| f64::from(u8::from(has_guide(chart, kind))));
+    GUIDE_ROW * (rows[0] + rows[1])
+}
+
+/// Labels of vertical guides stand above them, those of level lines in a line above that.
+fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
+    let width = |label: &str| text_columns(label) * 12.0 * text_block::EM_PER_COLUMN;
+    let is_vertical = |guide: &&Guide| guide.axis == GuideAxis::X;
+    let level = chart.guides.iter().filter(|guide| !is_vertical(guide));
+    let level: Vec<&str> = level.map(|guide| guide.label.as_str()).collect();
+    let room = frame.right - frame.left - GUIDE_SAMPLE;
+    let level = text_block::shortened(&level.join(" · "), room, 12.0);
+    let above = match has_guide(chart, true) {
+        true => GUIDE_ROW,
+        false => 0.0,
     };
+    let y = frame.top - 6.0;
     html! {
-        rect.ground x=(px(left)) y=(px(y - 11.0)) width=(px(columns)) height="15" rx="3"
-            fill="#ffffff" fill-opacity="0.8" {}
-        (text(x, y, anchor, 12.0, Tone::Plain, label))
+        @for guide in chart.guides.iter().filter(is_vertical) {
+            @let at = frame.x(&ranges.x, guide.at).min(frame.right - width(&guide.label));
+            (text(at.max(frame.left), y, "start", 12.0, Tone::Plain, &guide.label))
+        }
+        @if !level.is_empty() {
+            @let end = frame.right - width(&level) - 5.0;
+            @let (from, to) = ((end - GUIDE_SAMPLE + 5.0, y - above - 4.0), (end, y - above - 4.0));
+            (guide_stroke(from, to))
+            (text(frame.right, y - above, "end", 12.0, Tone::Plain, &level))
+        }
     }
 }
 
@@ -363,7 +377,8 @@ impl<'a> Legend<'a> {
     fn of(chart: &'a Chart, room: f64) -> Self {
         let (mut x, mut rows) = (0.0, 0);
         let mut entries = Vec::new();
-        for (index, series) in chart.series.iter().enumerate() {
+        let drawn = chart.series.iter().take(chart.shown_at_first());
+        for (index, series) in drawn.enumerate() {
             let side = if series.side == AxisSide::Right {
                 " (right axis)"
             } else {

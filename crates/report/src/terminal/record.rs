@@ -9,11 +9,12 @@ use super::findings::write_findings;
 use super::surface::write_surface;
 use super::verdict::{write_grades, write_verdict};
 use crate::describe::run::{
-    expectation_text, not_run, partial_text, request_text, skipped, start_text,
+    measured_text, not_run, partial_text, promise_text, request_text, skipped, start_text,
 };
 use crate::describe::target::disk_name;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
+use crate::table::{Align, Columns};
 use crate::text::{glue, list};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
@@ -117,22 +118,42 @@ pub(super) fn write_skipped(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> 
     Ok(())
 }
 
-/// The thresholds that the user set.
+/// What was promised, in a table; one below the other where that is too wide.
 fn write_expectations(page: &mut Page<'_>, expectations: &[Expectation]) -> io::Result<()> {
     if expectations.is_empty() {
         return Ok(());
     }
     page.blank()?;
-    page.text(TextStyle::Bold.of("expectations"))?;
-    for expectation in expectations {
+    page.text(TextStyle::Bold.of("promised and measured"))?;
+    let heading = ["promised, allowance", "measured (95 % interval)"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = std::iter::once(heading.to_vec())
+        .chain(
+            expectations
+                .iter()
+                .map(|one| vec![promise_text(one), measured_text(one)]),
+        )
+        .collect();
+    let width = page.width().saturating_sub(EXPECTATION_INDENT);
+    let table = Columns::fit(&[Align::Left; 2], &rows, width);
+    if let Some(table) = &table {
+        let result = format!("{:EXPECTATION_INDENT$}", "  result");
+        let line = [result, table.line(&rows[0])].concat();
+        page.unbroken(TextStyle::Dim.of(line))?;
+    }
+    for (expectation, row) in expectations.iter().zip(&rows[1..]) {
         let label = match expectation.outcome() {
             ExpectationOutcome::Met => TextStyle::Good.of("  met"),
             ExpectationOutcome::Undecided => TextStyle::Warning.of("  UNDECIDED"),
             ExpectationOutcome::Missed => TextStyle::Error.of("  MISSED"),
         };
-        let observed = expectation_text(expectation);
-        let text = format!("{} ({})", expectation.expression, glue(&observed));
-        page.entry(label, EXPECTATION_INDENT, TextStyle::Plain.of(text))?;
+        if let Some(table) = &table {
+            let gap = " ".repeat(EXPECTATION_INDENT.saturating_sub(label.text.len()));
+            let rest = [gap, table.line(row)].concat();
+            page.pieces(&[label, TextStyle::Plain.of(rest)])?;
+        } else {
+            let text = format!("{} ({})", row[0], glue(&row[1]));
+            page.entry(label, EXPECTATION_INDENT, TextStyle::Plain.of(text))?;
+        }
     }
     Ok(())
 }

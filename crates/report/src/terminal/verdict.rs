@@ -1,11 +1,10 @@
-//! The verdict on the terminal page: at most seven lines, before everything else.
+//! The verdict on the terminal page: seven lines at most, before everything else.
 
-use crate::describe::findings::trust_word;
+use crate::describe::findings::trust_text;
 use crate::labels;
 use crate::page::{Page, StyledText, TextStyle};
 use crate::table::{Align, Columns};
 use diskproof_model::digits::figure_text;
-use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use std::io;
@@ -20,13 +19,11 @@ pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<
         return Ok(());
     };
     page.blank()?;
-    if verdict.grades.is_empty() || record.targets.len() > 1 {
-        page.text(TextStyle::Bold.of(&verdict.headline))?;
-    } else {
-        page.text(TextStyle::Bold.of(&verdict.headline))?;
+    page.text(TextStyle::Bold.of(&verdict.headline))?;
+    if record.targets.len() <= 1 {
         write_rows(page, &verdict.grades.iter().collect::<Vec<_>>())?;
     }
-    write_trust(page, record, verdict)
+    write_trust(page, verdict)
 }
 
 /// The grades of one of several targets.
@@ -114,31 +111,13 @@ fn threshold_text(grade: &UseGrade) -> String {
 }
 
 /// Whether the figures can be relied on, and the most severe finding.
-fn write_trust(page: &mut Page<'_>, record: &Record, verdict: &RunVerdict) -> io::Result<()> {
+fn write_trust(page: &mut Page<'_>, verdict: &RunVerdict) -> io::Result<()> {
     let style = match verdict.trust.level {
         TrustLevel::Reliable => TextStyle::Good,
         TrustLevel::Doubtful => TextStyle::Warning,
         TrustLevel::Unreliable => TextStyle::Error,
     };
-    let word = trust_word(verdict);
-    let text = match &verdict.worst {
-        Some(worst) => {
-            let severe = |severity: Severity| severity >= Severity::Warning;
-            let all = record
-                .findings
-                .iter()
-                .filter(|f| severe(f.severity))
-                .count();
-            let more = match all.saturating_sub(1) {
-                0 => String::new(),
-                more => format!(" (+{more} more)"),
-            };
-            let severity = labels::severity(worst.severity);
-            format!("{word} · {severity}: {}{more}", worst.title)
-        }
-        None if record.partial => format!("{word}: the run ended early"),
-        None => format!("{word}: no warning concerns these figures"),
-    };
+    let text = trust_text(verdict);
     page.entry(TextStyle::Plain.of("trust"), INDENT, style.of(text))?;
     for caveat in &verdict.caveats {
         page.entry(

@@ -175,8 +175,19 @@ pub(crate) fn partial() -> Record {
         interval: None,
         met,
         undecided: false,
+        promise: None,
     };
     record.expectations = vec![
+        Expectation {
+            interval: Some([96_000.0, 100_240.0]),
+            promise: Some(Promise {
+                name: "8 KiB random reads".to_owned(),
+                promised: 100_000.0,
+                passes: 95_000.0,
+                unit: "1/s".to_owned(),
+            }),
+            ..expectation("random-read-d32.iops>=95000", Some(98_120.0), true)
+        },
         expectation("random-read-d32.iops>=5000", Some(98_120.0), true),
         expectation("random-read-d1.p99<=100us", Some(163_000.0), false),
         expectation("commit-fdatasync.iops>=1000", None, false),
@@ -276,6 +287,7 @@ pub(crate) fn hostile() -> Record {
         interval: Some([f64::MIN, f64::MAX]),
         met: false,
         undecided: true,
+        promise: None,
     }];
     record.advice[0].setting = "wide-设置-".repeat(20);
     record.measurements[0].workload.name = format!("{}{EVIL}", "w".repeat(90));

@@ -1,5 +1,8 @@
 // Half the width of the caps of an error bar, in pixels.
 const ERROR_CAP = 4;
+// Height of a line of labels above the plot, and room for the piece of a line before them.
+const GUIDE_LINE = 16;
+const GUIDE_KEY = 28;
 
 // The interactive chart of a figure with its buttons and its table.
 class Chart {
@@ -8,7 +11,7 @@ class Chart {
     this.data = data;
     this.box = one(".plot", figure);
     this.isLog = data.y.scale === "log";
-    this.visible = data.series.map(() => true);
+    this.visible = data.series.map(({ hidden }) => !hidden);
     this.zoomed = null;
     this.toPosition = data.x.scale === "percentile" ? nines : (x) => x;
     this.toValue = data.x.scale === "percentile" ? percentOf : (x) => x;
@@ -84,7 +87,7 @@ class Chart {
       axes,
       scales,
       legend: { show: false },
-      padding: [12, data.yRight ? 0 : 28 * unit, 0, 0],
+      padding: [12 + this.guideRoom(), data.yRight ? 0 : 28 * unit, 0, 0],
       series: [{}, ...data.series.map((series, i) => this.seriesOptions(series, i))],
       cursor: {
         y: false,
@@ -139,10 +142,11 @@ class Chart {
     };
   }
 
-  // Without zoom and hidden series, an axis has the range of the picture: its ends are round, and
+  // Without zoom and with the series that are drawn at first, an axis has the range of the picture: its ends are round, and
   // the grid lines of both sides coincide.
   showsFullRange(axis) {
-    if (!axis.whole || this.zoomed || !this.visible.every(Boolean)) return false;
+    const asAtFirst = this.visible.every((isVisible, i) => isVisible !== this.data.series[i].hidden);
+    if (!axis.whole || this.zoomed || !asAtFirst) return false;
     return axis !== this.data.y || (axis.scale === "log") === this.isLog;
   }
 
@@ -281,6 +285,12 @@ class Chart {
     });
   }
 
+  // Labels of guides stand in lines above the plot, so that they cover no data.
+  guideRoom() {
+    const lines = new Set((this.data.guides || []).map(({ axis }) => axis === "x"));
+    return lines.size * GUIDE_LINE * textScale();
+  }
+
   drawGuides(u) {
     const { ctx, bbox } = u;
     const ratio = pixelRatio();
@@ -289,6 +299,10 @@ class Chart {
     ctx.save();
     ctx.fillStyle = colour("quiet");
     ctx.font = font(11 * textScale() * ratio);
+    const line = GUIDE_LINE * textScale() * ratio;
+    const gap = 5 * ratio;
+    const labels = [];
+    const hasVertical = (this.data.guides || []).some(({ axis }) => axis === "x");
     for (const guide of this.data.guides || []) {
       const isVertical = guide.axis === "x";
       const value = isVertical ? this.toPosition(guide.at) : guide.at;
@@ -303,17 +317,36 @@ class Chart {
       if (isVertical) addLine(ctx, at, bbox.top, at, bottom);
       else addLine(ctx, bbox.left, at, right, at);
       ctx.stroke();
-      const width = ctx.measureText(guide.label).width;
-      const x = isVertical ? Math.min(at + 5 * ratio, right - width) : right - width - 5 * ratio;
-      const y = isVertical ? bbox.top + 11 * ratio : at - 5 * ratio;
-      // An outline in the colour of the background keeps the label legible across lines.
       ctx.setLineDash([]);
-      ctx.lineWidth = 4 * ratio;
-      ctx.strokeStyle = colour("paper");
-      ctx.strokeText(guide.label, Math.max(x, bbox.left), y);
-      ctx.fillText(guide.label, Math.max(x, bbox.left), y);
+      if (!isVertical) {
+        labels.push(guide.label);
+        continue;
+      }
+      const width = ctx.measureText(guide.label).width;
+      ctx.fillText(guide.label, Math.max(Math.min(at, right - width), bbox.left), bbox.top - gap);
     }
+    this.drawGuideKey(u, labels.join(" · "), hasVertical ? line + gap : gap);
     ctx.restore();
+  }
+
+  // What the level lines are: a piece of one, then their names.
+  drawGuideKey(u, text, above) {
+    if (!text) return;
+    const { ctx, bbox } = u;
+    const ratio = pixelRatio();
+    const y = bbox.top - above;
+    const start = Math.max(
+      bbox.left + bbox.width - ctx.measureText(text).width,
+      bbox.left + GUIDE_KEY * ratio,
+    );
+    ctx.setLineDash([5 * ratio, 4 * ratio]);
+    ctx.strokeStyle = colour("quiet");
+    ctx.lineWidth = ratio;
+    ctx.beginPath();
+    addLine(ctx, start - GUIDE_KEY * ratio, y - 4 * ratio, start - 5 * ratio, y - 4 * ratio);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    ctx.fillText(text, start, y);
   }
 
   // The values at the cursor, a line for each series.

@@ -1,0 +1,306 @@
+//! Figures of a data sheet (`--spec`) as thresholds: what passes for each, and which measured figure
+//! answers it. The judging itself is that of every threshold.
+
+use super::{Expected, Metric, Relation, SurfaceStep};
+use crate::mechanics::{reach, reported_rpm};
+use crate::shape::Reach;
+use diskproof_model::plan::Plan;
+use diskproof_model::record::{Expectation, Promise, Record};
+use diskproof_model::units::format_bytes;
+
+/// Sheets omit the electronics and round in their favour: an access may take so many times as long.
+const TIME_ALLOWED: f64 = 1.15;
+/// A rate may be so much lower: sheets confuse MB with MiB (4.9 %) and round.
+const RATE_ALLOWED: f64 = 0.95;
+/// A disk may report its revolutions rounded.
+const RPM_ALLOWED: f64 = 0.99;
+/// The fastest place is in the span when that begins within this share of the target.
+const START_SHARE: f64 = 0.05;
+
+const READ: &str = "sequential-read";
+const WRITE: &str = "sequential-write";
+const RANDOM_READ: &str = "random-read-d32";
+const RANDOM_WRITE: &str = "random-write-d32";
+
+/// A promised figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promised {
+    /// What the measured figure must meet.
+    pub expected: Expected,
+    promise: Promise,
+}
+
+/// The promises of the plan's data sheet, in the order of the table.
+pub fn promised(plan: &Plan) -> Vec<Promised> {
+    let Some(sheet) = plan.data_sheet else {
+        return Vec::new();
+    };
+    let rpm = sheet.rpm.map(f64::from).filter(|rpm| *rpm > 0.0);
+    let access_ns = rpm
+        .zip(sheet.seek_ns)
+        .map(|(rpm, seek)| 30e9 / rpm + seek as f64);
+    let access = access_ns.map(|ns| access_time(ns));
+    [
+        rpm.map(rotation),
+        access,
+        sheet.bytes_per_second.map(|rate| read_rate(plan, rate)),
+        sheet
+            .write_bytes_per_second
+            .map(|rate| of_workload(plan, "sequential writes", WRITE, Metric::Throughput, rate)),
+        sheet
+            .read_iops
+            .map(|rate| of_workload(plan, "random reads", RANDOM_READ, Metric::Iops, rate)),
+        sheet
+            .write_iops
+            .map(|rate| of_workload(plan, "random writes", RANDOM_WRITE, Metric::Iops, rate)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What the measurement says about every promise. The revolutions are a row of their own only where
+/// the disk reports them, or where nothing else answers for them.
+pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
+    let all = promised(&record.plan);
+    let has_access = all.iter().any(|one| one.expected.metric == Metric::Mean);
+    let is_row = |one: &&Promised| {
+        one.expected.metric != Metric::Rpm || reported_rpm(record).is_some() || !has_access
+    };
+    let rows = all.iter().filter(is_row);
+    rows.map(|one| one.evaluate(record)).collect()
+}
+
+impl Promised {
+    fn evaluate(&self, record: &Record) -> Expectation {
+        let mut expectation = self.expected.evaluate(record);
+        let is_open = match self.expected.metric {
+            // In a part of the surface the arm has less far to go than the sheet's average.
+            Metric::Mean => expectation.met && !is_whole(record),
+            Metric::RateMax => !expectation.met && !holds_start(record),
+            _ => false,
+        };
+        if is_open {
+            (expectation.met, expectation.undecided) = (false, true);
+        }
+        expectation.promise = Some(self.promise.clone());
+        expectation
+    }
+}
+
+fn is_whole(record: &Record) -> bool {
+    let surface = record.surface.as_ref();
+    surface.is_some_and(|surface| reach(record, surface) == Reach::Whole)
+}
+
+/// Whether the span contains the outermost zone.
+fn holds_start(record: &Record) -> bool {
+    let Some(surface) = &record.surface else {
+        return false;
+    };
+    let target = record.targets.get(surface.target);
+    let size = target.map_or(0, |target| target.size_bytes) as f64;
+    surface.span_start_bytes as f64 <= START_SHARE * size
+}
+
+fn rotation(rpm: f64) -> Promised {
+    let limit = RPM_ALLOWED * rpm;
+    Promised {
+        expected: Expected {
+            expression: format!("rpm>={limit:.0}"),
+            workload: "rpm".to_owned(),
+            op: None,
+            metric: Metric::Rpm,
+            relation: Relation::AtLeast,
+            threshold: limit,
+        },
+        promise: promise("rotation", rpm, limit, "rpm"),
+    }
+}
+
+fn access_time(ns: f64) -> Promised {
+    let limit = TIME_ALLOWED * ns;
+    Promised {
+        expected: Expected {
+            expression: format!("access.mean<={:.0}us", limit / 1e3),
+            workload: SurfaceStep::Access.as_str().to_owned(),
+            op: None,
+            metric: Metric::Mean,
+            relation: Relation::AtMost,
+            threshold: limit,
+        },
+        promise: promise("random access", ns, limit, "ns"),
+    }
+}
+
+/// A rotating disk is fastest in one place, which the curve finds. Others need a queue.
+fn read_rate(plan: &Plan, rate: f64) -> Promised {
+    let rotates = plan.data_sheet.is_some_and(|sheet| sheet.rpm.is_some());
+    let has_curve = plan.survey.as_ref().is_some_and(|s| s.curve.is_some());
+    let has_workload = plan.workloads.iter().any(|one| one.name == READ);
+    if has_workload && !(has_curve && rotates) {
+        return of_workload(plan, "sequential reads", READ, Metric::Throughput, rate);
+    }
+    let limit = RATE_ALLOWED * rate;
+    Promised {
+        expected: Expected {
+            expression: format!("curve.max>={}MB/s", short(limit / 1e6)),
+            workload: SurfaceStep::Curve.as_str().to_owned(),
+            op: None,
+            metric: Metric::RateMax,
+            relation: Relation::AtLeast,
+            threshold: limit,
+        },
+        promise: promise("transfer rate", rate, limit, "B/s"),
+    }
+}
+
+fn of_workload(plan: &Plan, what: &str, name: &str, metric: Metric, rate: f64) -> Promised {
+    let limit = RATE_ALLOWED * rate;
+    let (expression, unit) = match metric {
+        Metric::Throughput => {
+            let text = format!("{name}.throughput>={}MB/s", short(limit / 1e6));
+            (text, "B/s")
+        }
+        _ => (format!("{name}.iops>={}", short(limit)), "1/s"),
+    };
+    let planned = plan.workloads.iter().find(|one| one.name == name);
+    // Rates in operations depend on their size.
+    let what = match planned {
+        Some(one) if metric == Metric::Iops => {
+            format!("{} {what}", format_bytes(u64::from(one.block_bytes)))
+        }
+        _ => what.to_owned(),
+    };
+    Promised {
+        expected: Expected {
+            expression,
+            workload: name.to_owned(),
+            op: None,
+            metric,
+            relation: Relation::AtLeast,
+            threshold: limit,
+        },
+        promise: promise(&what, rate, limit, unit),
+    }
+}
+
+/// At most three decimals.
+fn short(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+fn promise(name: &str, promised: f64, passes: f64, unit: &str) -> Promise {
+    Promise {
+        name: name.to_owned(),
+        promised,
+        passes,
+        unit: unit.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use diskproof_model::record::ExpectationOutcome::{self, Met, Missed, Undecided};
+    use diskproof_model::surface::DataSheet;
+
+    fn outcomes(record: &Record) -> Vec<(String, ExpectationOutcome)> {
+        let rows = judge_promises(record);
+        let row = |row: &Expectation| (row.promise.clone().unwrap().name, row.outcome());
+        rows.iter().map(row).collect()
+    }
+
+    fn surveyed(disk: &SurveyedDisk, sheet: DataSheet) -> Vec<(String, ExpectationOutcome)> {
+        let mut run = disk.run(7);
+        run.0.plan.data_sheet = Some(sheet);
+        outcomes(&surveyed::judge(run))
+    }
+
+    fn row(name: &str, outcome: ExpectationOutcome) -> (String, ExpectationOutcome) {
+        (name.to_owned(), outcome)
+    }
+
+    const ACCESS: &str = "random access";
+
+    #[test]
+    fn every_promise_is_a_row_also_when_all_are_kept() {
+        let disk = SurveyedDisk::rotating();
+        let rpm = disk.rpm;
+        let honest = DataSheet {
+            rpm: Some(rpm),
+            seek_ns: Some(disk.seek_ns as u64),
+            bytes_per_second: Some(disk.outer),
+            ..DataSheet::default()
+        };
+        let kept = [row(ACCESS, Met), row("transfer rate", Met)];
+        assert_eq!(surveyed(&disk, honest), kept);
+        let boastful = DataSheet {
+            rpm: Some(2 * rpm),
+            seek_ns: honest.seek_ns.map(|ns| ns / 2),
+            bytes_per_second: Some(1.5 * disk.outer),
+            ..honest
+        };
+        let broken = [row(ACCESS, Missed), row("transfer rate", Missed)];
+        assert_eq!(surveyed(&disk, boastful), broken);
+        let rpm_alone = DataSheet {
+            rpm: Some(rpm),
+            ..DataSheet::default()
+        };
+        assert_eq!(surveyed(&disk, rpm_alone), [row("rotation", Undecided)]);
+    }
+
+    #[test]
+    fn a_part_of_the_surface_neither_keeps_an_access_time_nor_breaks_a_rate() {
+        let part = SurveyedDisk {
+            span: 0.5..0.6,
+            ..SurveyedDisk::rotating()
+        };
+        let sheet = DataSheet {
+            rpm: Some(part.rpm),
+            seek_ns: Some(part.seek_ns as u64),
+            bytes_per_second: Some(part.outer),
+            ..DataSheet::default()
+        };
+        let open = [row(ACCESS, Undecided), row("transfer rate", Undecided)];
+        assert_eq!(surveyed(&part, sheet), open);
+    }
+
+    #[test]
+    fn workloads_answer_where_nothing_rotates() {
+        let mut record = fixture::record();
+        record.plan.data_sheet = Some(DataSheet {
+            bytes_per_second: Some(500e6),
+            read_iops: Some(10_000.0),
+            write_iops: Some(10_000.0),
+            ..DataSheet::default()
+        });
+        let rows = judge_promises(&record);
+        let seen: Vec<(&str, ExpectationOutcome)> = rows
+            .iter()
+            .map(|row| (row.expression.as_str(), row.outcome()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("sequential-read.throughput>=475MB/s", Missed),
+                ("random-read-d32.iops>=9500", Met),
+                ("random-write-d32.iops>=9500", Missed),
+            ]
+        );
+        let promise = rows[1].promise.clone().unwrap();
+        assert_eq!((promise.promised, promise.passes), (10_000.0, 9500.0));
+        for row in rows {
+            assert_eq!(
+                row.expression
+                    .parse::<Expected>()
+                    .unwrap()
+                    .evaluate(&record)
+                    .met,
+                row.met
+            );
+        }
+    }
+}
