@@ -2,9 +2,10 @@
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
 use crate::advice::postgres;
-use crate::expect::{Expected, judge_promises};
+use crate::expect::Expected;
 use crate::limited_by::limited_by;
 use crate::moved;
+use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod estimate;
 pub mod expect;
 pub mod judge;
+pub mod promised;
 pub mod reproduce;
 pub mod rules;
 pub mod slices;

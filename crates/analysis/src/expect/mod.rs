@@ -2,7 +2,6 @@
 //! against a record. Knows the words of records, not which workloads a command runs.
 
 mod observed;
-mod promised;
 
 use crate::mechanics::reported_rpm;
 use diskproof_model::finding::{Finding, Severity};
@@ -13,11 +12,8 @@ use diskproof_model::record::{
 use diskproof_model::surface::{CurvePoint, SeekPattern, SurfaceRecord};
 use diskproof_model::units;
 use observed::{Observed, Uncertainty, at_point, histogram, mean_latency, quantile_spread, total};
-pub use promised::{Promised, promised};
 use std::cmp::Ordering;
 use std::str::FromStr;
-
-pub(crate) use promised::judge_promises;
 
 /// Metrics in the order in which they are listed; of two that end alike the longer comes first.
 const METRICS: [(&str, Metric); 11] = [

@@ -56,7 +56,7 @@ pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
-/// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92.0 MB/s, −5 %`.
+/// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92 MB/s, −5 %`.
 pub(crate) fn promise_text(expectation: &Expectation) -> String {
     let Some(promise) = &expectation.promise else {
         return expectation.expression.clone();

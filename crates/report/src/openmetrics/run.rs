@@ -12,15 +12,7 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
         .started
         .parse::<jiff::Timestamp>()
         .map_or(f64::NAN, |time| time.as_second() as f64);
-    let missed = record
-        .expectations
-        .iter()
-        .filter(|expectation| expectation.outcome() == ExpectationOutcome::Missed);
-    let undecided = record
-        .expectations
-        .iter()
-        .filter(|expectation| expectation.undecided);
-    vec![
+    let mut families = vec![
         gauge(
             "diskproof_run_timestamp_seconds",
             "Start of the run, in seconds since the epoch.",
@@ -66,6 +58,22 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
             "1 if no finding concerns the figures, 0.5 if a warning does, 0 if a failure does.",
             reliable(record),
         ),
+    ];
+    families.extend(of_expectations(record));
+    families
+}
+
+/// Thresholds and promises, one by one and counted.
+fn of_expectations(record: &Record) -> Vec<MetricFamily> {
+    let missed = record
+        .expectations
+        .iter()
+        .filter(|expectation| expectation.outcome() == ExpectationOutcome::Missed);
+    let undecided = record
+        .expectations
+        .iter()
+        .filter(|expectation| expectation.undecided);
+    vec![
         gauge(
             "diskproof_expectation",
             "Result of each threshold and promise: 1 met, 0.5 undecided, 0 missed.",

@@ -180,12 +180,7 @@ pub(crate) fn partial() -> Record {
     record.expectations = vec![
         Expectation {
             interval: Some([96_000.0, 100_240.0]),
-            promise: Some(Promise {
-                name: "8 KiB random reads".to_owned(),
-                promised: 100_000.0,
-                passes: 95_000.0,
-                unit: "1/s".to_owned(),
-            }),
+            promise: Some(promise()),
             ..expectation("random-read-d32.iops>=95000", Some(98_120.0), true)
         },
         expectation("random-read-d32.iops>=5000", Some(98_120.0), true),
@@ -204,6 +199,15 @@ pub(crate) fn partial() -> Record {
         "Look at the kernel log and at the disk's health, and replace it.",
     )];
     record
+}
+
+fn promise() -> Promise {
+    Promise {
+        name: "8 KiB random reads".to_owned(),
+        promised: 100_000.0,
+        passes: 95_000.0,
+        unit: "1/s".to_owned(),
+    }
 }
 
 /// Findings of every severity.

@@ -142,10 +142,11 @@ class Chart {
     };
   }
 
-  // Without zoom and with the series that are drawn at first, an axis has the range of the picture: its ends are round, and
-  // the grid lines of both sides coincide.
+  // Without zoom and with the series that are drawn at first, an axis has the range of the picture:
+  // its ends are round, and the grid lines of both sides coincide.
   showsFullRange(axis) {
-    const asAtFirst = this.visible.every((isVisible, i) => isVisible !== this.data.series[i].hidden);
+    const { series } = this.data;
+    const asAtFirst = this.visible.every((isVisible, i) => isVisible !== series[i].hidden);
     if (!axis.whole || this.zoomed || !asAtFirst) return false;
     return axis !== this.data.y || (axis.scale === "log") === this.isLog;
   }

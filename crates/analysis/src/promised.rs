@@ -1,7 +1,7 @@
-//! Figures of a data sheet (`--spec`) as thresholds: what passes for each, and which measured figure
-//! answers it. The judging itself is that of every threshold.
+//! Figures of a data sheet (`--spec`) as thresholds: what passes for each, and which measured
+//! figure answers it. The judging itself is that of every threshold.
 
-use super::{Expected, Metric, Relation, SurfaceStep};
+use crate::expect::{Expected, Metric, Relation, SurfaceStep};
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::Reach;
 use diskproof_model::plan::Plan;
@@ -39,7 +39,7 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
     let access_ns = rpm
         .zip(sheet.seek_ns)
         .map(|(rpm, seek)| 30e9 / rpm + seek as f64);
-    let access = access_ns.map(|ns| access_time(ns));
+    let access = access_ns.map(access_time);
     [
         rpm.map(rotation),
         access,
