@@ -229,7 +229,7 @@ fn compare_live_opens_again_after_a_remount() {
     // The file lies on tmpfs, which an unmount empties: each command makes it anew.
     let remount = |options: &str| {
         format!(
-            "umount {0}; mount -t tmpfs -o {options} tmpfs {0} && head -c 16M /dev/urandom > \
+            "umount {0} && mount -t tmpfs -o {options} tmpfs {0} && head -c 16M /dev/urandom > \
              {0}/data",
             point.display()
         )
