@@ -214,17 +214,17 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
 
 /// What methods promise: all in one family the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Promise {
+enum Guarantee {
     /// The data, and what is needed to read it.
     Data,
     /// The data and all that describes the file.
     File,
 }
 
-fn promise(sync: SyncPolicy) -> Option<Promise> {
+fn guarantee(sync: SyncPolicy) -> Option<Guarantee> {
     let of_call = |call| match call {
-        SyncCall::Fdatasync => Promise::Data,
-        SyncCall::Fsync => Promise::File,
+        SyncCall::Fdatasync => Guarantee::Data,
+        SyncCall::Fsync => Guarantee::File,
     };
     match sync {
         SyncPolicy::Every {
@@ -233,8 +233,8 @@ fn promise(sync: SyncPolicy) -> Option<Promise> {
         }
         | SyncPolicy::OtherDescriptor { call } => Some(of_call(call)),
         SyncPolicy::WithWrite { flag } => Some(match flag {
-            WriteFlag::OpenDsync | WriteFlag::RwfDsync => Promise::Data,
-            WriteFlag::OpenSync => Promise::File,
+            WriteFlag::OpenDsync | WriteFlag::RwfDsync => Guarantee::Data,
+            WriteFlag::OpenSync => Guarantee::File,
         }),
         _ => None,
     }
@@ -252,8 +252,8 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
     for ((fast, m), quick) in &known {
         for ((slow, other), late) in &known {
             let (a, b) = (&m.workload, &other.workload);
-            let are_alike = promise(a.sync).is_some()
-                && promise(a.sync) == promise(b.sync)
+            let are_alike = guarantee(a.sync).is_some()
+                && guarantee(a.sync) == guarantee(b.sync)
                 && (m.target, a.block_bytes, a.cache) == (other.target, b.block_bytes, b.cache)
                 && (a.span_start_bytes, a.span_bytes) == (b.span_start_bytes, b.span_bytes);
             let ratio = quick.iops.value / late.iops.value.max(f64::MIN_POSITIVE);

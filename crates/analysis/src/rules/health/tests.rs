@@ -39,7 +39,10 @@ fn disks() -> Vec<DiskHealth> {
 fn changed(index: usize, change: impl Fn(&mut DiskHealth)) -> Record {
     let mut run = fixture::run();
     // The disk of the fixture commits faster than this one turns.
-    run.0.plan.workloads.retain(|w| w.name != "commit-fdatasync");
+    run.0
+        .plan
+        .workloads
+        .retain(|w| w.name != "commit-fdatasync");
     run.1.retain(|m| m.workload.name != "commit-fdatasync");
     run.0.health = disks();
     change(&mut run.0.health[index]);
