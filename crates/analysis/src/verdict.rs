@@ -4,13 +4,13 @@
 
 use crate::checked::name_in_check;
 use crate::whole_disk::{scaled, whole_disk};
-use diskproof_model::digits::figure_text;
+use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
-use diskproof_model::units::{counted, format_bytes, format_rate};
+use diskproof_model::units::{counted, format_bytes};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
@@ -154,7 +154,7 @@ fn unseen_burst(record: &Record) -> Option<String> {
         format!(
             "A burst credit of more than {} requests or {} would not have shown: this run moved \
              no more.",
-            format_rate(moved.requests as f64),
+            rounded(moved.requests as f64, Some(0.0)),
             format_bytes(moved.bytes)
         )
     })
@@ -524,7 +524,10 @@ mod tests {
         let moved = record.moved.unwrap();
         let caveats = &record.verdict.as_ref().unwrap().caveats;
         assert_eq!(caveats.len(), 1);
-        let bound = format!("more than {} requests", format_rate(moved.requests as f64));
+        let bound = format!(
+            "more than {} requests",
+            rounded(moved.requests as f64, Some(0.0))
+        );
         assert!(caveats[0].contains(&bound), "{caveats:?}");
         let mut ended = record.clone();
         ended.findings.push(Finding {

@@ -45,6 +45,10 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Least rate before the fall over that after it.
 const FALL_MIN: f64 = 1.5;
+/// Relative half-width of the rate after the fall beyond which the fall may be chance.
+const HALF_WIDTH_MAX: f64 = 0.25;
+/// No disk or controller has a smaller write cache. Less is the page cache or chance.
+const CLIFF_BYTES_MIN: f64 = 32e6;
 
 /// A workload that became slower for good.
 struct SlowedWorkload<'a> {
@@ -108,6 +112,9 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
         at_ns,
     } = first.fall;
     let written = moved::before(record, first.index, at_ns, true);
+    if written.bytes < CLIFF_BYTES_MIN {
+        return None;
+    }
     let bytes_each = first.m.workload.block_bytes;
     Some(Diagnosis {
         severity: Severity::Warning,
@@ -170,7 +177,10 @@ fn slowed_one((index, m): Measured<'_>) -> Option<SlowedWorkload<'_>> {
         Some(burst) => fall_after(m, burst),
         None => lasting_fall(&series, m.wall_ns)?,
     };
-    if fall.after <= 0.0 || fall.before < FALL_MIN * fall.after {
+    // The figures of a workload with a burst are those after it.
+    let width = op.iops.relative_half_width();
+    let is_known = !is_burst || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
+    if !is_known || fall.after <= 0.0 || fall.before < FALL_MIN * fall.after {
         return None;
     }
     Some(SlowedWorkload {
@@ -308,5 +318,32 @@ mod tests {
             assert_eq!(found(&record, "burst-exhausted"), None);
             assert_eq!(found(&record, "cache-cliff"), None);
         }
+    }
+
+    #[test]
+    fn uncertain_rate_and_few_bytes_accuse_no_disk() {
+        let mut uncertain = burst();
+        for m in &mut uncertain.measurements {
+            for op in m.ops.values_mut() {
+                op.iops.half_width_95 = Some(op.iops.value * 0.4);
+            }
+        }
+        assert!(burst_exhausted(&burst()).is_some());
+        assert_eq!(burst_exhausted(&uncertain), None);
+        let small = |bytes: u32| {
+            let mut record = cliff();
+            for m in &mut record.measurements {
+                m.workload.block_bytes = bytes;
+                for op in m.ops.values_mut() {
+                    op.series.cells.iter_mut().for_each(|cell| cell.bytes /= 1000);
+                }
+                for op in m.phases.iter_mut().flat_map(|phase| phase.ops.values_mut()) {
+                    op.throughput.value /= 1000.0;
+                }
+            }
+            cache_cliff(&record)
+        };
+        assert!(cache_cliff(&cliff()).is_some());
+        assert_eq!(small(1 << 10), None);
     }
 }

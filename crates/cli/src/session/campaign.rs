@@ -288,6 +288,11 @@ impl<Answer> PreparedCells<'_, Answer> {
     /// Makes the setting of a side effective. Returns why the campaign cannot go on.
     fn switch_to(&mut self, number: usize, command: &str) -> Result<Option<String>, RunError> {
         let path = self.run.plan.targets[self.sides[number].target].clone();
+        let before = self
+            .run
+            .targets
+            .first()
+            .map(|target| target.identity().clone());
         if self.reopening == Reopening::BeforeEachCell {
             self.run.targets.clear();
         }
@@ -312,14 +317,23 @@ impl<Answer> PreparedCells<'_, Answer> {
             Ok(identity) => identity,
             Err(error) => return Ok(Some(format!("after --prepare '{command}': {error}"))),
         };
+        let is_same = before.is_none_or(|before| before.is_same(&identity));
         if self.reopening == Reopening::BeforeEachCell {
+            // A scratch file overwrites nothing, wherever it is. What the user released is the file
+            // or device that the path named at the start.
+            if !is_same && self.run.plan.writes() && identity.kind != TargetKind::Directory {
+                return Ok(Some(format!(
+                    "--prepare '{command}' put another file or device at {path}, which was not \
+                     released; nothing was written to it"
+                )));
+            }
             if let Err(error) = self.open_again(&identity) {
                 return Ok(Some(format!("after --prepare '{command}': {error}")));
             }
             if self.lay_out()? == Control::Interrupt {
                 return Ok(Some(INTERRUPTED.to_owned()));
             }
-        } else if !self.run.targets[0].identity().is_same(&identity) {
+        } else if !is_same {
             return Ok(Some(format!(
                 "--prepare '{command}' put something else at {path}; use --reopen to measure it"
             )));

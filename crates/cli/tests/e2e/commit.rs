@@ -160,7 +160,7 @@ fn flushes_that_a_mount_option_drops_are_found() {
     }
     let findings = |options: &str| {
         let disk = Disk::new("ext4", 4096 * MIB, options);
-        let flags = ["--quick", "--time", "3s", "--size", "64M", "--json", "-q"];
+        let flags = ["--quick", "--time", "10s", "--size", "64M", "--json", "-q"];
         let ran = commit(disk.path(), &flags);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         ran.findings()

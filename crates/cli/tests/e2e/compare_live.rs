@@ -1,6 +1,6 @@
 //! `diskproof compare` on targets and settings: measured in alternation, by the program itself.
 
-use crate::program::{PipedRun, Ran, names, random_file, run};
+use crate::program::{PipedRun, Ran, content_hash, names, random_file, run};
 use diskproof_model::campaign::{CampaignKind, CampaignPart};
 use diskproof_model::comparison::{Basis, Comparison};
 use diskproof_model::record::Record;
@@ -259,4 +259,36 @@ fn compare_live_opens_again_after_a_remount() {
     );
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert!(ran.err.contains("--reopen"), "{}", ran.err);
+}
+
+#[test]
+fn compare_live_overwrites_no_other_file_than_the_released_one() {
+    let place = place();
+    let [target, other] = ["data", "other"].map(|name| place.path().join(name));
+    random_file(&target, 64 << 20);
+    random_file(&other, 64 << 20);
+    let hash = |path: &Path| {
+        content_hash(path)
+            .split_whitespace()
+            .next()
+            .map(str::to_owned)
+    };
+    let before = hash(&other);
+    let exchange = format!("mv -f {} {}", text(&other), text(&target));
+    let words = [
+        "--prepare",
+        "true",
+        "--prepare",
+        &exchange,
+        "--reopen",
+        "--overwrite",
+    ];
+    let only = ["--only", "commit-fdatasync", "--time", "4s", "--no-health"];
+    let ran = compared(
+        place.path(),
+        &[&[text(&target)], &words[..], &only].concat(),
+    );
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("was not released"), "{}", ran.err);
+    assert_eq!(hash(&target), before, "nothing was written to it");
 }

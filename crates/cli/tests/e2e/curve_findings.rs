@@ -68,8 +68,8 @@ fn found(test: &str, model: &str, flags: &[&str], expected: &[Expected]) {
             .chain(flags.iter().map(OsStr::new))
             .chain([disk.device.path().as_os_str()]);
         let ran = Ran::from(undisturbed(words).output().unwrap());
-        // A data sheet's figure may be missed.
-        assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+        // A data sheet's figure may be missed, or undecided.
+        assert!(matches!(ran.code, Some(0 | 1 | 5)), "{}", ran.err);
         let mut findings = ran.record().findings;
         findings.retain(|f| ON_SURFACES.contains(&f.code.as_str()));
         let says = |(finding, (code, says)): (&Finding, &Expected)| {
