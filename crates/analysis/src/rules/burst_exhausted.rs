@@ -335,7 +335,10 @@ mod tests {
             for m in &mut record.measurements {
                 m.workload.block_bytes = bytes;
                 for op in m.ops.values_mut() {
-                    op.series.cells.iter_mut().for_each(|cell| cell.bytes /= 1000);
+                    op.series
+                        .cells
+                        .iter_mut()
+                        .for_each(|cell| cell.bytes /= 1000);
                 }
                 for op in m.phases.iter_mut().flat_map(|phase| phase.ops.values_mut()) {
                     op.throughput.value /= 1000.0;
