@@ -7,7 +7,7 @@ use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::EngineKind;
+use diskproof_model::plan::{CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_percent;
 
@@ -97,7 +97,15 @@ pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
     let is_measured = m.wall_ns >= WALL_NS_MIN && m.ops.keys().any(|kind| *kind != OpKind::Sync);
     !keeps_schedule
         && is_measured
+        && !writes_to_memory(m)
         && (m.cpu_share() >= BUSY_SHARE * threads(record, m) || takes_all(record, m))
+}
+
+/// Whether nothing but the CPU can limit it: writes that stay in the page cache. They say nothing
+/// about the disk, and a warning would doubt the figures beside them.
+fn writes_to_memory(m: &MeasurementRecord) -> bool {
+    let w = &m.workload;
+    (w.cache, w.read_permille, w.sync) == (CachePolicy::Cached, 0, SyncPolicy::None)
 }
 
 /// Whether what ran together used all CPUs of the machine.
@@ -184,6 +192,18 @@ mod tests {
         };
         assert_eq!(check(&paced(10)), None);
         assert!(check(&paced(10_000)).is_some());
+    }
+
+    #[test]
+    fn writes_that_stay_in_memory_are_no_figure_of_the_disk() {
+        let cached = |sync| {
+            fixture::faulty("random-write-d32", |m| {
+                m.cpu.system_ns = fixture::WALL_NS * 95 / 100;
+                (m.cache.used, m.workload.sync) = (CachePolicy::Cached, sync);
+            })
+        };
+        assert_eq!(check(&cached(SyncPolicy::None)), None);
+        assert!(check(&cached(SyncPolicy::AtEnd)).is_some());
     }
 
     #[test]
