@@ -1,5 +1,5 @@
 //! Each way of making writes durable, on a simulated disk that counts the flushes it gets.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use diskproof_device::{Consent, Intent, OpenTarget, Overwriting, admit, probe};
 use diskproof_engine::Session;

@@ -51,7 +51,7 @@ pub struct Plan {
     /// Size of the scratch file in bytes, where a target is a directory.
     pub scratch_bytes: Option<u64>,
     /// The longest that the first write of the scratch file may take before the workloads that need
-    /// it, in nanoseconds; absent where there is none, or where it takes as long as it takes.
+    /// it, in nanoseconds; absent where there is no such write, or no limit to its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_write_ns: Option<u64>,
     /// The longest that the whole run may take, in nanoseconds. What one step takes longer than

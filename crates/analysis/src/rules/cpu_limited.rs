@@ -101,8 +101,8 @@ pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
         && (m.cpu_share() >= BUSY_SHARE * threads(record, m) || takes_all(record, m))
 }
 
-/// Whether nothing but the CPU can limit it: writes that stay in the page cache. They say nothing
-/// about the disk, and a warning would doubt the figures beside them.
+/// Whether only the CPU can limit it: writes that stay in the page cache. They say nothing about
+/// the disk, and a warning would cast doubt on the figures of other workloads.
 fn writes_to_memory(m: &MeasurementRecord) -> bool {
     let w = &m.workload;
     (w.cache, w.read_permille, w.sync) == (CachePolicy::Cached, 0, SyncPolicy::None)
