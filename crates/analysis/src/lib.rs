@@ -17,6 +17,7 @@ pub mod surface;
 pub mod verdict;
 
 mod checked;
+mod known;
 mod limited_by;
 mod mechanics;
 mod moved;

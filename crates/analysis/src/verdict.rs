@@ -3,6 +3,7 @@
 //! how a verdict is printed is the printers' affair.
 
 use crate::checked::name_in_check;
+use crate::known::HALF_WIDTH_MAX;
 use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::finding::{Finding, Severity};
@@ -15,9 +16,6 @@ use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
 
-/// Relative half-width of a figure beyond which it is not graded: two measurements of the same disk
-/// may then differ by more than half.
-const HALF_WIDTH_MAX: f64 = 0.25;
 /// Findings after which a figure is not one of the disk, and is not graded.
 const NOT_THE_DISK: [(&str, &str); 4] = [
     ("io-errors", "operations failed"),

@@ -1,12 +1,11 @@
 //! Whether a figure may become a setting, and what to say where it may not.
 
 use crate::checked::name_in_check;
+use crate::known::HALF_WIDTH_MAX;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Record};
 
-/// Relative half-width of a rate beyond which it must not become a setting.
-const HALF_WIDTH_MAX: f64 = 0.25;
 /// Findings after which a figure must not become a setting.
 const MISLEADING: [&str; 7] = [
     "served-from-cache",

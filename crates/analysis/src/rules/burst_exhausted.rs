@@ -7,6 +7,7 @@ use super::evidence::{Measured, evidence, gigabytes, real, scope};
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::estimate::{LastingFall, lasting_fall};
+use crate::known::HALF_WIDTH_MAX;
 use crate::moved::{self, MovedBefore};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
@@ -45,8 +46,6 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Least rate before the fall over that after it.
 const FALL_MIN: f64 = 1.5;
-/// Relative half-width of the rate after the fall beyond which the fall may be chance.
-const HALF_WIDTH_MAX: f64 = 0.25;
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 const CLIFF_BYTES_MIN: f64 = 32e6;
 

@@ -5,6 +5,7 @@ use super::evidence::{Measured, evidence, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::known::HALF_WIDTH_MAX;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{SyncCall, SyncPolicy, WriteFlag};
@@ -84,8 +85,6 @@ const METHODS_APART: f64 = 4.0;
 /// Flash with protection answers a flush in less than 0.1 ms; consumer flash needs 1 to 4 ms (609
 /// commits a second of a Samsung 990 Pro).
 const SLOW_FLUSH_NS: f64 = 700_000.0;
-/// Relative half-width of a rate that may accuse a disk.
-const HALF_WIDTH_MAX: f64 = 0.25;
 
 /// Commits of one session without other load, with their operations.
 fn single_commits(record: &Record) -> impl Iterator<Item = (Measured<'_>, &OpRecord)> {
