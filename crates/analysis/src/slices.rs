@@ -50,6 +50,29 @@ pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64]) {
     }
 }
 
+/// Whether slices lie apart in time: there is at least as much time between them as in them.
+pub(crate) fn are_apart(slices: &[TimeSlice]) -> bool {
+    let (Some(first), Some(last)) = (slices.first(), slices.last()) else {
+        return false;
+    };
+    let measured_ns: u64 = slices.iter().map(|slice| slice.wall_ns).sum();
+    let spanned_ns = (last.start_ns + last.wall_ns).saturating_sub(first.start_ns);
+    slices.len() >= SLICES_MIN && spanned_ns >= measured_ns.saturating_mul(2)
+}
+
+/// Whether a fall of the rate at `at_ns` of the measured time may be that from one slice to the
+/// next by chance.
+pub(crate) fn fall_by_chance(slices: &[TimeSlice], at_ns: u64) -> bool {
+    let ends_ns: Vec<u64> = slices
+        .iter()
+        .scan(0, |end_ns, slice| {
+            *end_ns += slice.wall_ns;
+            Some(*end_ns)
+        })
+        .collect();
+    are_apart(slices) && estimate::falls_by_chance(at_ns, &ends_ns)
+}
+
 /// The slices that begin after so much measured time.
 pub(crate) fn after(slices: &[TimeSlice], settling_ns: u64) -> &[TimeSlice] {
     let mut begin_ns = 0;

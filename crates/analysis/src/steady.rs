@@ -1,13 +1,15 @@
 //! The part of the measured time that the figures of a row cover: all of it, or the steady part
 //! that is left after an earlier one. Every figure of the row is taken from the same windows.
 
-use crate::estimate::{self, Settling};
+use crate::estimate::{self, Settling, SliceRate};
+use crate::slices;
 use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{
     ByteCount, CpuTime, DeviceUse, Measurement, OpKind, OpMeasurement, Starvation,
 };
 use diskproof_model::record::{LatencySummary, OpRecord, PhaseKind, PhaseOp, PhaseRecord};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::slice::TimeSlice;
 use diskproof_model::window::{Window, WindowLatency};
 use std::collections::BTreeMap;
 
@@ -310,19 +312,45 @@ fn common_settling(m: &Measurement) -> Settling {
             settling_ns: 0,
             settled: None,
         },
-        |series| estimate::settling(&series, m.wall_ns),
+        |series| {
+            if slices::are_apart(&m.slices) {
+                estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
+            } else {
+                estimate::settling(&series, m.wall_ns)
+            }
+        },
     )
+}
+
+/// The rate of all headline operations in each slice.
+fn slice_rates(m: &Measurement) -> Vec<SliceRate> {
+    let mut end_ns = 0;
+    let of_slice = |slice: &TimeSlice| {
+        end_ns += slice.wall_ns;
+        let ops = headline(&m.ops)
+            .iter()
+            .filter_map(|kind| slice.ops.get(kind));
+        SliceRate {
+            rate: ops.map(|op| op.iops).sum(),
+            end_ns,
+        }
+    };
+    m.slices.iter().map(of_slice).collect()
+}
+
+/// The kinds of operation that a reader looks at.
+fn headline(ops: &BTreeMap<OpKind, OpMeasurement>) -> &'static [OpKind] {
+    if ops.contains_key(&OpKind::Commit) {
+        &[OpKind::Commit]
+    } else {
+        &[OpKind::Read, OpKind::Write]
+    }
 }
 
 /// The operations that a reader looks at, over time.
 fn headline_series(ops: &BTreeMap<OpKind, OpMeasurement>) -> Option<TimeSeries> {
-    let headline = if ops.contains_key(&OpKind::Commit) {
-        &[OpKind::Commit][..]
-    } else {
-        &[OpKind::Read, OpKind::Write]
-    };
     let mut all: Option<TimeSeries> = None;
-    for op in headline.iter().filter_map(|kind| ops.get(kind)) {
+    for op in headline(ops).iter().filter_map(|kind| ops.get(kind)) {
         match &mut all {
             Some(all) => all.merge(&op.series),
             None => all = Some(op.series.clone()),

@@ -5,6 +5,7 @@ use diskproof_device::{OpenError, ProbeError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
+use diskproof_model::units::format_duration;
 use std::io;
 use std::process::ExitCode;
 
@@ -66,6 +67,22 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// `--time` below a second.
+    pub(crate) fn time_too_short(time_ns: u64) -> Self {
+        Self::Usage(format!(
+            "--time {}: too short to measure anything; use at least 1s",
+            format_duration(time_ns)
+        ))
+    }
+
+    /// `--size` for a target that needs no scratch file, and what to do instead.
+    pub(crate) fn no_scratch_file(path: &str, instead: &str) -> Self {
+        Self::Usage(format!(
+            "--size is the size of the scratch file in a directory, and {path} needs none; \
+             {instead}"
+        ))
+    }
+
     /// Its exit code.
     pub fn exit(&self) -> Exit {
         match self {

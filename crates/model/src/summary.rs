@@ -27,6 +27,18 @@ impl LatencySummary {
 }
 
 impl MeasurementRecord {
+    /// When its last operation was measured, in nanoseconds after the start of the run. The slices
+    /// of a workload lie apart.
+    pub fn end_ns(&self) -> u64 {
+        let (start_ns, wall_ns) = self
+            .slices
+            .last()
+            .map_or((self.start_ns, self.wall_ns), |last| {
+                (last.start_ns, last.wall_ns)
+            });
+        start_ns.saturating_add(wall_ns)
+    }
+
     /// Start of the time that the figures cover, in nanoseconds after the start of the measured
     /// time. Rates of records before method 6 begin at `settling_ns`, all else at zero.
     pub fn steady_from_ns(&self) -> u64 {
@@ -138,7 +150,7 @@ impl Record {
             .map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
         self.measurements
             .iter()
-            .map(|m| m.start_ns.saturating_add(m.wall_ns))
+            .map(MeasurementRecord::end_ns)
             .chain(survey)
             .max()
             .unwrap_or(0)

@@ -6,6 +6,7 @@ mod even;
 mod fall;
 mod paired;
 mod settle;
+mod settle_slices;
 mod stats;
 pub(crate) mod student;
 
@@ -18,6 +19,8 @@ use batches::{BatchMeans, batch_means, burst};
 use diskproof_model::record::Estimate;
 use diskproof_model::series::{Cell, TimeSeries};
 use settle::{begins_off, settle};
+pub(crate) use settle_slices::falls_by_chance;
+use settle_slices::settle_slices;
 
 /// The stopping rule wants the settling to be at most one part in this many of what was measured: a
 /// slow ramp is only seen to be over well after its end.
@@ -73,6 +76,38 @@ pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     };
     Settling {
         settling_ns,
+        settled,
+    }
+}
+
+/// The rate of a slice, and when it ends, in nanoseconds of the measured time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SliceRate {
+    pub(crate) rate: f64,
+    pub(crate) end_ns: u64,
+}
+
+/// Where the operation rate of a workload in slices apart in time settles. A lasting fall counts at
+/// its cell, all else by whole slices.
+pub(crate) fn settling_of_slices(
+    series: &TimeSeries,
+    wall_ns: u64,
+    slices: &[SliceRate],
+) -> Settling {
+    if let Some(cut) = fall::last_fall(&per_cell(series, wall_ns, |cell| cell.ops)) {
+        let settling_ns = series.start_ns + cut as u64 * series.interval_ns;
+        let ends_ns: Vec<u64> = slices.iter().map(|slice| slice.end_ns).collect();
+        if !falls_by_chance(settling_ns, &ends_ns) {
+            return Settling {
+                settling_ns,
+                settled: Some(true),
+            };
+        }
+    }
+    let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
+    let (dropped, settled) = settle_slices(&rates);
+    Settling {
+        settling_ns: dropped.checked_sub(1).map_or(0, |last| slices[last].end_ns),
         settled,
     }
 }

@@ -9,6 +9,7 @@ use super::rule::{Check, Diagnosis, Rule};
 use crate::estimate::{LastingFall, lasting_fall};
 use crate::known::HALF_WIDTH_MAX;
 use crate::moved::{self, MovedBefore};
+use crate::slices;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record};
@@ -179,6 +180,9 @@ fn slowed_one((index, m): Measured<'_>) -> Option<SlowedWorkload<'_>> {
     // The figures of a workload with a burst are those after it.
     let width = op.iops.relative_half_width();
     let is_known = !is_burst || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
+    if slices::fall_by_chance(&m.slices, fall.at_ns) {
+        return None;
+    }
     if !is_known || fall.after <= 0.0 || fall.before < FALL_MIN * fall.after {
         return None;
     }

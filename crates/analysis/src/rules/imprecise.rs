@@ -9,6 +9,7 @@ use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
 use crate::estimate::{self, BATCHES_MIN, Settling};
+use crate::known::HALF_WIDTH_MAX;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
@@ -33,8 +34,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in
 /// practice.
 const WIDTH_NOTE: f64 = 0.05;
-/// Relative half-width beyond which a figure is a rough one.
-const WIDTH_WARNING: f64 = 0.1;
 /// Shortest measured time that an interval can be computed for.
 const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 /// Longest time that is suggested; what needs more does not get precise by waiting.
@@ -123,8 +122,9 @@ fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
         })
 }
 
+/// What is not known well enough to be graded is a warning.
 fn severity(width: f64) -> Severity {
-    if width > WIDTH_WARNING {
+    if width > HALF_WIDTH_MAX {
         Severity::Warning
     } else {
         Severity::Note

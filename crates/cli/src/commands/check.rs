@@ -8,37 +8,24 @@ use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::disk_access;
+use crate::selection::SelectionFlags;
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
+use crate::standard_workloads::{LARGE_BYTES, LARGE_DEPTH, WriteBudget, standard_workloads};
 use crate::targets::resolve_target;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA,
-    Plan, Skipped, Span, Stop, SyncCall, SyncPolicy, Workload,
+    EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Workload,
 };
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration, parse_duration};
+use diskproof_model::units::{format_bytes, parse_duration};
 use std::path::PathBuf;
 
-/// PostgreSQL's page.
-const PAGE_BYTES: u32 = 8192;
-/// Request size of sequential scans, bulk loads and backups at the disk.
-const LARGE_BYTES: u32 = 1 << 20;
-const LARGE_DEPTH: u32 = 8;
-/// Enough to keep an SSD's channels busy, and what the PostgreSQL cookbook uses.
-const QUEUE_DEPTH: u32 = 32;
-/// Relative half-width of the interval that ends a workload.
-const PRECISION: f64 = 0.02;
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
 const SCRATCH_BYTES_MIN: u64 = 1 << 30;
 /// A smaller file says nothing about the disk.
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-/// Commits are slow: only a disk in RAM reaches this limit.
-const COMMIT_BYTES_MAX: u64 = 1 << 30;
-/// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at
-/// least half of the bytes that a workload may move.
-const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 
 /// How long the run takes at the most, and how large its scratch file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +36,14 @@ struct TimeBudget {
 
 impl TimeBudget {
     /// The time that is shared out. The rest is for a disk that is slow to fill the scratch file,
-    /// and for what is in flight at the end of each slice.
+    /// and for the begin and the end of each slice.
     fn shared_ns(self) -> u64 {
-        self.time_ns / (58 + EXTRA_SHARE) * 58
+        let turns_ns = if self.time_ns >= QUICK.time_ns {
+            TURNS_NS
+        } else {
+            0
+        };
+        (self.time_ns - turns_ns) / (58 + EXTRA_SHARE) * 58
     }
 
     /// The longest that the first write of the scratch file may take.
@@ -70,6 +62,9 @@ const ACCESS_SHARE: u64 = 13;
 const FIRST_WRITE_SHARE: u64 = 4;
 const REWRITE_SHARE: u64 = 5;
 const EXTRA_SHARE: u64 = 6;
+/// Time for filling and emptying the queue in up to 56 slices, about 27 ms each. Shorter runs have
+/// hardly any slices.
+const TURNS_NS: u64 = 3 * SECOND / 2;
 /// Enough for as many accesses as `curve` makes.
 const ACCESS_NS_MAX: u64 = 30 * SECOND;
 /// One point of the curve for this much of the whole time (64 in a minute), within limits.
@@ -102,6 +97,8 @@ even after kill -9. A regular file or a block device is only read unless you
 release it: a file with --overwrite, a device with --destroy and its serial,
 model or kernel name. Releasing destroys the content. A target in use, or with
 data that a signature explains, is refused all the same.
+--only and --skip take names of workloads; of a device also curve, access and
+burst.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -136,18 +133,9 @@ pub struct CheckFlags {
     /// Skip the writing workloads; only a scratch file gets its content
     #[arg(long)]
     pub read_only: bool,
-    /// Measure only these workloads, such as random-read-d32,commit-fdatasync; of a device also
-    /// curve, access and burst
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        conflicts_with = "skip"
-    )]
-    pub only: Vec<String>,
-    /// Skip these workloads
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub skip: Vec<String>,
+    /// What is measured.
+    #[command(flatten)]
+    pub selection: SelectionFlags,
     /// Figures of the data sheet to judge, such as rpm=7200,seek=11ms,rate=92MB/s or
     /// rate=3GB/s,write-rate=2GB/s,iops=90k,write-iops=80k
     #[arg(long, value_name = "FIGURES")]
@@ -196,10 +184,7 @@ fn time_budget(check: &CheckFlags) -> TimeBudget {
 pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (budget, measuring) = (time_budget(check), &check.measuring);
     if budget.time_ns < SECOND {
-        return Err(Failure::Usage(format!(
-            "--time {}: too short to measure anything; use at least 1s",
-            format_duration(budget.time_ns)
-        )));
+        return Err(Failure::time_too_short(budget.time_ns));
     }
     let scratch_bytes = scratch_size(measuring, budget, identity)?;
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
@@ -224,13 +209,13 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     };
     let all = standard_workloads(measuring, shared_ns, writing);
     let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
-    check_selection(check, &all, survey.as_ref())?;
+    check_selection(&check.selection, &all, survey.as_ref())?;
     for workload in all {
         let unreleased = workload
             .writes()
             .then(|| why_not_written(check, identity.kind))
             .flatten();
-        let why = why_not_selected(check, &workload.name).or(unreleased);
+        let why = check.selection.excludes(&workload.name).or(unreleased);
         match why {
             Some(why) => skipped.push(Skipped {
                 workload: workload.name,
@@ -239,7 +224,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             None => workloads.push(workload),
         }
     }
-    let survey = survey.and_then(|survey| select_steps(check, survey, &mut skipped));
+    let survey = survey.and_then(|survey| select_steps(&check.selection, survey, &mut skipped));
     if workloads.is_empty() && survey.is_none() {
         return Err(nothing_left(&skipped));
     }
@@ -264,10 +249,9 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
-/// Names of `--only` and `--skip` that this run does not know are errors: a misspelt one would
-/// measure too little, or too much.
+/// The workloads and steps that this run knows.
 fn check_selection(
-    check: &CheckFlags,
+    selection: &SelectionFlags,
     workloads: &[Workload],
     survey: Option<&Survey>,
 ) -> Result<(), Failure> {
@@ -275,38 +259,17 @@ fn check_selection(
     if survey.is_some() {
         known.extend(STEPS);
     }
-    let unknown = |name: &&String| !known.contains(&name.as_str());
-    for (flag, names) in [("--only", &check.only), ("--skip", &check.skip)] {
-        if let Some(name) = names.iter().find(unknown) {
-            return Err(Failure::Usage(format!(
-                "{flag} {name}: there is no such workload; use {}",
-                known.join(", ")
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Why the user's selection excludes a workload or a step of the survey.
-fn why_not_selected(check: &CheckFlags, name: &str) -> Option<&'static str> {
-    let is_in = |names: &[String]| names.iter().any(|one| one == name);
-    if !check.only.is_empty() && !is_in(&check.only) {
-        Some("--only")
-    } else if is_in(&check.skip) {
-        Some("--skip")
-    } else {
-        None
-    }
+    selection.check_names(&known)
 }
 
 /// The selected steps of the survey; `None` where none is.
 fn select_steps(
-    check: &CheckFlags,
+    selection: &SelectionFlags,
     mut survey: Survey,
     skipped: &mut Vec<Skipped>,
 ) -> Option<Survey> {
     for step in STEPS {
-        let Some(why) = why_not_selected(check, step) else {
+        let Some(why) = selection.excludes(step) else {
             continue;
         };
         match step {
@@ -391,13 +354,9 @@ fn scratch_size(
     identity: &TargetIdentity,
 ) -> Result<Option<u64>, Failure> {
     if identity.kind != TargetKind::Directory {
-        let path = &identity.path;
         return match measuring.size {
             None => Ok(None),
-            Some(_) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {path} needs none; \
-                 omit it"
-            ))),
+            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
         };
     }
     let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
@@ -415,94 +374,4 @@ fn scratch_size(
             .max(SCRATCH_BYTES_LEAST),
     };
     Ok(Some(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES)))
-}
-
-/// How much the workloads may write, and what they find.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WriteBudget {
-    /// The bytes that each workload may write are a multiple of this.
-    pub write_bytes: u64,
-    /// Share of the time for sequential writes, in 58ths.
-    pub sequential_share: u64,
-}
-
-/// The eight workloads with their shares of the time. The first one overwrites the file, which was
-/// written for the first time just before: the blocks of a new file are allocated as they are
-/// written, which is another task. Reads come before the writes that would disturb them.
-pub(super) fn standard_workloads(
-    measuring: &MeasuringFlags,
-    time_ns: u64,
-    writing: WriteBudget,
-) -> Vec<Workload> {
-    let scratch = writing.write_bytes;
-    let twice = scratch.saturating_mul(2);
-    let pages = |name: &str, access, read_permille, depth| Workload {
-        access,
-        read_permille,
-        depth,
-        block_bytes: PAGE_BYTES,
-        layout: Layout::Needed,
-        ..Workload::named(name)
-    };
-    let sequential =
-        |name, read_permille, depth| pages(name, Access::Sequential, read_permille, depth);
-    let random = |name, read_permille, depth| {
-        let distribution = Distribution::Uniform;
-        pages(name, Access::Random { distribution }, read_permille, depth)
-    };
-    let sequential_write = Workload {
-        block_bytes: LARGE_BYTES,
-        sync: SyncPolicy::AtEnd,
-        ..sequential("sequential-write", 0, LARGE_DEPTH)
-    };
-    let sequential_read = Workload {
-        block_bytes: LARGE_BYTES,
-        ..sequential("sequential-read", 1000, LARGE_DEPTH)
-    };
-    // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it
-    // durable by fdatasync.
-    let commit = Workload {
-        sync: SyncPolicy::Every {
-            writes: 1,
-            call: SyncCall::Fdatasync,
-        },
-        cache: CachePolicy::Cached,
-        ..sequential("commit-fdatasync", 0, 1)
-    };
-    let share = |share: u64, bytes, workload| Workload {
-        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
-        ..timed(workload, time_ns / 58 * share, bytes)
-    };
-    vec![
-        share(writing.sequential_share, Some(twice), sequential_write),
-        share(7, None, sequential_read),
-        share(7, None, random("random-read-d1", 1000, 1)),
-        share(7, None, random("random-read-d32", 1000, QUEUE_DEPTH)),
-        share(7, Some(COMMIT_BYTES_MAX.min(scratch)), commit),
-        share(
-            7,
-            Some(twice),
-            sequential("mixed-sequential", 500, QUEUE_DEPTH),
-        ),
-        share(7, Some(scratch), random("mixed-random", 500, QUEUE_DEPTH)),
-        share(7, Some(scratch), random("random-write-d32", 0, QUEUE_DEPTH)),
-    ]
-}
-
-/// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up.
-fn timed(workload: Workload, time_ns: u64, bytes: Option<u64>) -> Workload {
-    let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
-        (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
-    });
-    let warmup_ns = (time_ns / 20).min(SECOND).min(unspent_ns);
-    Workload {
-        stop: Stop {
-            precision: Some(PRECISION),
-            time_ns: Some(time_ns - warmup_ns),
-            bytes,
-            ops: None,
-        },
-        warmup_ns,
-        ..workload
-    }
 }

@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
+use crate::selection::SelectionFlags;
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::targets::resolve_target;
 use diskproof_device::{probe, scratch_bytes_max};
@@ -13,7 +14,7 @@ use diskproof_model::plan::{
     PLAN_SCHEMA, Plan, Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration, parse_duration};
+use diskproof_model::units::{format_bytes, parse_duration};
 use std::path::PathBuf;
 
 /// PostgreSQL's WAL page (XLOG_BLCKSZ).
@@ -75,6 +76,7 @@ Examples:
   diskproof commit /var/lib/postgresql      every method, in a minute
   diskproof commit /data --quick            the most important ones, in 20 s
   diskproof commit /data --rewrite          the same blocks, as pg_test_fsync does
+  diskproof commit /data --only fdatasync,group-c16
   diskproof commit /data --expect 'fdatasync.p99<=10ms'";
 
 /// Measure how many transactions a disk makes durable per second, by each method
@@ -90,6 +92,9 @@ pub struct CommitFlags {
     /// Time for all rows together, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
+    /// What is measured.
+    #[command(flatten)]
+    pub selection: SelectionFlags,
     /// Write the same blocks again for each commit instead of advancing
     #[arg(long)]
     pub rewrite: bool,
@@ -132,10 +137,7 @@ fn time_ns(commit: &CommitFlags) -> u64 {
 pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (measuring, time_ns) = (&commit.measuring, time_ns(commit));
     if time_ns < SECOND {
-        return Err(Failure::Usage(format!(
-            "--time {}: too short to measure anything; use at least 1s",
-            format_duration(time_ns)
-        )));
+        return Err(Failure::time_too_short(time_ns));
     }
     let scratch_bytes = scratch_size(commit, identity)?;
     let file_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
@@ -152,28 +154,7 @@ pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Fai
     } else {
         Breadth::All
     };
-    let mut rows = alone(breadth);
-    if commit.rewrite {
-        rows.iter_mut().for_each(CommitRow::rewrite);
-    }
-    let mut skipped = Vec::new();
-    let beside = beside(file_bytes);
-    if file_bytes >= SEGMENT_BYTES + DATA_BYTES_LEAST {
-        rows.extend(beside);
-    } else {
-        skipped.extend(
-            beside
-                .into_iter()
-                .flat_map(|row| row.workloads)
-                .map(|w| Skipped {
-                    workload: w.name,
-                    why: format!(
-                        "less than {} beside the segment",
-                        format_bytes(DATA_BYTES_LEAST)
-                    ),
-                }),
-        );
-    }
+    let (rows, skipped) = rows(commit, breadth, file_bytes)?;
     let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
     let engine = measuring.engine_choice();
     Ok(Plan {
@@ -200,16 +181,56 @@ pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Fai
     })
 }
 
+/// The rows that fit and that the user selected, and the workloads of the others.
+fn rows(
+    commit: &CommitFlags,
+    breadth: Breadth,
+    file_bytes: u64,
+) -> Result<(Vec<CommitRow>, Vec<Skipped>), Failure> {
+    let mut alone = alone(breadth);
+    if commit.rewrite {
+        alone.iter_mut().for_each(CommitRow::rewrite);
+    }
+    let beside = beside(file_bytes);
+    let no_room = (file_bytes < SEGMENT_BYTES + DATA_BYTES_LEAST).then(|| {
+        format!(
+            "less than {} beside the segment",
+            format_bytes(DATA_BYTES_LEAST)
+        )
+    });
+    let all = || alone.iter().chain(&beside).flat_map(|row| &row.workloads);
+    let known: Vec<&str> = all().map(|workload| workload.name.as_str()).collect();
+    commit.selection.check_names(&known)?;
+    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+    let of_alone = alone.into_iter().map(|row| (row, None));
+    for (row, no_room) in of_alone.chain(beside.into_iter().map(|row| (row, no_room.clone()))) {
+        match row
+            .excluded(&commit.selection)
+            .map(str::to_owned)
+            .or(no_room)
+        {
+            None => rows.push(row),
+            Some(why) => skipped.extend(row.workloads.into_iter().map(|workload| Skipped {
+                workload: workload.name,
+                why: why.clone(),
+            })),
+        }
+    }
+    if rows.is_empty() {
+        return Err(Failure::Usage(
+            "nothing is left to measure; select at least one row".to_owned(),
+        ));
+    }
+    Ok((rows, skipped))
+}
+
 /// The size of the scratch file of a directory, in whole segments; other targets have none.
 fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
     let size = commit.measuring.size;
     if identity.kind != TargetKind::Directory {
         return match size {
             None => Ok(None),
-            Some(_) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {} needs none; omit it",
-                identity.path
-            ))),
+            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
         };
     }
     let data_bytes = if commit.quick {
@@ -247,6 +268,21 @@ struct CommitRow {
 }
 
 impl CommitRow {
+    /// The flag that excludes it. One name selects or excludes all that is measured at the same
+    /// time.
+    fn excluded(&self, selection: &SelectionFlags) -> Option<&'static str> {
+        let each: Vec<Option<&str>> = self
+            .workloads
+            .iter()
+            .map(|workload| selection.excludes(&workload.name))
+            .collect();
+        let by_name = each.iter().flatten().find(|flag| **flag == "--skip");
+        match by_name {
+            Some(_) => Some("--skip"),
+            None => each.iter().all(Option::is_some).then_some("--only"),
+        }
+    }
+
     fn rewrite(&mut self) {
         for workload in &mut self.workloads {
             let bytes = workload.block_bytes * workload.depth;

@@ -334,11 +334,10 @@ fn scratch_bytes(
 ) -> Result<Option<u64>, Failure> {
     if identity.kind != TargetKind::Directory {
         return match measuring.size {
-            Some(_) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {} needs none; use \
-                 --span to survey a part of it",
-                identity.path
-            ))),
+            Some(_) => Err(Failure::no_scratch_file(
+                &identity.path,
+                "use --span to survey a part of it",
+            )),
             None => Ok(None),
         };
     }

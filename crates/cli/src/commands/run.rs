@@ -357,13 +357,12 @@ impl RunRequest {
             .collect();
         let Some(first) = directories.first() else {
             return match self.size {
-                Size::Flag(_) => Err(Failure::Usage(format!(
-                    "--size is the size of the scratch file in a directory, and {} needs none; use \
-                     --span to measure a part of it",
+                Size::Flag(_) => Err(Failure::no_scratch_file(
                     identities
                         .first()
-                        .map_or("the target", |identity| identity.path.as_str())
-                ))),
+                        .map_or("the target", |identity| identity.path.as_str()),
+                    "use --span to measure a part of it",
+                )),
                 Size::Default | Size::Planned(_) => Ok(None),
             };
         };

@@ -15,7 +15,6 @@ use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
-use diskproof_model::slice::SLICES_MIN;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -209,7 +208,7 @@ impl TargetRun {
             sliced.measured(&next[0], &measured);
         }
         let mut so_far = self.add(measured);
-        if sliced.left > 0 && sliced.done >= SLICES_MIN as u64 && is_known(&so_far) {
+        if sliced.left > 0 && sliced.may_end() && is_known(&so_far) {
             sliced.left = 0;
         }
         let is_over = sliced.left == 0 || ended.is_some();

@@ -133,6 +133,36 @@ fn rates_are_those_of_the_disk_and_every_commit_reaches_it() {
 }
 
 #[test]
+fn only_the_selected_rows_are_measured() {
+    let here = place();
+    let measured = |flags: &[&str]| {
+        let common = ["--quick", "--time", "1s", "--size", "64M", "--json", "-q"];
+        let ran = commit(here.path(), &[&common[..], flags].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let record = ran.record();
+        let names = record.measurements.iter().map(|m| &m.workload.name);
+        let names: Vec<String> = names.cloned().collect();
+        assert_eq!(names.len() + record.plan.skipped.len(), QUICK.len());
+        names
+    };
+    // What is measured at the same time stays together.
+    let chosen = measured(&["--only", "group-c16,with-reads"]);
+    assert_eq!(chosen, ["group-c16", "with-reads", "reads"]);
+    let others = measured(&["--skip", "checkpoint,fsync"]);
+    let is_left = |name: &&str| !["fsync", "with-checkpoint", "checkpoint"].contains(name);
+    let expected: Vec<&str> = QUICK.into_iter().filter(is_left).collect();
+    assert_eq!(others, expected);
+    let ran = commit(here.path(), &["--only", "fdatsync"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.err
+            .contains("--only fdatsync: there is no such workload"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn targets_without_room_for_a_segment_are_refused() {
     let here = place();
     let small = here.path().join("small");

@@ -1,16 +1,17 @@
 //! The live comparison: several targets, or several settings of one, measured in random
 //! alternation. Makes the plan and the records of the sides; the campaign decides what is measured.
 
-use crate::commands::check::{WriteBudget, standard_workloads};
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, EngineName, HealthFlags, MeasuringFlags, UndecidedMeans};
 use crate::provenance::{command_line, random_seed, run_id};
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
+use crate::selection::SelectionFlags;
 use crate::session::{
     CampaignJob, CampaignOutcome, CampaignSide, Filling, LayoutLimits, MeasuringJob, Reopening,
     dry_run, has_errors, measure_campaign, process_may_stay,
 };
+use crate::standard_workloads::{WriteBudget, standard_workloads};
 use crate::stderr::{Verbosity, eprint_line};
 use crate::targets::resolve_target;
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
@@ -82,18 +83,9 @@ pub struct LiveFlags {
     /// Skip the writing workloads; only a scratch file gets its content
     #[arg(long)]
     pub read_only: bool,
-    /// Compare these workloads of check [default: sequential-read, random-read-d1,
-    /// random-read-d32, commit-fdatasync]
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        conflicts_with = "skip"
-    )]
-    pub only: Vec<String>,
-    /// Skip these workloads
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub skip: Vec<String>,
+    /// What is compared.
+    #[command(flatten)]
+    pub selection: SelectionFlags,
     /// Size of each scratch file
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub size: Option<u64>,
@@ -183,8 +175,8 @@ impl LiveFlags {
             ("--time", self.time.is_some()),
             ("--quick", self.quick),
             ("--read-only", self.read_only),
-            ("--only", !self.only.is_empty()),
-            ("--skip", !self.skip.is_empty()),
+            ("--only", !self.selection.only.is_empty()),
+            ("--skip", !self.selection.skip.is_empty()),
             ("--size", self.size.is_some()),
             ("--engine", self.engine.is_some()),
             ("--seed", self.seed.is_some()),
@@ -535,18 +527,11 @@ fn select(
     all: Vec<Workload>,
     identities: &[TargetIdentity],
 ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
-    let known: Vec<String> = all.iter().map(|workload| workload.name.clone()).collect();
-    for (flag, names) in [("--only", &flags.only), ("--skip", &flags.skip)] {
-        if let Some(name) = names.iter().find(|name| !known.contains(name)) {
-            return Err(Failure::Usage(format!(
-                "{flag} {name}: there is no such workload; use {}",
-                known.join(", ")
-            )));
-        }
-    }
-    let is_chosen = |name: &String| match flags.only.is_empty() {
-        true => DEFAULT.contains(&name.as_str()) && !flags.skip.contains(name),
-        false => flags.only.contains(name),
+    let known: Vec<&str> = all.iter().map(|workload| workload.name.as_str()).collect();
+    flags.selection.check_names(&known)?;
+    let is_chosen = |name: &str| {
+        let is_asked = !flags.selection.only.is_empty() || DEFAULT.contains(&name);
+        is_asked && flags.selection.excludes(name).is_none()
     };
     let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
     for workload in all {

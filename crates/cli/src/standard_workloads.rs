@@ -1,0 +1,114 @@
+//! The eight workloads that matter to a database, with their shares of a run's time. `check`
+//! measures them, `compare` some of them on several targets.
+
+use crate::flags::MeasuringFlags;
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, Layout, Stop, SyncCall, SyncPolicy, Workload,
+};
+
+/// PostgreSQL's page.
+const PAGE_BYTES: u32 = 8192;
+/// Request size of sequential scans, bulk loads and backups at the disk.
+pub(crate) const LARGE_BYTES: u32 = 1 << 20;
+/// Large requests in flight.
+pub(crate) const LARGE_DEPTH: u32 = 8;
+/// Enough to keep an SSD's channels busy, and what the PostgreSQL cookbook uses.
+const QUEUE_DEPTH: u32 = 32;
+/// Relative half-width of the interval that ends a workload.
+const PRECISION: f64 = 0.02;
+/// Commits are slow: only a disk in RAM reaches this limit.
+const COMMIT_BYTES_MAX: u64 = 1 << 30;
+/// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at
+/// least half of the bytes that a workload may move.
+const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// How much the workloads may write, and what they find.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteBudget {
+    /// The bytes that each workload may write are a multiple of this.
+    pub write_bytes: u64,
+    /// Share of the time for sequential writes, in 58ths.
+    pub sequential_share: u64,
+}
+
+/// The eight workloads with their shares of the time. The first one overwrites the file, which was
+/// written for the first time just before: the blocks of a new file are allocated as they are
+/// written, which is another task. Reads come before the writes that would disturb them.
+pub(crate) fn standard_workloads(
+    measuring: &MeasuringFlags,
+    time_ns: u64,
+    writing: WriteBudget,
+) -> Vec<Workload> {
+    let scratch = writing.write_bytes;
+    let twice = scratch.saturating_mul(2);
+    let pages = |name: &str, access, read_permille, depth| Workload {
+        access,
+        read_permille,
+        depth,
+        block_bytes: PAGE_BYTES,
+        layout: Layout::Needed,
+        ..Workload::named(name)
+    };
+    let sequential =
+        |name, read_permille, depth| pages(name, Access::Sequential, read_permille, depth);
+    let random = |name, read_permille, depth| {
+        let distribution = Distribution::Uniform;
+        pages(name, Access::Random { distribution }, read_permille, depth)
+    };
+    let sequential_write = Workload {
+        block_bytes: LARGE_BYTES,
+        sync: SyncPolicy::AtEnd,
+        ..sequential("sequential-write", 0, LARGE_DEPTH)
+    };
+    let sequential_read = Workload {
+        block_bytes: LARGE_BYTES,
+        ..sequential("sequential-read", 1000, LARGE_DEPTH)
+    };
+    // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it
+    // durable by fdatasync.
+    let commit = Workload {
+        sync: SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        },
+        cache: CachePolicy::Cached,
+        ..sequential("commit-fdatasync", 0, 1)
+    };
+    let share = |share: u64, bytes, workload| Workload {
+        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        ..timed(workload, time_ns / 58 * share, bytes)
+    };
+    vec![
+        share(writing.sequential_share, Some(twice), sequential_write),
+        share(7, None, sequential_read),
+        share(7, None, random("random-read-d1", 1000, 1)),
+        share(7, None, random("random-read-d32", 1000, QUEUE_DEPTH)),
+        share(7, Some(COMMIT_BYTES_MAX.min(scratch)), commit),
+        share(
+            7,
+            Some(twice),
+            sequential("mixed-sequential", 500, QUEUE_DEPTH),
+        ),
+        share(7, Some(scratch), random("mixed-random", 500, QUEUE_DEPTH)),
+        share(7, Some(scratch), random("random-write-d32", 0, QUEUE_DEPTH)),
+    ]
+}
+
+/// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up.
+fn timed(workload: Workload, time_ns: u64, bytes: Option<u64>) -> Workload {
+    let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
+        (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
+    });
+    let warmup_ns = (time_ns / 20).min(SECOND).min(unspent_ns);
+    Workload {
+        stop: Stop {
+            precision: Some(PRECISION),
+            time_ns: Some(time_ns - warmup_ns),
+            bytes,
+            ops: None,
+        },
+        warmup_ns,
+        ..workload
+    }
+}
