@@ -152,6 +152,28 @@ impl OpenTarget {
         })
     }
 
+    /// A new file of our own that keeps its name. The permit is that of its directory.
+    pub(crate) fn of_kept_file(
+        file: OwnedFd,
+        directory: &TargetIdentity,
+        permit: &Arc<Permit>,
+    ) -> Self {
+        let content = TargetContent::Scratch {
+            capacity_bytes: permit.size_bytes(),
+            written_bytes: 0,
+            _permit: Arc::clone(permit),
+        };
+        Self {
+            direct: direct_needs(file.as_fd(), directory),
+            fd: Arc::new(file),
+            identity: directory.clone(),
+            content,
+            advice: Advice::Normal,
+            first: None,
+            left: AtomicBool::new(false),
+        }
+    }
+
     /// Zeroes data of an unknown format at the ends of a device, where the user allowed that by
     /// --wipe-unknown. To be called once all targets of a run are open: until then a refusal of one
     /// leaves all as they are.
@@ -527,7 +549,11 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     Ok(fd)
 }
 
-fn open_directory(identity: &TargetIdentity, size_bytes: u64) -> Result<OwnedFd, OpenError> {
+/// The directory of what is going to be written, checked once more.
+pub(crate) fn open_directory(
+    identity: &TargetIdentity,
+    size_bytes: u64,
+) -> Result<OwnedFd, OpenError> {
     let held = Held::identified(identity)?;
     judge_open_directory(identity, held.fd(), size_bytes)?;
     held.check_steady(&identity.path)?;

@@ -80,7 +80,8 @@ pub(crate) fn lengthen(file: BorrowedFd<'_>, filesystem: &str, size_bytes: u64) 
     }
 }
 
-fn owner_only() -> Mode {
+/// Read and write for the owner.
+pub(crate) fn owner_only() -> Mode {
     Mode::RUSR | Mode::WUSR
 }
 

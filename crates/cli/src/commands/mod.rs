@@ -40,6 +40,7 @@ verbs! {
     commit: Commit(CommitFlags),
     run: Run(RunFlags),
     curve: Curve(CurveFlags),
+    powercut: Powercut(PowercutFlags),
     info: Info(InfoFlags),
     show: Show(ShowFlags),
     compare: Compare(CompareFlags),

@@ -10,7 +10,7 @@ mod place;
 pub(crate) use document::{SavedDocument, read_document};
 pub(crate) use earlier::EarlierRun;
 pub(crate) use label::parse_label;
-pub(crate) use place::place;
+pub(crate) use place::{place, state_folder};
 
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};

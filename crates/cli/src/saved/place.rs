@@ -26,6 +26,12 @@ pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
     }
 }
 
+/// The program's own folder for what outlives a run; `None` without a home.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let folder = HistoryEnvironment::real().state_folder()?;
+    Some(folder.join("diskproof"))
+}
+
 /// The environment variables that decide where the history lies.
 #[derive(Debug, Clone)]
 pub(super) struct HistoryEnvironment {

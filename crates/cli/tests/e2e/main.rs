@@ -21,6 +21,7 @@ mod job_files;
 mod manuals;
 mod outputs;
 mod pipeline;
+mod powercut;
 mod program;
 mod run;
 mod safety;

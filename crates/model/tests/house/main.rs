@@ -13,13 +13,14 @@ use std::fs;
 const COLUMNS_MAX: usize = 100;
 
 /// Which crates of ours each crate may depend on. `cli` may know all of them.
-const MAY_KNOW: [(&str, &[&str]); 6] = [
+const MAY_KNOW: [(&str, &[&str]); 7] = [
     ("model", &[]),
     ("device", &["model"]),
     ("engine", &["model", "device"]),
     ("analysis", &["model"]),
     ("report", &["model"]),
     ("history", &["model"]),
+    ("powercut", &["model", "device"]),
 ];
 
 /// Phrases that read as translated or are private to this project, each with the plain wording.

@@ -1,0 +1,44 @@
+//! The flags that lead to the log.
+
+use crate::failure::Failure;
+use diskproof_powercut::{LogClient, Token};
+use std::path::{Path, PathBuf};
+
+/// Where the log is.
+#[derive(Debug, clap::Args)]
+pub struct ConnectionFlags {
+    /// The machine that runs 'powercut serve' [port: 5447]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub server: String,
+    /// The secret that 'powercut serve' was started with
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+impl ConnectionFlags {
+    /// Connects.
+    pub(super) fn connect(&self) -> anyhow::Result<LogClient> {
+        let token = read_token(self.token_file.as_deref())?;
+        Ok(LogClient::connect(&self.server, &token)?)
+    }
+
+    /// The same flags, as one types them.
+    pub(super) fn words(&self) -> String {
+        let quoted = |path: &Path| diskproof_model::shell::quoted(&path.display().to_string());
+        let server = diskproof_model::shell::quoted(&self.server);
+        match &self.token_file {
+            Some(file) => format!("--server {server} --token-file {}", quoted(file)),
+            None => format!("--server {server}"),
+        }
+    }
+}
+
+/// The secret of a file; none without a file.
+pub(super) fn read_token(file: Option<&Path>) -> Result<Token, Failure> {
+    let Some(file) = file else {
+        return Ok(Token::default());
+    };
+    let named = |why: String| Failure::Usage(format!("--token-file {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
+    Token::parse(&text).map_err(named)
+}

@@ -1,0 +1,75 @@
+//! `diskproof powercut serve`: the log on the machine that keeps its power.
+
+use super::connection::read_token;
+use crate::failure::{Exit, Failure};
+use crate::saved::state_folder;
+use crate::stderr::{Verbosity, eprint_line};
+use anyhow::Context as _;
+use diskproof_powercut::{ListenError, LogServer, LogStore, PORT_DEFAULT};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// Flags of `powercut serve`.
+#[derive(Debug, clap::Args)]
+pub struct ServeFlags {
+    /// Address to listen on; all but loopback addresses need --token-file [port: 5447]
+    #[arg(long, value_name = "ADDR[:PORT]", default_value = "127.0.0.1", value_parser = address)]
+    pub listen: SocketAddr,
+    /// A file with a secret of at least 16 characters, the same on both machines
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Folder of the logs [default: diskproof/powercut in the state folder of this user]
+    #[arg(long, value_name = "DIR")]
+    pub log: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let plain = text
+        .parse::<IpAddr>()
+        .map(|ip| SocketAddr::new(ip, PORT_DEFAULT));
+    plain
+        .or_else(|_| text.parse::<SocketAddr>())
+        .map_err(|_| "write an IP address, with or without a port, such as 10.0.0.2".to_owned())
+}
+
+/// Serves until a signal ends the program; every report is durable by then.
+pub(super) fn run(flags: &ServeFlags) -> anyhow::Result<Exit> {
+    let token = read_token(flags.token_file.as_deref())?;
+    let folder = match &flags.log {
+        Some(folder) => folder.clone(),
+        None => state_folder()
+            .ok_or_else(|| Failure::Usage("name a folder for the logs with --log DIR".to_owned()))?
+            .join("powercut"),
+    };
+    make_folder(&folder)?;
+    let store = LogStore::Folder(folder.clone());
+    let server = LogServer::bind(flags.listen, token, store).map_err(|error| match error {
+        ListenError::NeedsToken(_) => Failure::Usage(format!("--listen: {error}")).into(),
+        ListenError::Bind(..) => anyhow::Error::from(error),
+    })?;
+    let note: fn(&str) = if flags.quiet { |_| () } else { eprint_line };
+    let verbosity = if flags.quiet {
+        Verbosity::Quiet
+    } else {
+        Verbosity::Lines
+    };
+    verbosity.note(&format!(
+        "the log listens on {}, and writes to {}",
+        server.address()?,
+        folder.display()
+    ));
+    server.serve(note);
+    Ok(Exit::Done)
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("{}: cannot make the folder of the logs", folder.display()))
+}

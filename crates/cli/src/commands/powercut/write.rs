@@ -1,0 +1,235 @@
+//! `diskproof powercut write`: the load before the cut.
+
+use super::connection::ConnectionFlags;
+use crate::consent::DestructiveFlags;
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::provenance::run_id;
+use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use crate::targets::resolve_target;
+use anyhow::Context as _;
+use clap::ValueEnum;
+use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts, probe};
+use diskproof_model::shell::quoted;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_powercut::{
+    CutMethod, CutTarget, NextStep, PAGES_FILE, RunDescription, RunProgress, StreamKind,
+    WORKERS_MAX, WriteRun, boot_id,
+};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Small files and names in a directory, beside the pages.
+const FILES_BYTES: u64 = 1 << 20;
+/// Without a terminal, one line of progress in this time.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Flags of `powercut write`.
+#[derive(Debug, clap::Args)]
+pub struct CutWriteFlags {
+    /// Directory, or a regular file or block device that you release
+    pub target: PathBuf,
+    /// Where the log is.
+    #[command(flatten)]
+    pub connection: ConnectionFlags,
+    /// How each page is made durable
+    #[arg(long, value_name = "NAME", default_value = "fdatasync")]
+    pub method: MethodName,
+    /// Workers that write pages at the same time
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
+    pub workers: u16,
+    /// Stop after this time if no cut comes [default: write until the cut or Ctrl-C]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Show what would be written; open nothing for writing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+    /// What may be destroyed.
+    #[command(flatten)]
+    pub destructive: DestructiveFlags,
+}
+
+/// The methods of PostgreSQL's wal_sync_method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// fdatasync after each page
+    Fdatasync,
+    /// fsync after each page
+    Fsync,
+    /// O_DSYNC
+    #[value(name = "open_datasync")]
+    OpenDatasync,
+    /// O_SYNC
+    #[value(name = "open_sync")]
+    OpenSync,
+}
+
+impl From<MethodName> for CutMethod {
+    fn from(name: MethodName) -> Self {
+        match name {
+            MethodName::Fdatasync => Self::Fdatasync,
+            MethodName::Fsync => Self::Fsync,
+            MethodName::OpenDatasync => Self::OpenDatasync,
+            MethodName::OpenSync => Self::OpenSync,
+        }
+    }
+}
+
+/// Writes until the cut.
+pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
+    let verbosity = if flags.quiet {
+        Verbosity::Quiet
+    } else {
+        Verbosity::of_stderr()
+    };
+    let identity = probe(&resolve_target(&flags.target, verbosity)).map_err(Failure::Probe)?;
+    let description = describe(flags, &identity);
+    let bytes = description.region_bytes() + FILES_BYTES;
+    let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;
+    let intent = match identity.kind {
+        TargetKind::Directory => Intent::Scratch { size_bytes: bytes },
+        TargetKind::File | TargetKind::BlockDevice => Intent::Overwrite(&consent),
+    };
+    let admission = admit(identity.clone(), intent).map_err(Failure::Refused)?;
+    if flags.dry_run {
+        verbosity.note(&format!(
+            "would write {} to {}, again and again until the cut",
+            format_bytes(bytes),
+            identity.path
+        ));
+        return Ok(Exit::Done);
+    }
+    // Before anything is written: without a log the writes would prove nothing.
+    let mut log = flags.connection.connect()?;
+    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    interrupt.end_cleanly();
+    let run = if identity.kind == TargetKind::Directory {
+        let name = description.directory_name();
+        let directory = KeptDirectory::create(admission, &name).map_err(Failure::Open)?;
+        match directory.create_target(PAGES_FILE) {
+            Ok(pages) => WriteRun::lay_out(description, pages, Some(directory))?,
+            Err(error) => {
+                // The error that matters is the first one.
+                let _ = directory.remove();
+                return Err(Failure::Open(error).into());
+            }
+        }
+    } else {
+        let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
+        WriteRun::lay_out(description, pages, None)?
+    };
+    instruct(flags, run.description(), verbosity);
+    let mut screen = Screen::new(flags, run.description(), verbosity);
+    let written = run.write(&mut log, |progress| {
+        screen.show(progress);
+        match interrupt.signal().is_some() || screen.is_over() {
+            true => NextStep::Stop,
+            false => NextStep::Continue,
+        }
+    });
+    screen.line.clear();
+    let written = written?;
+    verbosity.note(&format!(
+        "stopped without a cut after {} acknowledged writes; nothing is proven",
+        screen.acknowledged(&written)
+    ));
+    Ok(interrupt.signal().map_or(Exit::Done, Exit::Signal))
+}
+
+fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription {
+    let is_directory = identity.kind == TargetKind::Directory;
+    RunDescription {
+        run: run_id(),
+        started_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0),
+        host: host_facts().name,
+        boot_id: boot_id().unwrap_or_default(),
+        target: CutTarget::of(identity),
+        method: flags.method.into(),
+        is_control_evidence: false,
+        streams: RunDescription::streams(flags.workers, is_directory),
+    }
+}
+
+/// What to do now, for someone who stands before the machine.
+fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
+    if !run.is_control_evidence {
+        eprint_line(
+            "warning: on this target a loss of power cannot be observed, so the test can find a \
+             disk that lies, but cannot prove that one is honest. Use a block device, or a \
+             directory on ext4 or xfs, for that.",
+        );
+    }
+    verbosity.note(&format!(
+        "run {}: pages by {}; the log at {} confirms them",
+        diskproof_powercut::short(&run.run),
+        run.method.name(),
+        flags.connection.server
+    ));
+    verbosity.note(
+        "CUT THE POWER at any moment after ten seconds: pull the plug of the machine or the disk. \
+         A shutdown, a reboot or a reset is no cut.",
+    );
+    verbosity.note(&format!(
+        "Then start the machine, mount as before, and run: diskproof powercut verify {} {}",
+        quoted(&run.target.path),
+        flags.connection.words()
+    ));
+}
+
+/// The progress on stderr, and the end of the time.
+struct Screen {
+    line: ProgressLine,
+    verbosity: Verbosity,
+    start: Instant,
+    end: Option<Instant>,
+    printed: Instant,
+    is_acknowledged: Vec<bool>,
+}
+
+impl Screen {
+    fn new(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) -> Self {
+        let start = Instant::now();
+        let streams = run.streams.iter();
+        Self {
+            line: ProgressLine::default(),
+            verbosity,
+            start,
+            end: flags.time.map(|ns| start + Duration::from_nanos(ns)),
+            printed: start,
+            is_acknowledged: streams.map(|s| s.kind != StreamKind::Control).collect(),
+        }
+    }
+
+    fn acknowledged(&self, progress: &RunProgress) -> u64 {
+        let streams = self.is_acknowledged.iter().zip(&progress.counts);
+        streams.filter(|(is, _)| **is).map(|(_, count)| count).sum()
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    fn show(&mut self, progress: &RunProgress) {
+        let seconds = self.start.elapsed().as_secs();
+        let text = || {
+            let acknowledged = self.acknowledged(progress);
+            format!("{seconds} s, {acknowledged} acknowledged writes; cut the power")
+        };
+        match self.verbosity {
+            Verbosity::Terminal if self.line.is_due() => {
+                let text = text();
+                self.line.show(&text);
+            }
+            Verbosity::Lines if self.printed.elapsed() >= LINE_EVERY => {
+                eprint_line(&text());
+                self.printed = Instant::now();
+            }
+            Verbosity::Terminal | Verbosity::Lines | Verbosity::Quiet => {}
+        }
+    }
+}

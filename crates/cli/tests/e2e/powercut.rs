@@ -1,0 +1,486 @@
+//! `diskproof powercut` from the outside: the log, the writer and the verifier, on directories and
+//! on disks that nbdkit's cache filter makes honest or lying. A power cut is a `kill -9` of nbdkit.
+
+use crate::program::{Ran, content_hash, names, program, random_file, run};
+use diskproof_simdisk::testbed::{Disk, Loop, can_run, place};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+const MIB: u64 = 1 << 20;
+
+/// A started program whose stderr is read line by line. Killed when dropped.
+struct Started {
+    child: Child,
+    err: BufReader<ChildStderr>,
+}
+
+impl Started {
+    fn new(words: &[&str]) -> Self {
+        let mut child = program(["powercut"].iter().chain(words))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let err = BufReader::new(child.stderr.take().unwrap());
+        Self { child, err }
+    }
+
+    /// Reads stderr up to the line that contains this.
+    fn wait_for(&mut self, text: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            let read = self.err.read_line(&mut line).unwrap();
+            assert!(read > 0, "it ended before it printed '{text}'");
+        }
+        line
+    }
+
+    /// Waits for its end; the exit code and the rest of stderr.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.err.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A log on loopback, and its address.
+fn serve(folder: &Path) -> (Started, String) {
+    let log = folder.join("log");
+    let words = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        log.to_str().unwrap(),
+    ];
+    let mut server = Started::new(&words);
+    let line = server.wait_for("the log listens on");
+    let address = line
+        .split_whitespace()
+        .find(|word| word.starts_with("127.0.0.1:"));
+    let address = address.unwrap().trim_end_matches(',').to_owned();
+    (server, address)
+}
+
+fn verify(target: &Path, server: &str, flags: &[&str]) -> Ran {
+    let words = [
+        "powercut",
+        "verify",
+        target.to_str().unwrap(),
+        "--server",
+        server,
+    ];
+    run(words.iter().chain(flags))
+}
+
+fn report(ran: &Ran) -> Value {
+    let document: Value = serde_json::from_str(&ran.out)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
+    document["report"].clone()
+}
+
+/// How many writes the log of the newest run knows, without the control pages.
+fn acknowledged(target: &Path, server: &str) -> u64 {
+    let report = report(&verify(target, server, &["--json"]));
+    let streams = report["streams"].as_array().unwrap();
+    streams
+        .iter()
+        .map(|stream| stream["acknowledged"].as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn rehearsal_judges_ten_of_ten_cuts_rightly() {
+    let ran = run(["powercut", "rehearse"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    assert!(
+        ran.out
+            .contains("10 of 10 simulated power cuts judged rightly"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ran.out
+    );
+    let json = run([
+        "powercut", "rehearse", "--seed", "7", "--cuts", "1", "--json",
+    ]);
+    let document: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(document["cuts"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn writer_that_is_stopped_leaves_nothing_and_proves_nothing() {
+    let (here, logs) = (place(), place());
+    let (_server, address) = serve(logs.path());
+    let target = here.path().to_str().unwrap();
+    let mut writer = Started::new(&["write", target, "--server", &address]);
+    writer.wait_for("CUT THE POWER");
+    let pid = Pid::from_child(&writer.child);
+    assert!(crate::program::eventually(|| !names(here.path()).is_empty()));
+    assert!(crate::program::eventually(|| acknowledged(
+        here.path(),
+        &address
+    ) > 20));
+    kill_process(pid, Signal::INT).unwrap();
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(130), "{err}");
+    assert!(err.contains("stopped without a cut"), "{err}");
+    assert!(names(here.path()).is_empty());
+    let ran = verify(here.path(), &address, &[]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.out.starts_with("NOT PROVEN"), "{}", ran.out);
+    assert!(ran.out.contains("stopped before a cut"), "{}", ran.out);
+}
+
+#[test]
+fn writer_that_is_killed_on_a_kept_disk_shows_that_nothing_vanished() {
+    let (here, logs) = (place(), place());
+    let (server, address) = serve(logs.path());
+    let target = here.path().to_str().unwrap();
+    let flags = ["--workers", "2", "--method", "open_datasync"];
+    let mut writer = Started::new(&[&["write", target, "--server", &address][..], &flags].concat());
+    writer.wait_for("CUT THE POWER");
+    assert!(crate::program::eventually(|| acknowledged(
+        here.path(),
+        &address
+    ) > 50));
+    drop(writer);
+    // The log is another process by now.
+    drop(server);
+    let (_server, address) = serve(logs.path());
+    let before = hashes(here.path());
+    let ran = verify(here.path(), &address, &["--json"]);
+    let found = report(&ran);
+    assert_eq!(
+        (ran.code, &found["verdict"]),
+        (Some(5), &"not-proven".into()),
+        "{found}"
+    );
+    assert_eq!(found["lost_seconds"], 0.0);
+    assert_eq!(found["has_restarted"], false);
+    for stream in found["streams"].as_array().unwrap() {
+        assert_eq!(
+            (&stream["lost"], &stream["torn"]),
+            (&0.into(), &0.into()),
+            "{found}"
+        );
+    }
+    assert!(ran.err.contains("rm -r"), "{}", ran.err);
+    assert_eq!(hashes(here.path()), before, "verify only reads");
+}
+
+/// Of every file below a directory.
+fn hashes(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(hashes(&path));
+        } else {
+            let hash = content_hash(&path);
+            all.push((path, hash));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn acknowledged_page_that_is_gone_is_found_and_dated() {
+    let (here, logs) = (place(), place());
+    let (_server, address) = serve(logs.path());
+    let target = here.path().to_str().unwrap();
+    let mut writer = Started::new(&["write", target, "--server", &address]);
+    writer.wait_for("CUT THE POWER");
+    assert!(crate::program::eventually(|| acknowledged(
+        here.path(),
+        &address
+    ) > 50));
+    drop(writer);
+    let run_folder = here.path().join(&names(here.path())[0]);
+    let pages = File::options()
+        .write(true)
+        .open(run_folder.join("pages"))
+        .unwrap();
+    // The third page becomes the fourth's neighbour of an older time: zeros.
+    std::os::unix::fs::FileExt::write_all_at(&pages, &[0; 8192], 2 * 8192).unwrap();
+    std::fs::remove_file(run_folder.join("file-0")).unwrap();
+    let ran = verify(here.path(), &address, &["--json"]);
+    let found = report(&ran);
+    assert_eq!(
+        (ran.code, &found["verdict"]),
+        (Some(1), &"lying".into()),
+        "{found}"
+    );
+    assert!(found["lost_seconds"].as_f64().unwrap() > 0.0, "{found}");
+    let page = verify(here.path(), &address, &[]);
+    assert!(page.out.starts_with("LYING: "), "{}", page.out);
+    assert!(
+        page.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        page.out
+    );
+}
+
+#[test]
+fn writer_stops_when_its_log_is_gone_and_never_starts_without_one() {
+    let (here, logs) = (place(), place());
+    let target = here.path().to_str().unwrap();
+    let ran = run(["powercut", "write", target, "--server", "127.0.0.1:1"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(
+        ran.err.contains("cannot reach the log at 127.0.0.1:1"),
+        "{}",
+        ran.err
+    );
+    assert!(names(here.path()).is_empty());
+    let (server, address) = serve(logs.path());
+    let mut writer = Started::new(&["write", target, "--server", &address]);
+    writer.wait_for("CUT THE POWER");
+    drop(server);
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("is gone"), "{err}");
+    assert!(names(here.path()).is_empty(), "its own files are removed");
+}
+
+#[test]
+fn what_was_not_released_is_refused_and_stays() {
+    let (here, logs) = (place(), place());
+    let (_server, address) = serve(logs.path());
+    let file = here.path().join("file");
+    random_file(&file, 32 * MIB);
+    let before = content_hash(&file);
+    let words = [
+        "powercut",
+        "write",
+        file.to_str().unwrap(),
+        "--server",
+        &address,
+    ];
+    let ran = run(words);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert_eq!(content_hash(&file), before);
+    let small = here.path().join("small");
+    random_file(&small, 2 * MIB);
+    let words = [
+        "powercut",
+        "write",
+        small.to_str().unwrap(),
+        "--server",
+        &address,
+        "--overwrite",
+    ];
+    let ran = run(words);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("too few"), "{}", ran.err);
+    let other = verify(&file, &address, &[]);
+    assert_eq!(other.code, Some(2), "{}", other.err);
+    assert!(other.err.contains("no such run"), "{}", other.err);
+}
+
+#[test]
+fn other_addresses_than_loopback_need_a_token() {
+    let ran = run(["powercut", "serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("openssl rand -hex 16"), "{}", ran.err);
+}
+
+/// A disk behind nbdkit's cache filter: block device, loop, FUSE, nbdkit, image.
+struct NbdDisk {
+    folder: PathBuf,
+    mode: &'static str,
+    layers: Option<(Loop, Child, Child)>,
+}
+
+impl NbdDisk {
+    fn new(folder: &Path, mode: &'static str) -> Self {
+        File::create(folder.join("image"))
+            .unwrap()
+            .set_len(256 * MIB)
+            .unwrap();
+        std::fs::create_dir(folder.join("fuse")).unwrap();
+        let mut disk = Self {
+            folder: folder.to_owned(),
+            mode,
+            layers: None,
+        };
+        disk.power_on();
+        disk
+    }
+
+    fn power_on(&mut self) {
+        let (socket, fuse) = (self.folder.join("socket"), self.folder.join("fuse"));
+        let _ = std::fs::remove_file(&socket);
+        let mode = format!("cache={}", self.mode);
+        let kit = Command::new("nbdkit")
+            .args(["--foreground", "--unix", socket.to_str().unwrap()])
+            .args([
+                "--filter=cache",
+                "file",
+                self.folder.join("image").to_str().unwrap(),
+                &mode,
+            ])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(crate::program::eventually(|| socket.exists()));
+        let file = fuse.join("disk");
+        let mount = Command::new("nbdfuse")
+            .arg(&file)
+            .arg(format!("nbd+unix:///?socket={}", socket.display()))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(crate::program::eventually(|| file.exists()));
+        let device = Loop::over(&file, &["--direct-io=on"]);
+        self.layers = Some((device, mount, kit));
+    }
+
+    fn device(&self) -> &Loop {
+        &self.layers.as_ref().unwrap().0
+    }
+
+    /// The cache of nbdkit is in a file without a name, which dies with it.
+    fn cut(&mut self) {
+        if let Some((device, mut mount, mut kit)) = self.layers.take() {
+            let _ = kit.kill();
+            let _ = kit.wait();
+            drop(device);
+            let point = self.folder.join("fuse");
+            let unmounted = || {
+                let umount = Command::new("umount")
+                    .arg(&point)
+                    .stderr(Stdio::null())
+                    .status();
+                umount.is_ok_and(|status| status.success()) || !point.join("disk").exists()
+            };
+            let _ = crate::program::eventually(unmounted);
+            let _ = mount.kill();
+            let _ = mount.wait();
+        }
+    }
+}
+
+impl Drop for NbdDisk {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+/// Cuts the power of a disk behind nbdkit while it is written, and verifies it.
+fn cut_nbdkit(mode: &'static str, flags: &[&str]) -> (Option<i32>, Value) {
+    let (here, logs) = (place(), place());
+    let (_server, address) = serve(logs.path());
+    let mut disk = NbdDisk::new(here.path(), mode);
+    let (node, name) = (disk.device().node.clone(), disk.device().name().to_owned());
+    let words = [
+        "write",
+        node.to_str().unwrap(),
+        "--server",
+        &address,
+        "--destroy",
+        &name,
+    ];
+    let mut writer = Started::new(&words);
+    writer.wait_for("CUT THE POWER");
+    assert!(crate::program::eventually(
+        || acknowledged(&node, &address) > 100
+    ));
+    if let Some((_, _, kit)) = &mut disk.layers {
+        kit.kill().unwrap();
+    }
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(4), "{err}");
+    disk.cut();
+    disk.power_on();
+    let node = disk.device().node.clone();
+    let log_of = ["--json", "--same-target", "--run"];
+    let id = newest_run(&logs.path().join("log"));
+    let ran = verify(&node, &address, &[&log_of[..], &[&id], flags].concat());
+    (ran.code, report(&ran))
+}
+
+fn newest_run(folder: &Path) -> String {
+    names(folder)[0].trim_end_matches(".powercut").to_owned()
+}
+
+#[test]
+fn nbdkit_that_ignores_flushes_is_found_lying() {
+    let test = "nbdkit_that_ignores_flushes_is_found_lying";
+    if !can_run(test, &["losetup", "nbdkit", "nbdfuse"]) {
+        return;
+    }
+    let (code, found) = cut_nbdkit("unsafe", &[]);
+    assert_eq!(
+        (code, &found["verdict"]),
+        (Some(1), &"lying".into()),
+        "{found}"
+    );
+    // Its cache held everything.
+    let pages = &found["streams"][0];
+    assert_eq!(pages["lost"], pages["acknowledged"], "{found}");
+}
+
+#[test]
+fn nbdkit_that_heeds_flushes_loses_nothing_acknowledged() {
+    let test = "nbdkit_that_heeds_flushes_loses_nothing_acknowledged";
+    if !can_run(test, &["losetup", "nbdkit", "nbdfuse"]) {
+        return;
+    }
+    let (code, found) = cut_nbdkit("writeback", &[]);
+    let pages = &found["streams"][0];
+    assert!(pages["acknowledged"].as_u64().unwrap() > 100, "{found}");
+    assert_eq!(
+        (&pages["lost"], &pages["stale"]),
+        (&0.into(), &0.into()),
+        "{found}"
+    );
+    // Nine of ten cuts fall where a control page is at risk.
+    match code {
+        Some(0) => assert_eq!(found["verdict"], "honest"),
+        _ => assert_eq!(
+            (code, &found["control_vanished"]),
+            (Some(5), &0.into()),
+            "{found}"
+        ),
+    }
+}
+
+#[test]
+fn full_filesystem_is_an_error_and_leaves_nothing() {
+    if !can_run(
+        "full_filesystem_is_an_error_and_leaves_nothing",
+        &["mkfs.ext4"],
+    ) {
+        return;
+    }
+    let logs = place();
+    let (_server, address) = serve(logs.path());
+    let disk = Disk::new("ext4", 256 * MIB, "");
+    let words = [
+        "powercut",
+        "write",
+        disk.path().to_str().unwrap(),
+        "--server",
+        &address,
+    ];
+    let ran = run(words);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(ran.err.contains("must stay free"), "{}", ran.err);
+}

@@ -1,0 +1,182 @@
+//! The other end of the log's protocol: for the writer, which reports, and for the verifier, which
+//! asks.
+
+use crate::log_store::{LISTED_MAX, read_log};
+use crate::protocol::{WireError, WireMessage};
+use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
+use crate::server::DeadlineStream;
+use crate::token::Token;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+/// The port where nothing else is named.
+pub const PORT_DEFAULT: u16 = 5447;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A log on a busy disk may need a while for its own sync.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A connection to a log.
+#[derive(Debug)]
+pub struct LogClient {
+    stream: DeadlineStream,
+    server: String,
+}
+
+/// Why the log cannot be reached or used.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Its name or address leads nowhere.
+    #[error(
+        "cannot reach the log at {0}: {1}. Start it on a second machine with: diskproof powercut \
+         serve"
+    )]
+    Connect(String, io::Error),
+    /// It says no.
+    #[error("the log at {0} refused: {1}")]
+    Refused(String, String),
+    /// The connection failed, or the answer makes no sense.
+    #[error("the log at {0} is gone: {1}")]
+    Gone(String, String),
+}
+
+impl LogClient {
+    /// Connects to `HOST` or `HOST:PORT` and proves the token.
+    pub fn connect(server: &str, token: &Token) -> Result<Self, LogError> {
+        let named = with_port(server);
+        let failed = |error| LogError::Connect(named.clone(), error);
+        let mut outcome = Err(io::Error::other("the name has no address"));
+        for address in named.to_socket_addrs().map_err(failed)? {
+            outcome = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        let stream = DeadlineStream::new(outcome.map_err(failed)?);
+        let mut client = Self {
+            stream,
+            server: named,
+        };
+        let WireMessage::Challenge(nonce) = client.receive()? else {
+            return Err(client.unexpected());
+        };
+        client.ask(
+            &WireMessage::Hello(token.proof(&nonce)),
+            &WireMessage::Welcome,
+        )?;
+        Ok(client)
+    }
+
+    /// Where the log is, with its port.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Announces a run; no other one follows on this connection.
+    pub fn start(&mut self, run: &RunDescription) -> Result<(), LogError> {
+        let message = WireMessage::Run(Box::new(run.clone()));
+        self.ask(&message, &WireMessage::Logged)
+    }
+
+    /// Reports progress; returns when the log has made it durable.
+    pub fn report(&mut self, progress: &RunProgress) -> Result<(), LogError> {
+        let message = WireMessage::Progress(progress.clone());
+        self.ask(&message, &WireMessage::Logged)
+    }
+
+    /// Says that the run ends without a cut.
+    pub fn stop(&mut self) -> Result<(), LogError> {
+        self.ask(&WireMessage::Stop, &WireMessage::Logged)
+    }
+
+    /// The newest runs, newest first.
+    pub fn list(mut self) -> Result<Vec<RunDescription>, LogError> {
+        self.send(&WireMessage::List)?;
+        let mut runs = Vec::new();
+        loop {
+            match self.receive()? {
+                WireMessage::Run(run) if runs.len() < LISTED_MAX => runs.push(*run),
+                WireMessage::ListEnd => return Ok(runs),
+                _ => return Err(self.unexpected()),
+            }
+        }
+    }
+
+    /// The log of a run, by the 32 digits of its name.
+    pub fn fetch(mut self, run: &str) -> Result<RunLog, LogError> {
+        let number = parse_run(run).ok_or_else(|| self.unexpected())?;
+        self.send(&WireMessage::Fetch(number))?;
+        let mut frames = FrameReader(&mut self.stream);
+        read_log(&mut frames).map_err(|error| match error {
+            WireError::Io(error) if error.get_ref().is_some() => {
+                LogError::Refused(self.server.clone(), error.to_string())
+            }
+            error => LogError::Gone(self.server.clone(), error.to_string()),
+        })
+    }
+
+    fn ask(&mut self, question: &WireMessage, answer: &WireMessage) -> Result<(), LogError> {
+        self.send(question)?;
+        match self.receive()? {
+            got if got == *answer => Ok(()),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn send(&mut self, message: &WireMessage) -> Result<(), LogError> {
+        let sent = self.stream.send(message);
+        sent.map_err(|error| LogError::Gone(self.server.clone(), error.to_string()))
+    }
+
+    fn receive(&mut self) -> Result<WireMessage, LogError> {
+        match self.stream.receive(ANSWER_TIMEOUT) {
+            Ok(WireMessage::Refused(why)) => Err(LogError::Refused(self.server.clone(), why)),
+            Ok(message) => Ok(message),
+            Err(error) => Err(LogError::Gone(self.server.clone(), error.to_string())),
+        }
+    }
+
+    fn unexpected(&self) -> LogError {
+        LogError::Gone(self.server.clone(), "its answer makes no sense".to_owned())
+    }
+}
+
+/// Gives each frame of a long answer its own deadline.
+struct FrameReader<'a>(&'a mut DeadlineStream);
+
+impl io::Read for FrameReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.extend_deadline(ANSWER_TIMEOUT);
+        self.0.read(buffer)
+    }
+}
+
+/// The default port where none is named. An IPv6 address with a port stands in brackets.
+fn with_port(server: &str) -> String {
+    let is_bare_v6 = server.parse::<std::net::Ipv6Addr>().is_ok();
+    if is_bare_v6 {
+        return format!("[{server}]:{PORT_DEFAULT}");
+    }
+    let has_port = server
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port {
+        server.to_owned()
+    } else {
+        format!("{server}:{PORT_DEFAULT}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_without_a_port_gets_the_default() {
+        assert_eq!(with_port("db2"), "db2:5447");
+        assert_eq!(with_port("db2:99"), "db2:99");
+        assert_eq!(with_port("::1"), "[::1]:5447");
+        assert_eq!(with_port("[::1]:7"), "[::1]:7");
+        assert_eq!(with_port("10.0.0.1"), "10.0.0.1:5447");
+    }
+}

@@ -1,0 +1,62 @@
+//! Why a test of the power cut cannot begin or go on.
+
+use crate::client::LogError;
+use diskproof_device::OpenError;
+use std::io;
+
+/// Why the test cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CutError {
+    /// The target cannot be opened or prepared.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The target is too small.
+    #[error("{path}: {bytes} bytes are too few; the test writes {needed} bytes. {remedy}")]
+    TooSmall {
+        /// The target.
+        path: String,
+        /// Its size.
+        bytes: u64,
+        /// Bytes that the test covers.
+        needed: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The first pages cannot be written.
+    #[error("{path}: {doing} failed: {error}; dmesg may show more")]
+    Layout {
+        /// The target.
+        path: String,
+        /// What was done.
+        doing: &'static str,
+        /// The error.
+        error: io::Error,
+    },
+    /// The target failed during the test.
+    #[error(
+        "{path}: {doing} failed: {error}. If you cut the power of this disk only, connect it again \
+         and verify"
+    )]
+    Target {
+        /// The target.
+        path: String,
+        /// What was done.
+        doing: &'static str,
+        /// The error.
+        error: io::Error,
+    },
+    /// What the run wrote cannot be read.
+    #[error("{path}: cannot read it: {error}")]
+    Read {
+        /// What was to be read.
+        path: String,
+        /// The error.
+        error: io::Error,
+    },
+    /// The system refused a thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}

@@ -1,0 +1,41 @@
+//! Whether a disk keeps, across a power cut, what it acknowledged as durable. A writer fills the
+//! target and reports to a log on a second machine; after the cut the target is compared with the
+//! log. Protocol, log and judgement are pure; only `diskproof-device` opens targets. Knows no
+//! command line and no terminal.
+#![forbid(unsafe_code)]
+
+mod client;
+mod crc;
+mod error;
+mod judge;
+mod log_store;
+mod page;
+mod protocol;
+mod reader;
+mod rehearsal;
+mod run;
+mod schedule;
+mod server;
+mod text;
+mod token;
+mod volatile_disk;
+mod writer;
+
+pub use client::{LogClient, LogError, PORT_DEFAULT};
+pub use error::CutError;
+pub use judge::{
+    CutReport, CutVerdict, NotProvenReason, StreamContent, StreamOutcome, VerifyFacts, judge,
+};
+pub use log_store::LogStore;
+pub use page::{PAGE_BYTES, SlotState};
+pub use reader::{boot_id, read_content};
+pub use rehearsal::{RehearsedCut, rehearse};
+pub use run::{
+    CutMethod, CutTarget, LogEnd, RunDescription, RunLog, RunProgress, StreamKind, WORKERS_MAX,
+    WriteStream, short,
+};
+pub use server::{ListenError, LogServer};
+pub use text::{write_rehearsal, write_report};
+pub use token::Token;
+pub use volatile_disk::DiskBehaviour;
+pub use writer::{NextStep, PAGES_FILE, WriteRun};

@@ -1,0 +1,278 @@
+//! Where the logs of runs are kept: a file per run, or memory for a rehearsal. A log holds the
+//! frames as they came, each synced before it is confirmed. No log is ever opened again for
+//! writing, so a torn end stays what it is: reports that were never confirmed.
+
+use crate::protocol::{WireError, WireMessage};
+use crate::run::{LogEnd, RunDescription, RunLog, parse_run};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of one log: weeks of reports.
+const LOG_BYTES_MAX: u64 = 1 << 30;
+/// Runs in one folder.
+const RUNS_MAX: usize = 10_000;
+/// Newest runs that a list names.
+pub(crate) const LISTED_MAX: usize = 1_000;
+const EXTENSION: &str = "powercut";
+
+type MemoryLogs = Arc<Mutex<BTreeMap<u128, Vec<u8>>>>;
+
+/// Where the logs are.
+#[derive(Debug, Clone)]
+pub enum LogStore {
+    /// Files in a folder.
+    Folder(PathBuf),
+    /// In memory; gone with the process.
+    Memory(MemoryLogs),
+}
+
+/// A log that a writer fills.
+#[derive(Debug)]
+pub(crate) struct OpenLog {
+    sink: LogSink,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum LogSink {
+    File(File),
+    Memory(MemoryLogs, u128),
+}
+
+impl LogStore {
+    /// A store in memory.
+    pub fn memory() -> Self {
+        Self::Memory(Arc::default())
+    }
+
+    /// Starts the log of a run. A run that has one is refused.
+    pub(crate) fn create(&self, run: &RunDescription) -> io::Result<OpenLog> {
+        let number = run
+            .run_number()
+            .ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
+        let sink = match self {
+            Self::Folder(folder) => {
+                if self.runs()?.len() >= RUNS_MAX {
+                    let text = format!("the folder holds {RUNS_MAX} logs; remove old ones");
+                    return Err(io::Error::other(text));
+                }
+                let path = folder.join(format!("{number:032x}.{EXTENSION}"));
+                let file = File::create_new(path)?;
+                // The name has to survive, too.
+                File::open(folder)?.sync_all()?;
+                LogSink::File(file)
+            }
+            Self::Memory(logs) => {
+                let mut all = logs.lock().unwrap_or_else(PoisonError::into_inner);
+                if all.insert(number, Vec::new()).is_some() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                LogSink::Memory(Arc::clone(logs), number)
+            }
+        };
+        let mut log = OpenLog { sink, bytes: 0 };
+        log.append(&WireMessage::Run(Box::new(run.clone())))?;
+        Ok(log)
+    }
+
+    /// Numbers of the runs, in no order.
+    fn runs(&self) -> io::Result<Vec<u128>> {
+        match self {
+            Self::Folder(folder) => {
+                let mut runs = Vec::new();
+                for entry in std::fs::read_dir(folder)? {
+                    let name = entry?.file_name();
+                    let name = name.to_string_lossy();
+                    let stem = name.strip_suffix(&format!(".{EXTENSION}"));
+                    runs.extend(stem.and_then(parse_run));
+                }
+                Ok(runs)
+            }
+            Self::Memory(logs) => {
+                let all = logs.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(all.keys().copied().collect())
+            }
+        }
+    }
+
+    /// The newest runs, newest first. A log whose first frame is damaged is not listed.
+    pub(crate) fn list(&self) -> io::Result<Vec<RunDescription>> {
+        let mut listed = Vec::new();
+        for run in self.runs()? {
+            let mut log = self.open(run)?;
+            if let Ok(WireMessage::Run(description)) = WireMessage::receive(&mut log) {
+                listed.push(*description);
+            }
+        }
+        listed.sort_by_key(|run| std::cmp::Reverse(run.started_ms));
+        listed.truncate(LISTED_MAX);
+        Ok(listed)
+    }
+
+    /// The frames of a run.
+    pub(crate) fn open(&self, run: u128) -> io::Result<Box<dyn Read>> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(format!("{run:032x}.{EXTENSION}"));
+                Ok(Box::new(BufReader::new(File::open(path)?)))
+            }
+            Self::Memory(logs) => {
+                let all = logs.lock().unwrap_or_else(PoisonError::into_inner);
+                let log = all.get(&run).cloned();
+                let log = log.ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+                Ok(Box::new(Cursor::new(log)))
+            }
+        }
+    }
+}
+
+impl OpenLog {
+    /// Appends a frame and makes it durable.
+    pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
+        let frame = message.encode();
+        if self.bytes + frame.len() as u64 > LOG_BYTES_MAX {
+            let text = format!("the log of a run may hold {LOG_BYTES_MAX} bytes, and is full");
+            return Err(io::Error::other(text));
+        }
+        match &mut self.sink {
+            LogSink::File(file) => {
+                let written = file.write_all(&frame).and_then(|()| file.sync_data());
+                if written.is_err() {
+                    // A full disk leaves half a frame, after which nothing could be read.
+                    let _ = file
+                        .set_len(self.bytes)
+                        .and_then(|()| file.seek(SeekFrom::End(0)).map(drop));
+                }
+                written?;
+            }
+            LogSink::Memory(logs, run) => {
+                let mut all = logs.lock().unwrap_or_else(PoisonError::into_inner);
+                all.entry(*run).or_default().extend(&frame);
+            }
+        }
+        self.bytes += frame.len() as u64;
+        Ok(())
+    }
+}
+
+/// Reads the frames of one run up to its end, or up to the first damaged one: what follows that was
+/// never confirmed, or cannot be relied on.
+pub(crate) fn read_log(from: &mut impl Read) -> Result<RunLog, WireError> {
+    let description = match WireMessage::receive(from)? {
+        WireMessage::Run(description) => *description,
+        WireMessage::Refused(why) => return Err(io::Error::other(why).into()),
+        _ => return Err(WireError::Body("a log without the description of its run")),
+    };
+    let mut log = RunLog {
+        progress: Vec::new(),
+        description,
+        end: LogEnd::Silence,
+    };
+    loop {
+        match WireMessage::receive(from)? {
+            WireMessage::Progress(progress) => {
+                check_progress(&log, &progress)?;
+                log.progress.push(progress);
+            }
+            WireMessage::Refused(why) => return Err(io::Error::other(why).into()),
+            WireMessage::LogEnd(end) => {
+                log.end = end;
+                return Ok(log);
+            }
+            _ => {
+                return Err(WireError::Body(
+                    "a log with a message that is no part of one",
+                ));
+            }
+        }
+    }
+}
+
+/// A report that goes back, or that counts other streams, comes from no writer.
+fn check_progress(log: &RunLog, next: &crate::run::RunProgress) -> Result<(), WireError> {
+    follows(
+        log.description.streams.len(),
+        log.progress
+            .last()
+            .map(|last| (last.elapsed_ns, &last.counts[..])),
+        next,
+    )
+    .map_err(WireError::Body)
+}
+
+/// Whether a report may follow the one before.
+pub(crate) fn follows(
+    streams: usize,
+    last: Option<(u64, &[u64])>,
+    next: &crate::run::RunProgress,
+) -> Result<(), &'static str> {
+    if next.counts.len() != streams {
+        return Err("a report that counts other streams than the run has");
+    }
+    let Some((elapsed_ns, counts)) = last else {
+        return Ok(());
+    };
+    let goes_back = next
+        .counts
+        .iter()
+        .zip(counts)
+        .any(|(now, before)| now < before);
+    if goes_back || next.elapsed_ns < elapsed_ns {
+        return Err("a report that goes back");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunProgress, example};
+
+    fn progress(elapsed_ns: u64, count: u64) -> RunProgress {
+        RunProgress {
+            elapsed_ns,
+            counts: vec![count; example().streams.len()],
+        }
+    }
+
+    #[test]
+    fn log_file_is_read_up_to_its_torn_end_and_never_reused() {
+        let place = tempfile::tempdir().unwrap();
+        let store = LogStore::Folder(place.path().to_owned());
+        let mut log = store.create(&example()).unwrap();
+        for at in 1..4 {
+            log.append(&WireMessage::Progress(progress(at, at)))
+                .unwrap();
+        }
+        drop(log);
+        let error = store.create(&example()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(store.list().unwrap(), [example()]);
+        let path = std::fs::read_dir(place.path()).unwrap().next().unwrap();
+        let path = path.unwrap().path();
+        let whole = std::fs::read(&path).unwrap();
+        for lost in 1..100 {
+            std::fs::write(&path, &whole[..whole.len() - lost]).unwrap();
+            let mut frames = store.open(example().run_number().unwrap()).unwrap();
+            let mut read = 0;
+            while WireMessage::receive(&mut frames).is_ok() {
+                read += 1;
+            }
+            assert!((2..4).contains(&read), "{read}");
+        }
+    }
+
+    #[test]
+    fn report_that_goes_back_is_refused() {
+        let streams = example().streams.len();
+        let before = progress(5, 5);
+        let last = Some((before.elapsed_ns, &before.counts[..]));
+        assert!(follows(streams, last, &progress(5, 5)).is_ok());
+        assert!(follows(streams, last, &progress(6, 4)).is_err());
+        assert!(follows(streams, last, &progress(4, 6)).is_err());
+        assert!(follows(streams + 1, last, &progress(6, 6)).is_err());
+    }
+}

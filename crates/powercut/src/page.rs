@@ -1,0 +1,234 @@
+//! A page that names itself: each sector carries the run, the place, the number of the write and a
+//! checksum, so that a page of two writes shows both. Pure; knows nothing of disks.
+
+use crate::crc::crc32c;
+use diskproof_model::own_data::mark_sectors;
+
+/// Bytes of a page: PostgreSQL's block, the unit of its log and its tables.
+pub const PAGE_BYTES: usize = 8192;
+/// What a disk writes as a whole at the least.
+const SECTOR_BYTES: usize = 512;
+/// Bytes of the content of a small file.
+pub(crate) const FILE_BYTES: usize = 4 * SECTOR_BYTES;
+
+const MAGIC: &[u8; 8] = b"DPOWCUT1";
+const RUN_AT: usize = 8;
+const STREAM_AT: usize = 24;
+const SECTOR_AT: usize = 26;
+const SLOT_AT: usize = 28;
+const NUMBER_AT: usize = 32;
+const CHECKSUM_AT: usize = 40;
+/// The mark of own data follows the header (`own_data`).
+const HEADER_BYTES: usize = 48;
+
+/// A page at an address that suits direct I/O.
+#[derive(Clone)]
+#[repr(align(4096))]
+pub(crate) struct AlignedPage(pub [u8; PAGE_BYTES]);
+
+/// Which write a page or file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageLabel {
+    /// The run.
+    pub run: u128,
+    /// Index of the stream in the run.
+    pub stream: u16,
+    /// Place within the stream.
+    pub slot: u32,
+    /// Number of the write within the stream, from 1; 0 is the layout before the test.
+    pub number: u64,
+}
+
+/// What a slot holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotState {
+    /// Nothing of this run.
+    Foreign,
+    /// The whole content of this write.
+    Whole(u64),
+    /// Sectors of different writes, or sectors that are no part of any.
+    Mixed {
+        /// The oldest write of which a sector is left.
+        oldest: u64,
+        /// Whether some sectors belong to no write at this place, or cannot be read.
+        has_invalid: bool,
+    },
+    /// The disk returned an error for the whole slot.
+    Unreadable,
+}
+
+/// Fills a buffer of whole sectors.
+pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
+    let seed = (label.run as u64)
+        ^ (label.run >> 64) as u64
+        ^ label.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ u64::from(label.slot) << 17
+        ^ u64::from(label.stream) << 50;
+    let mut random = Splitmix(seed);
+    for eight in buffer.chunks_exact_mut(8) {
+        eight.copy_from_slice(&random.next().to_le_bytes());
+    }
+    mark_sectors(buffer);
+    for (index, sector) in buffer.chunks_exact_mut(SECTOR_BYTES).enumerate() {
+        sector[..HEADER_BYTES].fill(0);
+        sector[..RUN_AT].copy_from_slice(MAGIC);
+        sector[RUN_AT..STREAM_AT].copy_from_slice(&label.run.to_le_bytes());
+        sector[STREAM_AT..SECTOR_AT].copy_from_slice(&label.stream.to_le_bytes());
+        sector[SECTOR_AT..SLOT_AT].copy_from_slice(&(index as u16).to_le_bytes());
+        sector[SLOT_AT..NUMBER_AT].copy_from_slice(&label.slot.to_le_bytes());
+        sector[NUMBER_AT..CHECKSUM_AT].copy_from_slice(&label.number.to_le_bytes());
+        let sum = checksum(sector);
+        sector[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// Of everything but the checksum itself.
+fn checksum(sector: &[u8]) -> u32 {
+    crc32c(&[&sector[..CHECKSUM_AT], &sector[CHECKSUM_AT + 4..]])
+}
+
+/// What the content of a slot is, at the place that the label names; its number is ignored.
+pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
+    let mut numbers: Option<(u64, u64)> = None;
+    let mut has_invalid = content.is_empty() || !content.len().is_multiple_of(SECTOR_BYTES);
+    let mut has_trace = false;
+    for (index, sector) in content.chunks(SECTOR_BYTES).enumerate() {
+        has_trace |= names_run(sector, place.run);
+        match sector_number(sector, index, place) {
+            Some(number) => {
+                let (low, high) = numbers.unwrap_or((number, number));
+                numbers = Some((low.min(number), high.max(number)));
+            }
+            None => has_invalid = true,
+        }
+    }
+    match numbers {
+        Some((low, high)) if low == high && !has_invalid => SlotState::Whole(low),
+        Some((oldest, _)) => SlotState::Mixed {
+            oldest,
+            has_invalid,
+        },
+        None if has_trace => SlotState::Mixed {
+            oldest: 0,
+            has_invalid: true,
+        },
+        None => SlotState::Foreign,
+    }
+}
+
+fn names_run(sector: &[u8], run: u128) -> bool {
+    sector.get(..RUN_AT) == Some(MAGIC)
+        && sector.get(RUN_AT..STREAM_AT) == Some(&run.to_le_bytes()[..])
+}
+
+/// The number of the write that a sector belongs to, if it is a sector of this place.
+fn sector_number(sector: &[u8], index: usize, place: PageLabel) -> Option<u64> {
+    if sector.len() != SECTOR_BYTES || !names_run(sector, place.run) {
+        return None;
+    }
+    let is_here = sector[STREAM_AT..SECTOR_AT] == place.stream.to_le_bytes()
+        && sector[SECTOR_AT..SLOT_AT] == (index as u16).to_le_bytes()
+        && sector[SLOT_AT..NUMBER_AT] == place.slot.to_le_bytes();
+    let sum = sector[CHECKSUM_AT..CHECKSUM_AT + 4] == checksum(sector).to_le_bytes();
+    let number = sector[NUMBER_AT..CHECKSUM_AT].try_into().ok()?;
+    (is_here && sum).then(|| u64::from_le_bytes(number))
+}
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): content that no layer can compress, and the
+/// choices of the rehearsal.
+#[derive(Debug, Clone)]
+pub(crate) struct Splitmix(pub u64);
+
+impl Splitmix {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::own_data::is_marked;
+    use proptest::prelude::*;
+
+    const PLACE: PageLabel = PageLabel {
+        run: 7 << 100 | 5,
+        stream: 2,
+        slot: 9,
+        number: 0,
+    };
+
+    fn page(number: u64) -> Vec<u8> {
+        let mut page = vec![0; PAGE_BYTES];
+        fill(&mut page, PageLabel { number, ..PLACE });
+        page
+    }
+
+    #[test]
+    fn page_names_its_write_and_is_own_data() {
+        let page = page(41);
+        assert_eq!(inspect(&page, PLACE), SlotState::Whole(41));
+        assert!(page.chunks(SECTOR_BYTES).all(is_marked));
+    }
+
+    #[test]
+    fn page_of_another_place_or_run_is_not_taken_for_this_one() {
+        let other = |place| inspect(&page(1), place);
+        let elsewhere = SlotState::Mixed {
+            oldest: 0,
+            has_invalid: true,
+        };
+        assert_eq!(other(PageLabel { slot: 8, ..PLACE }), elsewhere);
+        assert_eq!(other(PageLabel { stream: 1, ..PLACE }), elsewhere);
+        assert_eq!(other(PageLabel { run: 5, ..PLACE }), SlotState::Foreign);
+        assert_eq!(inspect(&[0; PAGE_BYTES], PLACE), SlotState::Foreign);
+        assert_eq!(inspect(&[], PLACE), SlotState::Foreign);
+    }
+
+    #[test]
+    fn swapped_sectors_are_invalid() {
+        let mut swapped = page(3);
+        let (one, two) = swapped.split_at_mut(SECTOR_BYTES);
+        one.swap_with_slice(&mut two[..SECTOR_BYTES]);
+        let mixed = SlotState::Mixed {
+            oldest: 3,
+            has_invalid: true,
+        };
+        assert_eq!(inspect(&swapped, PLACE), mixed);
+    }
+
+    proptest! {
+        #[test]
+        fn torn_page_shows_its_oldest_write(cut in 1..16usize, old in 0..9u64, new in 9..99u64) {
+            let mut torn = page(new);
+            torn[cut * SECTOR_BYTES..].copy_from_slice(&page(old)[cut * SECTOR_BYTES..]);
+            let mixed = SlotState::Mixed { oldest: old, has_invalid: false };
+            prop_assert_eq!(inspect(&torn, PLACE), mixed);
+        }
+
+        #[test]
+        fn changed_byte_never_passes(at in 0..PAGE_BYTES, bit in 0..8u8) {
+            let mut changed = page(6);
+            changed[at] ^= 1 << bit;
+            let is_mixed = matches!(
+                inspect(&changed, PLACE),
+                SlotState::Mixed { has_invalid: true, .. }
+            );
+            prop_assert!(is_mixed);
+        }
+
+        #[test]
+        fn garbage_is_never_a_page(content in prop::collection::vec(any::<u8>(), 0..2048)) {
+            prop_assert_eq!(inspect(&content, PLACE), SlotState::Foreign);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! What writer, log and verifier say to each other: frames of a fixed head and a short body. A head
+//! states version, kind, length and checksum; whatever does not fit is an error before any memory
+//! is taken for it. Pure: reads and writes any stream of bytes.
+
+use crate::crc::crc32c;
+use crate::run::{LogEnd, RunDescription, RunProgress, STREAMS_MAX, parse_run};
+use std::io::{self, Read, Write};
+
+/// The version of the protocol and of the log.
+const VERSION: u16 = 1;
+const MAGIC: &[u8; 4] = b"DPPC";
+const HEAD_BYTES: usize = 16;
+/// Bytes of the head that the checksum covers.
+const HEAD_CHECKED: usize = 12;
+/// Longest body: a description with three paths of PATH_MAX stays below.
+const BODY_BYTES_MAX: usize = 32 << 10;
+/// Bytes of a nonce and of the proof of a token.
+pub(crate) const PROOF_BYTES: usize = 32;
+/// Longest text of a refusal.
+const REFUSAL_BYTES_MAX: usize = 512;
+
+/// What a frame says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WireMessage {
+    /// Log: a random number, to be answered by a proof of the token.
+    Challenge([u8; PROOF_BYTES]),
+    /// Client: the proof.
+    Hello([u8; PROOF_BYTES]),
+    /// Log: the proof is right.
+    Welcome,
+    /// Log: why the connection ends.
+    Refused(String),
+    /// Writer: a run starts. Log: a run that it holds.
+    Run(Box<RunDescription>),
+    /// Writer: how far it is. Log: what it was told.
+    Progress(RunProgress),
+    /// Writer: the run ends without a cut.
+    Stop,
+    /// Log: what was reported is on its disk.
+    Logged,
+    /// Verifier: which runs are there?
+    List,
+    /// Log: no more runs.
+    ListEnd,
+    /// Verifier: send the log of this run.
+    Fetch(u128),
+    /// Log: no more of this run.
+    LogEnd(LogEnd),
+}
+
+/// Why a frame cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WireError {
+    /// The other side closed between two frames.
+    #[error("the connection was closed")]
+    Closed,
+    /// Too slow, closed inside of a frame, or a failure of the network.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It does not speak this protocol.
+    #[error("this is not the protocol of diskproof powercut")]
+    Magic,
+    /// Another version.
+    #[error("protocol version {0}; this program speaks version {VERSION}. Use the same diskproof")]
+    Version(u16),
+    /// A length beyond the limit.
+    #[error("a message of {0} bytes is longer than any of this protocol")]
+    Length(u32),
+    /// The checksum is wrong.
+    #[error("the checksum of a message is wrong")]
+    Checksum,
+    /// The body makes no sense.
+    #[error("a message is malformed: {0}")]
+    Body(&'static str),
+}
+
+impl WireMessage {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Challenge(_) => 1,
+            Self::Hello(_) => 2,
+            Self::Welcome => 3,
+            Self::Refused(_) => 4,
+            Self::Run(_) => 5,
+            Self::Progress(_) => 6,
+            Self::Stop => 7,
+            Self::Logged => 8,
+            Self::List => 9,
+            Self::ListEnd => 10,
+            Self::Fetch(_) => 11,
+            Self::LogEnd(_) => 12,
+        }
+    }
+
+    fn body(&self) -> Vec<u8> {
+        match self {
+            Self::Challenge(bytes) | Self::Hello(bytes) => bytes.to_vec(),
+            Self::Refused(text) => text.as_bytes().to_vec(),
+            Self::Run(run) => serde_json::to_vec(run).unwrap_or_default(),
+            Self::Progress(progress) => {
+                let mut body = progress.elapsed_ns.to_le_bytes().to_vec();
+                for count in &progress.counts {
+                    body.extend(count.to_le_bytes());
+                }
+                body
+            }
+            Self::Fetch(run) => format!("{run:032x}").into_bytes(),
+            Self::LogEnd(LogEnd::Silence) => vec![0],
+            Self::LogEnd(LogEnd::Stopped) => vec![1],
+            Self::Welcome | Self::Stop | Self::Logged | Self::List | Self::ListEnd => Vec::new(),
+        }
+    }
+
+    /// The frame.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let body = self.body();
+        let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
+        frame.extend(MAGIC);
+        frame.extend(VERSION.to_le_bytes());
+        frame.extend([self.kind(), 0]);
+        frame.extend((body.len() as u32).to_le_bytes());
+        let sum = crc32c(&[&frame, &body]);
+        frame.extend(sum.to_le_bytes());
+        frame.extend(body);
+        frame
+    }
+
+    /// Writes the frame.
+    pub(crate) fn send(&self, to: &mut impl Write) -> io::Result<()> {
+        to.write_all(&self.encode())
+    }
+
+    /// Reads one frame.
+    pub(crate) fn receive(from: &mut impl Read) -> Result<Self, WireError> {
+        let mut head = [0; HEAD_BYTES];
+        match from.read(&mut head[..1]) {
+            Ok(0) => return Err(WireError::Closed),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        from.read_exact(&mut head[1..])?;
+        let (checked, sum) = head.split_at(HEAD_CHECKED);
+        if &checked[..4] != MAGIC {
+            return Err(WireError::Magic);
+        }
+        let version = u16::from_le_bytes([checked[4], checked[5]]);
+        if version != VERSION {
+            return Err(WireError::Version(version));
+        }
+        let length = u32::from_le_bytes([checked[8], checked[9], checked[10], checked[11]]);
+        if length as usize > BODY_BYTES_MAX {
+            return Err(WireError::Length(length));
+        }
+        let mut body = vec![0; length as usize];
+        from.read_exact(&mut body)?;
+        if crc32c(&[checked, &body]).to_le_bytes() != sum {
+            return Err(WireError::Checksum);
+        }
+        if checked[7] != 0 {
+            return Err(WireError::Body("a reserved byte is set"));
+        }
+        Self::decode(checked[6], &body).map_err(WireError::Body)
+    }
+
+    fn decode(kind: u8, body: &[u8]) -> Result<Self, &'static str> {
+        let proof = || body.try_into().map_err(|_| "a proof of the wrong length");
+        let empty = |message| match body.is_empty() {
+            true => Ok(message),
+            false => Err("a body where there is none"),
+        };
+        match kind {
+            1 => Ok(Self::Challenge(proof()?)),
+            2 => Ok(Self::Hello(proof()?)),
+            3 => empty(Self::Welcome),
+            4 => decode_refusal(body),
+            5 => decode_run(body),
+            6 => decode_progress(body),
+            7 => empty(Self::Stop),
+            8 => empty(Self::Logged),
+            9 => empty(Self::List),
+            10 => empty(Self::ListEnd),
+            11 => std::str::from_utf8(body)
+                .ok()
+                .and_then(parse_run)
+                .map(Self::Fetch)
+                .ok_or("the name of a run is malformed"),
+            12 => match body {
+                [0] => Ok(Self::LogEnd(LogEnd::Silence)),
+                [1] => Ok(Self::LogEnd(LogEnd::Stopped)),
+                _ => Err("the end of a log is malformed"),
+            },
+            _ => Err("an unknown kind"),
+        }
+    }
+}
+
+fn decode_refusal(body: &[u8]) -> Result<WireMessage, &'static str> {
+    let text = std::str::from_utf8(body).map_err(|_| "a refusal that is no text")?;
+    if body.len() > REFUSAL_BYTES_MAX || text.contains(char::is_control) {
+        return Err("a refusal too long, or with control characters");
+    }
+    Ok(WireMessage::Refused(text.to_owned()))
+}
+
+fn decode_run(body: &[u8]) -> Result<WireMessage, &'static str> {
+    let run: RunDescription =
+        serde_json::from_slice(body).map_err(|_| "the description of a run is malformed")?;
+    run.check()?;
+    Ok(WireMessage::Run(Box::new(run)))
+}
+
+fn decode_progress(body: &[u8]) -> Result<WireMessage, &'static str> {
+    let (words, rest) = body.as_chunks::<8>();
+    let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let elapsed_ns = words.next().ok_or("a report without a time")?;
+    let counts: Vec<u64> = words.collect();
+    if !rest.is_empty() || counts.is_empty() || counts.len() > STREAMS_MAX {
+        return Err("a report of the wrong length");
+    }
+    Ok(WireMessage::Progress(RunProgress { elapsed_ns, counts }))
+}
+
+/// Shortens the text of a refusal to what a frame may hold.
+pub(crate) fn refusal(text: &str) -> WireMessage {
+    let mut text = text.replace(char::is_control, " ");
+    while text.len() > REFUSAL_BYTES_MAX {
+        text.pop();
+    }
+    WireMessage::Refused(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::example;
+    use proptest::prelude::*;
+
+    fn receive(bytes: &[u8]) -> Result<WireMessage, WireError> {
+        WireMessage::receive(&mut &bytes[..])
+    }
+
+    fn all() -> Vec<WireMessage> {
+        let progress = RunProgress {
+            elapsed_ns: 5,
+            counts: vec![1, u64::MAX, 0],
+        };
+        vec![
+            WireMessage::Challenge([3; PROOF_BYTES]),
+            WireMessage::Hello([4; PROOF_BYTES]),
+            WireMessage::Welcome,
+            refusal(&"no\n".repeat(400)),
+            WireMessage::Run(Box::new(example())),
+            WireMessage::Progress(progress),
+            WireMessage::Stop,
+            WireMessage::Logged,
+            WireMessage::List,
+            WireMessage::ListEnd,
+            WireMessage::Fetch(77),
+            WireMessage::LogEnd(LogEnd::Silence),
+            WireMessage::LogEnd(LogEnd::Stopped),
+        ]
+    }
+
+    #[test]
+    fn message_survives_its_frame() {
+        for message in all() {
+            let frame = message.encode();
+            assert_eq!(receive(&frame).ok(), Some(message));
+        }
+    }
+
+    #[test]
+    fn half_frame_is_an_error_at_every_length() {
+        for message in all() {
+            let frame = message.encode();
+            for length in 0..frame.len() {
+                assert!(receive(&frame[..length]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn oversized_length_is_refused_before_its_body_is_read() {
+        let mut frame = WireMessage::Stop.encode();
+        frame[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(matches!(receive(&frame), Err(WireError::Length(u32::MAX))));
+        let mut other = WireMessage::Stop.encode();
+        other[4] = 9;
+        assert!(matches!(receive(&other), Err(WireError::Version(9))));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(receive(&bytes).is_err());
+        }
+
+        #[test]
+        fn garbage_in_a_sound_frame_is_no_panic(
+            kind in any::<u8>(),
+            body in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let _ = WireMessage::decode(kind, &body);
+        }
+
+        #[test]
+        fn changed_frame_is_an_error(which in 0..13usize, at in any::<u16>(), bit in 0..8u8) {
+            let mut frame = all()[which].encode();
+            let at = usize::from(at) % frame.len();
+            frame[at] ^= 1 << bit;
+            prop_assert!(receive(&frame).is_err());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a run left on its target, read past the page cache where that works. Only reads.
+
+use crate::error::CutError;
+use crate::judge::StreamContent;
+use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, SlotState, inspect};
+use crate::run::{RunDescription, StreamKind};
+use crate::writer::{ENTRY_PREFIX, file_name};
+use diskproof_device::OpenTarget;
+use diskproof_model::plan::CachePolicy;
+use rustix::io::{Errno, pread};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Reads every stream. `pages` is the target, or the file of the region in the run's directory, and
+/// `None` where that file is gone.
+pub fn read_content(
+    run: &RunDescription,
+    pages: Option<OpenTarget>,
+    directory: Option<&Path>,
+) -> Result<Vec<StreamContent>, CutError> {
+    let mut pages = pages;
+    if let Some(pages) = &mut pages {
+        pages.drop_cache();
+        pages.set_cache(CachePolicy::Direct)?;
+    }
+    let mut content = Vec::new();
+    for (index, stream) in run.streams.iter().enumerate() {
+        content.push(match stream.kind {
+            StreamKind::Pages | StreamKind::Control => {
+                StreamContent::Slots(read_pages(run, index, pages.as_ref())?)
+            }
+            StreamKind::Files => StreamContent::Slots(read_files(run, index, directory)?),
+            StreamKind::Entries => StreamContent::Names(read_names(directory)?),
+        });
+    }
+    Ok(content)
+}
+
+/// The kernel's id of this boot: another one after every start of the machine.
+pub fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn read_pages(
+    run: &RunDescription,
+    index: usize,
+    pages: Option<&OpenTarget>,
+) -> Result<Vec<SlotState>, CutError> {
+    let slots = run.streams[index].slots;
+    let Some(target) = pages else {
+        return Ok(vec![SlotState::Foreign; slots as usize]);
+    };
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
+    let mut states = Vec::new();
+    for slot in 0..slots {
+        let place = run.label(index, slot, 0);
+        states.push(
+            match read_page(target, &mut page, run.page_offset(index, slot)) {
+                Ok(length) => inspect(&page.0[..length], place),
+                // What a disk says of sectors that a cut damaged.
+                Err(Errno::IO | Errno::ILSEQ | Errno::NODATA) => SlotState::Unreadable,
+                Err(errno) => {
+                    return Err(CutError::Read {
+                        path: target.identity().path.clone(),
+                        error: errno.into(),
+                    });
+                }
+            },
+        );
+    }
+    Ok(states)
+}
+
+fn read_page(target: &OpenTarget, page: &mut AlignedPage, offset: u64) -> Result<usize, Errno> {
+    let mut length = 0;
+    while length < PAGE_BYTES {
+        match pread(target.fd(), &mut page.0[length..], offset + length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(length)
+}
+
+fn read_files(
+    run: &RunDescription,
+    index: usize,
+    directory: Option<&Path>,
+) -> Result<Vec<SlotState>, CutError> {
+    let mut states = Vec::new();
+    for slot in 0..run.streams[index].slots {
+        let place = run.label(index, slot, 0);
+        let path = directory.map(|folder| folder.join(file_name(slot)));
+        let state = match path {
+            None => SlotState::Foreign,
+            Some(path) => match read_file(&path) {
+                Ok(Some(content)) if content.len() == FILE_BYTES => inspect(&content, place),
+                // A rename that was durable before its content.
+                Ok(Some(_)) => SlotState::Mixed {
+                    oldest: 0,
+                    has_invalid: true,
+                },
+                Ok(None) => SlotState::Foreign,
+                Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+                    SlotState::Unreadable
+                }
+                Err(error) => {
+                    let path = path.display().to_string();
+                    return Err(CutError::Read { path, error });
+                }
+            },
+        };
+        states.push(state);
+    }
+    Ok(states)
+}
+
+/// The content of a regular file, as far as it can be one of ours; `None` where there is none.
+fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(found) if !found.is_file() => return Ok(None),
+        Ok(_) => {}
+    }
+    let mut content = Vec::new();
+    File::open(path)?
+        .take(FILE_BYTES as u64 + 1)
+        .read_to_end(&mut content)?;
+    Ok(Some(content))
+}
+
+fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
+    let mut names = BTreeSet::new();
+    let Some(directory) = directory else {
+        return Ok(names);
+    };
+    let failed = |error| CutError::Read {
+        path: directory.display().to_string(),
+        error,
+    };
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        let number = name.to_string_lossy().into_owned();
+        names.extend(
+            number
+                .strip_prefix(ENTRY_PREFIX)
+                .and_then(|n| n.parse::<u64>().ok()),
+        );
+    }
+    Ok(names)
+}

@@ -1,0 +1,291 @@
+//! `powercut rehearse`: the whole test on simulated disks. Pages, log, protocol and judgement are
+//! the real ones; the disk, its clock and the cut are simulated, and every figure of the judgement
+//! is compared with the disk's own account, which is counted write by write.
+
+use crate::client::LogClient;
+use crate::error::CutError;
+use crate::judge::{CutReport, CutVerdict, NotProvenReason, StreamContent, VerifyFacts, judge};
+use crate::page::{FILE_BYTES, PAGE_BYTES, SlotState, Splitmix, fill, inspect};
+use crate::run::{CutMethod, CutTarget, RunDescription, RunProgress, StreamKind};
+use crate::schedule::CommitSchedule;
+use crate::token::Token;
+use crate::volatile_disk::{DiskBehaviour, VolatileDisk};
+use diskproof_model::target::TargetKind;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Between two commits of a stream on the simulated disk.
+const STEP: Duration = Duration::from_millis(1);
+/// Steps between two control pages, as on a real disk.
+const CONTROL_STEPS: u64 = 5;
+/// Steps between two reports.
+const REPORT_STEPS: u64 = 8;
+/// The cut comes after this many steps at the least, and at most twice as many.
+const STEPS_MIN: u64 = 800;
+/// And this long into a pause, so that the log has heard of a control page that no sync followed.
+const PAUSE_STEPS: u64 = 20;
+
+/// One rehearsed cut.
+#[derive(Debug, Clone, Serialize)]
+pub struct RehearsedCut {
+    /// The disk.
+    pub disk: &'static str,
+    /// What the judgement had to be.
+    pub expected: CutVerdict,
+    /// What it was.
+    pub report: CutReport,
+    /// Damaged acknowledged writes, as the disk itself counts them.
+    pub damaged: u64,
+    /// Whether verdict and every count agree with the disk.
+    pub is_right: bool,
+}
+
+/// Cuts the power of one disk and judges it by the log that `server` keeps.
+pub fn rehearse(
+    behaviour: DiskBehaviour,
+    seed: u64,
+    server: &str,
+) -> Result<RehearsedCut, CutError> {
+    let mut rehearsal = Rehearsal::new(behaviour, seed);
+    let mut client = LogClient::connect(server, &Token::default())?;
+    client.start(&rehearsal.run)?;
+    let reported = rehearsal.write_until_cut(&mut client)?;
+    drop(client);
+    rehearsal.disk.cut();
+    let log = LogClient::connect(server, &Token::default())?.fetch(&rehearsal.run.run)?;
+    let facts = VerifyFacts {
+        has_restarted: None,
+        is_same_target: false,
+    };
+    let report = judge(&log, &rehearsal.content(), facts);
+    Ok(rehearsal.compare(behaviour, &reported, report))
+}
+
+struct Rehearsal {
+    run: RunDescription,
+    disk: VolatileDisk,
+    schedule: CommitSchedule,
+    random: Splitmix,
+    counts: Vec<u64>,
+}
+
+impl Rehearsal {
+    fn new(behaviour: DiskBehaviour, seed: u64) -> Self {
+        // Disks of the same seed are different runs.
+        let mut random = Splitmix(seed ^ (behaviour as u64) << 60);
+        let run = format!("{:016x}{:016x}", random.next(), random.next());
+        let mut streams = RunDescription::streams(2, true);
+        // Small, so that every place is written several times.
+        streams.iter_mut().for_each(|stream| stream.slots = 64);
+        let run = RunDescription {
+            run,
+            started_ms: 0,
+            host: "rehearsal".to_owned(),
+            boot_id: String::new(),
+            target: CutTarget {
+                path: behaviour.title().to_owned(),
+                kind: TargetKind::BlockDevice,
+                size_bytes: 0,
+                serial: None,
+                model: None,
+                inode: 0,
+                filesystem: None,
+            },
+            method: CutMethod::Fdatasync,
+            is_control_evidence: true,
+            streams,
+        };
+        let mut rehearsal = Self {
+            disk: VolatileDisk::new(behaviour, random.next()),
+            schedule: CommitSchedule::new(random.next()),
+            counts: vec![0; run.streams.len()],
+            random,
+            run,
+        };
+        rehearsal.lay_out();
+        rehearsal
+    }
+
+    /// The layout is old enough to be on the medium of every disk.
+    fn lay_out(&mut self) {
+        let mut layout = VolatileDisk::new(DiskBehaviour::WriteThrough, 0);
+        for (index, stream) in self.run.streams.clone().into_iter().enumerate() {
+            for slot in (0..stream.slots).filter(|_| stream.is_paged()) {
+                layout.write((index, u64::from(slot)), 0, Some(self.page(index, slot, 0)));
+            }
+        }
+        self.disk.take_medium(layout);
+    }
+
+    fn page(&self, index: usize, slot: u32, number: u64) -> Vec<u8> {
+        let bytes = match self.run.streams[index].is_paged() {
+            true => PAGE_BYTES,
+            false => FILE_BYTES,
+        };
+        let mut page = vec![0; bytes];
+        fill(&mut page, self.run.label(index, slot, number));
+        page
+    }
+
+    /// Writes, syncs and reports until the cut; returns all that was reported.
+    fn write_until_cut(&mut self, client: &mut LogClient) -> Result<Vec<RunProgress>, CutError> {
+        let last = STEPS_MIN + self.random.below(STEPS_MIN);
+        let (mut reported, mut paused) = (Vec::new(), 0);
+        for step in 0.. {
+            let now = STEP * step as u32;
+            let is_burst = self.schedule.wait(now).is_zero();
+            paused = if is_burst { 0 } else { paused + 1 };
+            for index in 0..self.run.streams.len() {
+                let is_control = self.run.streams[index].kind == StreamKind::Control;
+                if is_control && step % CONTROL_STEPS == 0 {
+                    self.write(index);
+                    self.counts[index] += 1;
+                } else if !is_control && is_burst {
+                    self.write(index);
+                    self.disk.sync();
+                    self.counts[index] += 1;
+                }
+            }
+            if step % REPORT_STEPS == 0 {
+                let progress = RunProgress {
+                    elapsed_ns: now.as_nanos() as u64,
+                    counts: self.counts.clone(),
+                };
+                client.report(&progress)?;
+                reported.push(progress);
+            }
+            if step >= last && paused > PAUSE_STEPS {
+                // One page is being written when the power goes.
+                self.write(0);
+                break;
+            }
+        }
+        Ok(reported)
+    }
+
+    /// Gives the disk the next write of a stream.
+    fn write(&mut self, index: usize) {
+        let (stream, number) = (self.run.streams[index], self.counts[index] + 1);
+        let slot = stream.slot(number);
+        if stream.kind != StreamKind::Entries {
+            let page = self.page(index, slot, number);
+            return self
+                .disk
+                .write((index, u64::from(slot)), number, Some(page));
+        }
+        self.disk.write((index, number), number, Some(Vec::new()));
+        if let Some(old) = number
+            .checked_sub(u64::from(stream.slots))
+            .filter(|n| *n > 0)
+        {
+            self.disk.write((index, old), number, None);
+        }
+    }
+
+    /// What a verifier reads.
+    fn content(&self) -> Vec<StreamContent> {
+        let streams = self.run.streams.iter().enumerate();
+        let read = |(index, stream): (usize, &crate::run::WriteStream)| {
+            if stream.kind == StreamKind::Entries {
+                return StreamContent::Names(self.disk.places(index).collect());
+            }
+            let slots = (0..stream.slots).map(|slot| {
+                let stored = self.disk.stored((index, u64::from(slot)));
+                let content = stored.and_then(|write| write.content.as_deref());
+                content.map_or(SlotState::Foreign, |content| {
+                    inspect(content, self.run.label(index, slot, 0))
+                })
+            });
+            StreamContent::Slots(slots.collect())
+        };
+        streams.map(read).collect()
+    }
+
+    /// Compares the judgement with the disk's own account.
+    fn compare(
+        &self,
+        behaviour: DiskBehaviour,
+        reported: &[RunProgress],
+        report: CutReport,
+    ) -> RehearsedCut {
+        let counts = reported.last().map_or(&self.counts, |last| &last.counts);
+        let (mut damaged, mut first_ns, mut streams_agree) = (0, None, true);
+        let mut outcomes = report.streams.iter();
+        for (index, stream) in self.run.streams.iter().enumerate() {
+            if stream.kind == StreamKind::Control {
+                continue;
+            }
+            let lost: Vec<u64> = (1..=counts[index])
+                .filter(|n| self.is_damaged(index, *n, counts[index]))
+                .collect();
+            let heard = |number: u64| {
+                let at = reported
+                    .iter()
+                    .find(|progress| progress.counts[index] >= number);
+                at.map(|progress| progress.elapsed_ns)
+            };
+            first_ns = first_ns
+                .into_iter()
+                .chain(lost.first().and_then(|n| heard(*n)))
+                .min();
+            damaged += lost.len() as u64;
+            let counted = outcomes.next().map(|outcome| outcome.damaged());
+            streams_agree &= counted == Some(lost.len() as u64);
+        }
+        let end_ns = reported.last().map_or(0, |last| last.elapsed_ns);
+        let seconds = first_ns.map_or(0.0, |at: u64| ((end_ns - at) / 1_000_000) as f64 / 1e3);
+        let expected = match behaviour {
+            DiskBehaviour::Honest => CutVerdict::Honest,
+            DiskBehaviour::WriteThrough => CutVerdict::NotProven,
+            _ => CutVerdict::Lying,
+        };
+        let reason =
+            (expected == CutVerdict::NotProven).then_some(NotProvenReason::NothingVanished);
+        let is_right = report.verdict == expected
+            && report.reason == reason
+            && streams_agree
+            && report.lost_seconds == seconds
+            && (damaged > 0) == (expected == CutVerdict::Lying);
+        RehearsedCut {
+            disk: behaviour.title(),
+            expected,
+            report,
+            damaged,
+            is_right,
+        }
+    }
+
+    /// Whether an acknowledged write is neither there nor replaced by a later one. A page of two
+    /// writes damages the last acknowledged one of its place.
+    fn is_damaged(&self, index: usize, number: u64, count: u64) -> bool {
+        let stream = self.run.streams[index];
+        if stream.kind == StreamKind::Entries {
+            return self.is_step_damaged(index, number, count);
+        }
+        let Some(stored) = self.disk.stored((index, u64::from(stream.slot(number)))) else {
+            return true;
+        };
+        let is_last = number + u64::from(stream.slots) > count;
+        if stored.is_torn {
+            // A write in flight may be torn; what it tears has to be the acknowledged one.
+            return is_last && stored.oldest < number;
+        }
+        stored.number < number
+    }
+
+    /// A step made a name, and removed the one before it in its place.
+    fn is_step_damaged(&self, index: usize, number: u64, count: u64) -> bool {
+        let slots = u64::from(self.run.streams[index].slots);
+        let has = |name| {
+            let stored = self.disk.stored((index, name));
+            stored.is_some_and(|write| write.content.is_some())
+        };
+        let is_back = number > slots && has(number - slots);
+        // Steps in flight may have removed the oldest names.
+        let must_exist = number + slots > count + self.run.streams[index].window();
+        is_back || (must_exist && !has(number))
+    }
+}
+
+#[cfg(test)]
+mod tests;

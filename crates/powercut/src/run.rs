@@ -1,0 +1,440 @@
+//! What a run writes and where: its streams, their slots, and the target, as the writer announces
+//! them to the log. Pure. Everything here may come from the network, so all of it is checked.
+
+use crate::page::{PAGE_BYTES, PageLabel};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use serde::{Deserialize, Serialize};
+
+/// Streams of a run at the most: workers, control, files, entries.
+pub(crate) const STREAMS_MAX: usize = 32;
+/// Slots of a stream at the most: 8 GiB of pages.
+const SLOTS_MAX: u32 = 1 << 20;
+/// Longest text of a description, in bytes: Linux's PATH_MAX.
+const TEXT_BYTES_MAX: usize = 4096;
+/// Numbers that JSON readers of every language keep exact (RFC 8259, 6).
+const EXACT_MAX: u64 = 1 << 53;
+
+/// Pages of one worker: 8 MiB.
+pub(crate) const PAGE_SLOTS: u32 = 1024;
+/// Control pages.
+pub(crate) const CONTROL_SLOTS: u32 = 512;
+const FILE_SLOTS: u32 = 64;
+const ENTRY_SLOTS: u32 = 64;
+/// How many writes of a stream may be durable before the log has confirmed one, as a divisor of its
+/// slots. What a write in flight may have replaced is judged less strictly.
+const WINDOW_DIVISOR: u32 = 4;
+/// Workers at the most.
+pub const WORKERS_MAX: u16 = 16;
+
+/// What a stream writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamKind {
+    /// Pages, each synced before it is reported.
+    Pages,
+    /// Small files: written, synced, renamed, and the directory synced.
+    Files,
+    /// Names: each step makes one and removes an old one, then syncs the directory.
+    Entries,
+    /// Pages that the disk accepted and that no sync of their own followed. Their loss shows that
+    /// the disk lost its power; no promise covers them.
+    Control,
+}
+
+impl StreamKind {
+    /// The words of a report.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Pages => "8 kB pages",
+            Self::Files => "renamed files",
+            Self::Entries => "directory entries",
+            Self::Control => "control pages",
+        }
+    }
+}
+
+/// One stream: write `n` of it goes to slot `(n - 1) % slots`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteStream {
+    /// What it writes.
+    pub kind: StreamKind,
+    /// How many slots it writes in turn.
+    pub slots: u32,
+}
+
+impl WriteStream {
+    /// The slot of a write.
+    pub(crate) fn slot(self, number: u64) -> u32 {
+        (number.saturating_sub(1) % u64::from(self.slots)) as u32
+    }
+
+    /// The last of the first `count` writes that went to this slot; 0 if none did.
+    pub(crate) fn last_of(self, slot: u32, count: u64) -> u64 {
+        let (slot, slots) = (u64::from(slot), u64::from(self.slots));
+        if count <= slot {
+            return 0;
+        }
+        (count - 1 - slot) / slots * slots + slot + 1
+    }
+
+    /// How many writes may be ahead of the log.
+    pub(crate) fn window(self) -> u64 {
+        u64::from((self.slots / WINDOW_DIVISOR).max(1))
+    }
+}
+
+/// How a page is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutMethod {
+    /// fdatasync(2) after each write.
+    Fdatasync,
+    /// fsync(2) after each write.
+    Fsync,
+    /// O_DSYNC.
+    OpenDatasync,
+    /// O_SYNC.
+    OpenSync,
+}
+
+impl CutMethod {
+    /// Its name in PostgreSQL's wal_sync_method.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fdatasync => "fdatasync",
+            Self::Fsync => "fsync",
+            Self::OpenDatasync => "open_datasync",
+            Self::OpenSync => "open_sync",
+        }
+    }
+}
+
+/// The target of a run, as far as it helps to recognise it after the cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutTarget {
+    /// Absolute path, symlinks resolved.
+    pub path: String,
+    /// What it is.
+    pub kind: TargetKind,
+    /// Bytes: of the file, the device, or the directory's filesystem.
+    pub size_bytes: u64,
+    /// Serial number of the device, where it has one.
+    pub serial: Option<String>,
+    /// Model of the device.
+    pub model: Option<String>,
+    /// Inode of a file or directory.
+    pub inode: u64,
+    /// Type and mount point of the filesystem.
+    pub filesystem: Option<(String, String)>,
+}
+
+impl CutTarget {
+    /// What the identity says.
+    pub fn of(identity: &TargetIdentity) -> Self {
+        let first = identity.layers.first();
+        let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        Self {
+            path: identity.path.clone(),
+            kind: identity.kind,
+            size_bytes: identity.size_bytes,
+            serial: first.and_then(|layer| text(&layer.serial)),
+            model: first.and_then(|layer| text(&layer.model)),
+            inode: identity.inode,
+            filesystem: identity
+                .filesystem
+                .as_ref()
+                .map(|found| (found.kind.clone(), found.mount_point.clone())),
+        }
+    }
+
+    /// Why this cannot be the target of the run, now that it is `found`.
+    pub fn difference(&self, found: &Self) -> Option<String> {
+        let differs = |what: &str, before: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
+            Some(format!("{what} was {before} and is {now}"))
+        };
+        if self.kind != found.kind {
+            return Some("it is of another kind".to_owned());
+        }
+        if self.size_bytes != found.size_bytes && self.kind != TargetKind::Directory {
+            return differs("its size", &self.size_bytes, &found.size_bytes);
+        }
+        if let (TargetKind::BlockDevice, Some(before), Some(now)) =
+            (self.kind, &self.serial, &found.serial)
+            && before != now
+        {
+            return differs("its serial number", before, now);
+        }
+        if let (Some((before, at)), Some((now, now_at))) = (&self.filesystem, &found.filesystem) {
+            if before != now {
+                return differs("its filesystem", before, now);
+            }
+            if at != now_at {
+                let what = format!("its filesystem was mounted at {at} and is mounted at {now_at}");
+                return Some(format!("{what}. Mount it as before, then verify"));
+            }
+        }
+        (self.kind != TargetKind::BlockDevice && self.inode != found.inode)
+            .then(|| "another file or directory has its name".to_owned())
+    }
+}
+
+/// A run, as the writer announces it before its first write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDescription {
+    /// The run, in 32 hexadecimal digits.
+    pub run: String,
+    /// When it started, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Name of the host that writes.
+    pub host: String,
+    /// The kernel's id of this boot.
+    pub boot_id: String,
+    /// What is written to.
+    pub target: CutTarget,
+    /// How pages become durable.
+    pub method: CutMethod,
+    /// Whether a control page that vanished shows a loss of power: only where an accepted write is
+    /// in the disk and depends on nothing that a filesystem keeps in memory.
+    pub is_control_evidence: bool,
+    /// What is written.
+    pub streams: Vec<WriteStream>,
+}
+
+impl RunDescription {
+    /// The streams of a run.
+    pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
+        let stream = |kind, slots| WriteStream { kind, slots };
+        let mut streams =
+            vec![stream(StreamKind::Pages, PAGE_SLOTS); usize::from(workers.min(WORKERS_MAX))];
+        streams.push(stream(StreamKind::Control, CONTROL_SLOTS));
+        if is_directory {
+            streams.push(stream(StreamKind::Files, FILE_SLOTS));
+            streams.push(stream(StreamKind::Entries, ENTRY_SLOTS));
+        }
+        streams
+    }
+
+    /// The number of the run; `None` in a description that is not valid.
+    pub(crate) fn run_number(&self) -> Option<u128> {
+        parse_run(&self.run)
+    }
+
+    /// Says what is wrong with a description that came from elsewhere.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let target = &self.target;
+        let optional = [&target.serial, &target.model];
+        let filesystem = target.filesystem.iter().flat_map(|(kind, at)| [kind, at]);
+        let mut texts = [&self.host, &self.boot_id, &target.path]
+            .into_iter()
+            .chain(optional.into_iter().flatten())
+            .chain(filesystem);
+        if self.run_number().is_none() {
+            return Err("the run's name is not 32 hexadecimal digits");
+        }
+        if texts.any(|text| text.len() > TEXT_BYTES_MAX || text.contains(char::is_control)) {
+            return Err("a text is too long or holds control characters");
+        }
+        if self.started_ms > EXACT_MAX {
+            return Err("the start is no date");
+        }
+        if self.streams.is_empty() || self.streams.len() > STREAMS_MAX {
+            return Err("the number of streams is out of range");
+        }
+        if (self.streams.iter()).any(|stream| !(4..=SLOTS_MAX).contains(&stream.slots)) {
+            return Err("a number of slots is out of range");
+        }
+        Ok(())
+    }
+
+    /// Bytes that pages and control pages cover, from the start of the target.
+    pub fn region_bytes(&self) -> u64 {
+        self.page_offset(self.streams.len(), 0)
+    }
+
+    /// Where a page lies.
+    pub(crate) fn page_offset(&self, stream: usize, slot: u32) -> u64 {
+        let before = self.streams[..stream].iter().filter(|s| s.is_paged());
+        let slots: u64 = before.map(|stream| u64::from(stream.slots)).sum();
+        (slots + u64::from(slot)) * PAGE_BYTES as u64
+    }
+
+    /// The label of a write of a stream.
+    pub(crate) fn label(&self, stream: usize, slot: u32, number: u64) -> PageLabel {
+        PageLabel {
+            run: self.run_number().unwrap_or_default(),
+            stream: stream as u16,
+            slot,
+            number,
+        }
+    }
+
+    /// The name of the run's own directory inside the target.
+    pub fn directory_name(&self) -> String {
+        format!(".diskproof-powercut-{}", short(&self.run))
+    }
+}
+
+impl WriteStream {
+    /// Whether its slots are pages of the region.
+    pub(crate) fn is_paged(&self) -> bool {
+        matches!(self.kind, StreamKind::Pages | StreamKind::Control)
+    }
+}
+
+/// The name of a run as people type it.
+pub fn short(run: &str) -> &str {
+    run.get(..8).unwrap_or(run)
+}
+
+/// The number of a run's name.
+pub(crate) fn parse_run(text: &str) -> Option<u128> {
+    let is_name = text.len() == 32
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    is_name.then(|| u128::from_str_radix(text, 16).ok())?
+}
+
+/// How far each stream is: its first writes up to this number are durable, or for control pages,
+/// accepted by the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunProgress {
+    /// Since the first write, in ns of the writer's clock.
+    pub elapsed_ns: u64,
+    /// Per stream.
+    pub counts: Vec<u64>,
+}
+
+/// The log of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLog {
+    /// What the writer announced.
+    pub description: RunDescription,
+    /// Everything that it reported, in order.
+    pub progress: Vec<RunProgress>,
+    /// How it ended, as far as the log knows.
+    pub end: LogEnd,
+}
+
+/// How a log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogEnd {
+    /// The writer fell silent.
+    Silence,
+    /// The writer said that it stopped.
+    Stopped,
+}
+
+impl RunLog {
+    /// How many writes each stream has reported.
+    pub fn counts(&self) -> Vec<u64> {
+        match self.progress.last() {
+            Some(last) => last.counts.clone(),
+            None => vec![0; self.description.streams.len()],
+        }
+    }
+
+    /// Since the first write until the log heard that this write is durable, in ns.
+    pub(crate) fn reported_at(&self, stream: usize, number: u64) -> Option<u64> {
+        let at = self
+            .progress
+            .partition_point(|progress| progress.counts[stream] < number);
+        Some(self.progress.get(at)?.elapsed_ns)
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> RunDescription {
+    RunDescription {
+        run: "0123456789abcdef0123456789abcdef".to_owned(),
+        started_ms: 1_700_000_000_000,
+        host: "db1".to_owned(),
+        boot_id: "one".to_owned(),
+        target: CutTarget {
+            path: "/dev/sdx".to_owned(),
+            kind: TargetKind::BlockDevice,
+            size_bytes: 1 << 30,
+            serial: Some("S1".to_owned()),
+            model: None,
+            inode: 7,
+            filesystem: None,
+        },
+        method: CutMethod::Fdatasync,
+        is_control_evidence: true,
+        streams: RunDescription::streams(2, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn regions_of_streams_lie_side_by_side() {
+        let run = example();
+        assert_eq!(run.page_offset(0, 0), 0);
+        assert_eq!(run.page_offset(1, 0), 8 << 20);
+        assert_eq!(run.page_offset(2, 1), (16 << 20) + 8192);
+        assert_eq!(run.region_bytes(), 20 << 20);
+        assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn description_out_of_range_is_refused() {
+        let wrong = |change: fn(&mut RunDescription)| {
+            let mut run = example();
+            change(&mut run);
+            run.check().is_err()
+        };
+        assert!(wrong(|run| run.run = "../../etc/passwd".to_owned()));
+        assert!(wrong(|run| run.run.make_ascii_uppercase()));
+        assert!(wrong(|run| run.host = "x".repeat(5000)));
+        assert!(wrong(|run| run.target.path = "a\u{1b}[2J".to_owned()));
+        assert!(wrong(|run| run.streams.clear()));
+        assert!(wrong(|run| run.streams[0].slots = 0));
+        assert!(wrong(|run| run.streams[0].slots = u32::MAX));
+        assert!(wrong(|run| run.streams = vec![run.streams[0]; 33]));
+    }
+
+    #[test]
+    fn unmounted_filesystem_is_not_taken_for_the_target() {
+        let before = CutTarget {
+            kind: TargetKind::Directory,
+            filesystem: Some(("ext4".to_owned(), "/data".to_owned())),
+            ..example().target
+        };
+        let now = CutTarget {
+            filesystem: Some(("ext4".to_owned(), "/".to_owned())),
+            inode: 9,
+            ..before.clone()
+        };
+        let why = before.difference(&now).unwrap_or_default();
+        assert!(why.contains("mounted at /data"), "{why}");
+        assert_eq!(before.difference(&before), None);
+    }
+
+    #[test]
+    fn another_disk_of_the_same_size_is_recognised_by_its_serial_number() {
+        let before = example().target;
+        let with = |serial: Option<&str>| CutTarget {
+            serial: serial.map(str::to_owned),
+            ..before.clone()
+        };
+        assert!(before.difference(&with(Some("S2"))).is_some());
+        assert_eq!(before.difference(&with(None)), None);
+        assert_eq!(with(None).difference(&before), None);
+    }
+
+    proptest! {
+        #[test]
+        fn last_write_of_a_slot_agrees_with_counting(slots in 4..40u32, count in 0..200u64) {
+            let stream = WriteStream { kind: StreamKind::Pages, slots };
+            for slot in 0..slots {
+                let counted = (1..=count).filter(|n| stream.slot(*n) == slot).max();
+                prop_assert_eq!(stream.last_of(slot, count), counted.unwrap_or(0));
+            }
+        }
+    }
+}

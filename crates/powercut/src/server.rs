@@ -1,0 +1,315 @@
+//! `powercut serve`: keeps the logs of runs, for the machine that survives the cut. Every
+//! connection has a thread and deadlines; nothing that a client sends can make it take more memory
+//! than a frame, or write anywhere but to a new log.
+
+use crate::log_store::{LogStore, OpenLog, follows};
+use crate::protocol::{PROOF_BYTES, WireError, WireMessage, refusal};
+use crate::run::{LogEnd, RunProgress};
+use crate::token::Token;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Connections at the same time; more are refused.
+const CONNECTIONS_MAX: usize = 64;
+/// From the first byte of a frame to its last, and for the whole handshake.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
+/// A writer reports at least every second; one that is silent for so long was cut.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// The server's socket, and what it needs.
+#[derive(Debug)]
+pub struct LogServer {
+    listener: TcpListener,
+    store: LogStore,
+    token: Token,
+    connections: Arc<AtomicUsize>,
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Other machines could write logs.
+    #[error(
+        "{0} is no loopback address, so other machines can reach it; add --token-file FILE. Make \
+         one with: openssl rand -hex 16 > FILE"
+    )]
+    NeedsToken(SocketAddr),
+    /// The kernel refused.
+    #[error("cannot listen on {0}: {1}")]
+    Bind(SocketAddr, io::Error),
+}
+
+impl LogServer {
+    /// Listens. Addresses other than loopback need a token.
+    pub fn bind(address: SocketAddr, token: Token, store: LogStore) -> Result<Self, ListenError> {
+        if !is_loopback(address.ip()) && !token.is_set() {
+            return Err(ListenError::NeedsToken(address));
+        }
+        let listener =
+            TcpListener::bind(address).map_err(|error| ListenError::Bind(address, error))?;
+        Ok(Self {
+            listener,
+            store,
+            token,
+            connections: Arc::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until the process ends. `note` gets a line for each run and each refusal.
+    pub fn serve(&self, note: fn(&str)) {
+        loop {
+            let (stream, peer) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of descriptors, or a connection that was gone before it was accepted.
+                    note(&format!("cannot accept a connection: {error}"));
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                }
+            };
+            let Some(place) = ConnectionPlace::take(&self.connections) else {
+                let mut stream = DeadlineStream::new(stream);
+                let _ = refusal("too many connections; try again later").send(&mut stream);
+                continue;
+            };
+            let (store, token) = (self.store.clone(), self.token.clone());
+            let started = std::thread::Builder::new().spawn(move || {
+                let _place = place;
+                let mut stream = DeadlineStream::new(stream);
+                if let Err(error) = converse(&mut stream, &store, &token, peer, note) {
+                    note(&format!("{peer}: {error}"));
+                    let _ = refusal(&error.to_string()).send(&mut stream);
+                }
+            });
+            if let Err(error) = started {
+                note(&format!("{peer}: cannot start a thread: {error}"));
+            }
+        }
+    }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// One of the connections; given back when dropped.
+struct ConnectionPlace(Arc<AtomicUsize>);
+
+impl ConnectionPlace {
+    fn take(connections: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = Self(Arc::clone(connections));
+        (connections.fetch_add(1, Ordering::SeqCst) < CONNECTIONS_MAX).then_some(place)
+    }
+}
+
+impl Drop for ConnectionPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A socket whose reads and writes end by a deadline, however slowly bytes drip in.
+#[derive(Debug)]
+pub(crate) struct DeadlineStream {
+    stream: TcpStream,
+    /// When the frame that is being read or written must be complete.
+    deadline: Option<Instant>,
+}
+
+impl DeadlineStream {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        // Reports are small, and each waits for its answer.
+        let _ = stream.set_nodelay(true);
+        Self {
+            stream,
+            deadline: None,
+        }
+    }
+
+    /// Sends a frame; the other side has to take it in time.
+    pub(crate) fn send(&mut self, message: &WireMessage) -> io::Result<()> {
+        self.deadline = Some(Instant::now() + FRAME_TIMEOUT);
+        message.send(self)
+    }
+
+    /// Receives a frame that begins within `patience`.
+    pub(crate) fn receive(&mut self, patience: Duration) -> Result<WireMessage, WireError> {
+        self.deadline = Some(Instant::now() + patience);
+        WireMessage::receive(self)
+    }
+
+    /// More time, for the next part of a long answer.
+    pub(crate) fn extend_deadline(&mut self, patience: Duration) {
+        self.deadline = Some(Instant::now() + patience);
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline.map_or(FRAME_TIMEOUT, |end| {
+            end.saturating_duration_since(Instant::now())
+        });
+        match left.is_zero() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(left),
+        }
+    }
+}
+
+impl Read for DeadlineStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = loop {
+            self.stream.set_read_timeout(Some(self.left()?))?;
+            match self.stream.read(buffer) {
+                // A signal, even one that restarts other calls (signal(7)).
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read.map_err(as_timeout)?,
+            }
+        };
+        // The first bytes of a frame: the rest has to follow soon.
+        let soon = Instant::now() + FRAME_TIMEOUT;
+        self.deadline = Some(self.deadline.map_or(soon, |end| end.min(soon)));
+        Ok(read)
+    }
+}
+
+impl Write for DeadlineStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(bytes).map_err(as_timeout)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// A socket's timeout is EAGAIN, whose text would mislead.
+fn as_timeout(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    }
+}
+
+/// One connection from its first frame to its last.
+fn converse(
+    stream: &mut DeadlineStream,
+    store: &LogStore,
+    token: &Token,
+    peer: SocketAddr,
+    note: fn(&str),
+) -> Result<(), WireError> {
+    let nonce = random_nonce();
+    stream.send(&WireMessage::Challenge(nonce))?;
+    match stream.receive(FRAME_TIMEOUT)? {
+        WireMessage::Hello(proof) if token.accepts(&nonce, &proof) => {}
+        WireMessage::Hello(_) => {
+            return Err(WireError::Body(
+                "the token is missing or wrong; see --token-file",
+            ));
+        }
+        _ => return Err(WireError::Body("a conversation starts with a token")),
+    }
+    stream.send(&WireMessage::Welcome)?;
+    match stream.receive(SILENCE_MAX)? {
+        WireMessage::Run(run) => {
+            let mut log = store.create(&run)?;
+            stream.send(&WireMessage::Logged)?;
+            note(&format!(
+                "run {} of {} writes to {} ({peer})",
+                crate::run::short(&run.run),
+                run.host,
+                run.target.path
+            ));
+            let ended = keep_log(stream, &mut log, run.streams.len());
+            note(&match &ended {
+                Ok(()) => format!("run {} stopped", crate::run::short(&run.run)),
+                Err(error) => format!("run {} fell silent: {error}", crate::run::short(&run.run)),
+            });
+            Ok(())
+        }
+        WireMessage::List => {
+            for run in store.list()? {
+                stream.send(&WireMessage::Run(Box::new(run)))?;
+            }
+            Ok(stream.send(&WireMessage::ListEnd)?)
+        }
+        WireMessage::Fetch(run) => send_log(stream, store, run),
+        _ => Err(WireError::Body("neither a run nor a question")),
+    }
+}
+
+/// Appends what a writer reports, and confirms each report once it is durable here.
+fn keep_log(
+    stream: &mut DeadlineStream,
+    log: &mut OpenLog,
+    streams: usize,
+) -> Result<(), WireError> {
+    let mut last: Option<RunProgress> = None;
+    loop {
+        let message = stream.receive(SILENCE_MAX)?;
+        match &message {
+            WireMessage::Progress(next) => {
+                let before = last
+                    .as_ref()
+                    .map(|last| (last.elapsed_ns, &last.counts[..]));
+                let appended = follows(streams, before, next)
+                    .map_err(io::Error::other)
+                    .and_then(|()| log.append(&message));
+                if let Err(error) = appended {
+                    let _ = stream.send(&refusal(&format!("cannot log: {error}")));
+                    return Err(error.into());
+                }
+                last = Some(next.clone());
+            }
+            WireMessage::Stop => {
+                log.append(&message)?;
+                stream.send(&WireMessage::Logged)?;
+                return Ok(());
+            }
+            _ => return Err(WireError::Body("a writer only reports")),
+        }
+        stream.send(&WireMessage::Logged)?;
+    }
+}
+
+/// Sends a run's frames up to the first damaged one.
+fn send_log(stream: &mut DeadlineStream, store: &LogStore, run: u128) -> Result<(), WireError> {
+    let mut frames = match store.open(run) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(WireError::Body("there is no such run here"));
+        }
+        opened => opened?,
+    };
+    let mut end = LogEnd::Silence;
+    while let Ok(message) = WireMessage::receive(&mut frames) {
+        match message {
+            WireMessage::Stop => end = LogEnd::Stopped,
+            WireMessage::Run(_) | WireMessage::Progress(_) => stream.send(&message)?,
+            _ => break,
+        }
+    }
+    Ok(stream.send(&WireMessage::LogEnd(end))?)
+}
+
+/// Numbers that are never repeated: the kernel's random source, or the standard
+/// library's seed from it.
+fn random_nonce() -> [u8; PROOF_BYTES] {
+    let mut nonce = [0; PROOF_BYTES];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    if rustix::rand::getrandom(&mut nonce[..], flags).is_err() {
+        use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+        for part in nonce.chunks_mut(8) {
+            let word = RandomState::new().build_hasher().finish();
+            part.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    nonce
+}

@@ -1,0 +1,180 @@
+//! The report of a verification as a page of 80 columns. Pure.
+
+use crate::judge::{CutReport, CutVerdict, NotProvenReason};
+use crate::rehearsal::RehearsedCut;
+use crate::run::{RunDescription, StreamKind, short};
+use diskproof_model::units::counted;
+use std::io::{self, Write};
+
+/// Writes the page.
+pub fn write_report(
+    report: &CutReport,
+    run: &RunDescription,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let [headline, meaning] = headline(report);
+    writeln!(out, "{headline}")?;
+    for line in wrap(&meaning) {
+        writeln!(out, "  {line}")?;
+    }
+    writeln!(out)?;
+    writeln!(out, "  run      {} of {}", short(&run.run), run.host)?;
+    writeln!(out, "  target   {}", run.target.path)?;
+    writeln!(
+        out,
+        "  written  {:.1} s, pages by {}",
+        report.reported_seconds,
+        run.method.name()
+    )?;
+    let restarted = match report.has_restarted {
+        Some(true) => "the machine has restarted since",
+        Some(false) => "the machine has not restarted since",
+        None => "unknown whether the machine restarted",
+    };
+    writeln!(out, "  restart  {restarted}\n")?;
+    let columns = ["", "acknowledged", "lost", "stale", "torn"];
+    let [name, rest @ ..] = columns;
+    let [a, b, c, d] = rest;
+    writeln!(out, "  {name:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
+    for (title, s) in merged(report) {
+        let [a, b, c, d] = s;
+        writeln!(out, "  {title:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
+    }
+    writeln!(
+        out,
+        "\n  {} of {} control pages, written without a sync, vanished.",
+        report.control_vanished, report.control_accepted
+    )?;
+    if report.verdict == CutVerdict::Lying {
+        writeln!(
+            out,
+            "  {:.3} s of acknowledged work cannot be relied on.",
+            report.lost_seconds
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes the table of a rehearsal.
+pub fn write_rehearsal(cuts: &[RehearsedCut], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<26}{:<12}{:>13}{:>10}{:>9}  judged",
+        "disk", "verdict", "acknowledged", "damaged", "seconds"
+    )?;
+    for cut in cuts {
+        let acknowledged: u64 = cut.report.streams.iter().map(|s| s.acknowledged).sum();
+        let damaged: u64 = cut.report.streams.iter().map(|s| s.damaged()).sum();
+        writeln!(
+            out,
+            "{:<26}{:<12}{:>13}{:>10}{:>9.3}  {}",
+            cut.disk,
+            verdict_word(cut.report.verdict),
+            acknowledged,
+            damaged,
+            cut.report.lost_seconds,
+            if cut.is_right { "rightly" } else { "WRONGLY" }
+        )?;
+    }
+    let right = cuts.iter().filter(|cut| cut.is_right).count();
+    writeln!(
+        out,
+        "\n{right} of {} judged rightly, with verdict and loss as the disk itself counts them.",
+        counted(cuts.len() as u64, "simulated power cut")
+    )
+}
+
+fn verdict_word(verdict: CutVerdict) -> &'static str {
+    match verdict {
+        CutVerdict::Honest => "honest",
+        CutVerdict::Lying => "lying",
+        CutVerdict::NotProven => "not proven",
+    }
+}
+
+/// Workers write the same kind of stream: one row for all of them.
+fn merged(report: &CutReport) -> Vec<(&'static str, [u64; 4])> {
+    let mut rows: Vec<(StreamKind, [u64; 4])> = Vec::new();
+    for stream in &report.streams {
+        let figures = [stream.acknowledged, stream.lost, stream.stale, stream.torn];
+        match rows.iter_mut().find(|(kind, _)| *kind == stream.kind) {
+            Some((_, sum)) => sum.iter_mut().zip(figures).for_each(|(sum, n)| *sum += n),
+            None => rows.push((stream.kind, figures)),
+        }
+    }
+    rows.into_iter()
+        .map(|(kind, sum)| (kind.title(), sum))
+        .collect()
+}
+
+fn headline(report: &CutReport) -> [String; 2] {
+    let damaged: u64 = report.streams.iter().map(|s| s.damaged()).sum();
+    let (headline, meaning) = match (report.verdict, report.reason) {
+        (CutVerdict::Lying, _) => (
+            format!(
+                "LYING: {} did not survive",
+                counted(damaged, "acknowledged write")
+            ),
+            "The disk, or a layer above it, reported these writes as durable. A database on it \
+             loses committed transactions in a power cut, or is damaged. Switch the write cache \
+             off, or use a disk with power-loss protection."
+                .to_owned(),
+        ),
+        (CutVerdict::Honest, _) => (
+            "HONEST: every acknowledged write survived the cut".to_owned(),
+            "The disk lost writes that it had only accepted, so its power was cut. Nothing that \
+             it had reported as durable is missing. Repeat the cut: three cuts say more than one."
+                .to_owned(),
+        ),
+        (CutVerdict::NotProven, reason) => (
+            "NOT PROVEN: no conclusion is possible".to_owned(),
+            not_proven(reason).to_owned(),
+        ),
+    };
+    [headline, meaning]
+}
+
+fn not_proven(reason: Option<NotProvenReason>) -> &'static str {
+    match reason {
+        Some(NotProvenReason::Stopped) => {
+            "The writer was stopped before a cut. Start it again, and cut the power while it \
+             writes."
+        }
+        Some(NotProvenReason::NothingAcknowledged) => {
+            "The log holds no acknowledged write of this run. Let the writer run for some seconds \
+             before the cut."
+        }
+        Some(NotProvenReason::NoEvidence) => {
+            "Every acknowledged write is there. On this target a loss of power cannot be observed: \
+             its filesystem has no direct I/O, or does not write in place. Test a block device, or \
+             a directory on ext4 or xfs."
+        }
+        Some(NotProvenReason::NoTrace) => {
+            "Nothing of the run is on the target: it is another one, it was overwritten since, or \
+             it lost everything. If only the last is possible, verify with --same-target."
+        }
+        Some(NotProvenReason::NothingVanished) | None => {
+            "Every acknowledged write is there, and so is everything that the disk had only \
+             accepted. Either the disk kept its power (a reset or a reboot is no cut), or it has \
+             no volatile cache, or its cache is protected."
+        }
+    }
+}
+
+/// Lines that fit a page of 80 columns with an indent of two.
+fn wrap(text: &str) -> Vec<String> {
+    const COLUMNS: usize = 76;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.len() + 1 + word.len() > COLUMNS {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}

@@ -1,0 +1,184 @@
+//! A disk with a volatile cache, in memory: the rehearsal's disks, honest and not. It keeps its own
+//! account of what survives, apart from the content, so that the judgement can be checked.
+
+use crate::page::Splitmix;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Writes that a lying disk holds back before it destages the oldest.
+const HELD_BACK: usize = 400;
+/// The same of a disk whose syncs skip some pages.
+const SKIPPED_BACK: usize = 120;
+/// One of so many durable pages is torn on a disk that tears them.
+const TEARS_ONE_IN: u64 = 40;
+const SECTOR_BYTES: usize = 512;
+
+/// How a disk treats what it acknowledges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskBehaviour {
+    /// A sync empties its cache.
+    Honest,
+    /// A sync does nothing; old writes reach the medium by and by.
+    Lying,
+    /// A sync skips one of four pages, which stay in the cache for long.
+    PartlyDestaging,
+    /// It has no volatile cache.
+    WriteThrough,
+    /// A sync empties its cache, and some pages arrive only in part.
+    TornPages,
+}
+
+impl DiskBehaviour {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Honest,
+        Self::Lying,
+        Self::PartlyDestaging,
+        Self::WriteThrough,
+        Self::TornPages,
+    ];
+
+    /// Its name in a report.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Honest => "honest, volatile cache",
+            Self::Lying => "lying, ignores syncs",
+            Self::PartlyDestaging => "lying, syncs a part",
+            Self::WriteThrough => "write-through, no cache",
+            Self::TornPages => "lying, tears pages",
+        }
+    }
+}
+
+/// A place on the disk: stream, and slot or name.
+pub(crate) type Place = (usize, u64);
+
+/// Content of a place, and the number of the write it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredWrite {
+    /// `None` for a name that was removed.
+    pub content: Option<Vec<u8>>,
+    /// The number of the write.
+    pub number: u64,
+    /// Whether only a part of it is there.
+    pub is_torn: bool,
+    /// The oldest write of which a part is there.
+    pub oldest: u64,
+    /// Whether syncs skip it.
+    is_skipped: bool,
+}
+
+/// The disk.
+#[derive(Debug)]
+pub(crate) struct VolatileDisk {
+    behaviour: DiskBehaviour,
+    medium: BTreeMap<Place, StoredWrite>,
+    cache: VecDeque<(Place, StoredWrite)>,
+    random: Splitmix,
+}
+
+impl VolatileDisk {
+    pub(crate) fn new(behaviour: DiskBehaviour, seed: u64) -> Self {
+        Self {
+            behaviour,
+            medium: BTreeMap::new(),
+            cache: VecDeque::new(),
+            random: Splitmix(seed),
+        }
+    }
+
+    /// Starts with what is on another disk's medium.
+    pub(crate) fn take_medium(&mut self, other: Self) {
+        self.medium = other.medium;
+    }
+
+    /// Accepts a write.
+    pub(crate) fn write(&mut self, place: Place, number: u64, content: Option<Vec<u8>>) {
+        let write = StoredWrite {
+            content,
+            number,
+            is_torn: false,
+            oldest: number,
+            is_skipped: self.behaviour == DiskBehaviour::PartlyDestaging
+                && self.random.below(4) == 0,
+        };
+        match self.behaviour {
+            DiskBehaviour::WriteThrough => {
+                self.medium.insert(place, write);
+            }
+            _ => self.cache.push_back((place, write)),
+        }
+        let most = match self.behaviour {
+            DiskBehaviour::Lying => HELD_BACK,
+            DiskBehaviour::PartlyDestaging => SKIPPED_BACK,
+            _ => usize::MAX,
+        };
+        if self.cache.len() > most {
+            let oldest = self.cache.pop_front();
+            self.medium.extend(oldest);
+        }
+    }
+
+    /// Promises that everything accepted before is durable.
+    pub(crate) fn sync(&mut self) {
+        if self.behaviour == DiskBehaviour::Lying {
+            return;
+        }
+        for (place, mut write) in std::mem::take(&mut self.cache) {
+            let tears =
+                self.behaviour == DiskBehaviour::TornPages && self.random.below(TEARS_ONE_IN) == 0;
+            if write.is_skipped {
+                self.cache.push_back((place, write));
+                continue;
+            }
+            // A newer write overtakes an older one of the same place.
+            self.cache.retain(|(held, _)| *held != place);
+            if tears {
+                self.tear(place, &mut write);
+            }
+            self.medium.insert(place, write);
+        }
+    }
+
+    /// Leaves the first sectors of the new content and the rest of the old one.
+    fn tear(&mut self, place: Place, write: &mut StoredWrite) {
+        let Some(under) = self.medium.get(&place) else {
+            return;
+        };
+        if let (Some(new), Some(old)) = (&mut write.content, &under.content)
+            && new.len() == old.len()
+            && new.len() > SECTOR_BYTES
+        {
+            let sectors = (new.len() / SECTOR_BYTES) as u64;
+            let cut = (1 + self.random.below(sectors - 1)) as usize * SECTOR_BYTES;
+            new[cut..].copy_from_slice(&old[cut..]);
+            (write.is_torn, write.oldest) = (true, under.oldest);
+        }
+    }
+
+    /// Cuts the power: the cache is gone, and the last write may be half done.
+    pub(crate) fn cut(&mut self) {
+        let last = self.cache.pop_back();
+        self.cache.clear();
+        if let Some((place, mut write)) = last
+            && self.random.below(2) == 0
+        {
+            self.tear(place, &mut write);
+            if write.is_torn {
+                self.medium.insert(place, write);
+            }
+        }
+    }
+
+    /// What is on the medium.
+    pub(crate) fn stored(&self, place: Place) -> Option<&StoredWrite> {
+        self.medium.get(&place)
+    }
+
+    /// The places of a stream that hold something.
+    pub(crate) fn places(&self, stream: usize) -> impl Iterator<Item = u64> {
+        self.medium
+            .range((stream, 0)..=(stream, u64::MAX))
+            .filter(|(_, write)| write.content.is_some())
+            .map(|((_, place), _)| *place)
+    }
+}

@@ -1,0 +1,395 @@
+//! `powercut write`: the threads that write and sync, and the loop that reports to the log what
+//! they made durable. Writes only through what the gate opened.
+
+use crate::client::LogClient;
+use crate::error::CutError;
+use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
+use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
+use crate::schedule::{CONTROL_EVERY, CommitSchedule};
+use diskproof_device::{KeptDirectory, OpenTarget, WriteDurability};
+use diskproof_model::plan::CachePolicy;
+use rustix::fs::{fdatasync, fsync};
+use rustix::io::{Errno, pwrite};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between two reports, beside the time that the log takes to confirm one.
+const REPORT_EVERY: Duration = Duration::from_millis(2);
+/// The log takes a longer silence for the cut.
+const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
+/// How long threads may take to end: a disk without power may never answer.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(1);
+
+/// A run that is ready to start.
+#[derive(Debug)]
+pub struct WriteRun {
+    description: RunDescription,
+    /// For pages: through the page cache, as a database writes.
+    pages: OpenTarget,
+    /// For control pages: past it where that works.
+    control: OpenTarget,
+    directory: Option<KeptDirectory>,
+}
+
+/// What the caller of a run decides at each report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextStep {
+    /// Write on.
+    Continue,
+    /// Stop in an orderly way.
+    Stop,
+}
+
+/// What all threads of a run share.
+#[derive(Debug)]
+struct Shared {
+    description: RunDescription,
+    start: Instant,
+    stop: AtomicBool,
+    /// Durable writes (control: accepted ones), per stream.
+    done: Vec<AtomicU64>,
+    /// What the log has confirmed.
+    confirmed: Vec<AtomicU64>,
+    failure: Mutex<Option<CutError>>,
+}
+
+/// On a filesystem whose writes go in place, or on a device, an accepted direct write is in the
+/// disk. Elsewhere it may depend on a tree in memory that a crash of the machine loses, too.
+fn is_in_place(target: &OpenTarget) -> bool {
+    match &target.identity().filesystem {
+        None => true,
+        Some(filesystem) => matches!(filesystem.kind.as_str(), "ext2" | "ext3" | "ext4" | "xfs"),
+    }
+}
+
+impl WriteRun {
+    /// Fills the places of all pages and makes them durable. The description learns whether control
+    /// pages can show a loss of power here. A failure removes the directory.
+    pub fn lay_out(
+        mut description: RunDescription,
+        mut pages: OpenTarget,
+        directory: Option<KeptDirectory>,
+    ) -> Result<Self, CutError> {
+        match fill_places(&mut description, &mut pages, directory.as_ref()) {
+            Ok(control) => Ok(Self {
+                description,
+                pages,
+                control,
+                directory,
+            }),
+            Err(error) => {
+                discard(directory);
+                Err(error)
+            }
+        }
+    }
+
+    /// What is written and where.
+    pub fn description(&self) -> &RunDescription {
+        &self.description
+    }
+
+    /// Announces the run, then writes and reports until the caller stops it. A run that stops in an
+    /// orderly way, or without its log, removes its own files; after a failure of the target they
+    /// stay, because it may be the cut.
+    pub fn write(
+        self,
+        log: &mut LogClient,
+        step: impl FnMut(&RunProgress) -> NextStep,
+    ) -> Result<RunProgress, CutError> {
+        if let Err(error) = log.start(&self.description) {
+            discard(self.directory);
+            return Err(error.into());
+        }
+        let streams = self.description.streams.len();
+        let shared = Arc::new(Shared {
+            description: self.description,
+            start: Instant::now(),
+            stop: AtomicBool::new(false),
+            done: (0..streams).map(|_| AtomicU64::new(0)).collect(),
+            confirmed: (0..streams).map(|_| AtomicU64::new(0)).collect(),
+            failure: Mutex::new(None),
+        });
+        let directory = self.directory.map(Arc::new);
+        let threads = start_threads(&shared, &self.pages, &self.control, directory.as_ref());
+        let reported = threads.and_then(|threads| {
+            let reported = report(&shared, log, step);
+            shared.stop.store(true, Ordering::SeqCst);
+            join(threads, [&self.pages, &self.control]);
+            reported
+        });
+        shared.stop.store(true, Ordering::SeqCst);
+        let failure = shared
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        if reported.is_ok() {
+            log.stop()?;
+        }
+        if let Some(directory) = directory.and_then(Arc::into_inner) {
+            directory.remove()?;
+        }
+        reported
+    }
+}
+
+/// Removes the run's files after a failure, which is what the caller reports.
+fn discard(directory: Option<KeptDirectory>) {
+    if let Some(directory) = directory {
+        let _ = directory.remove();
+    }
+}
+
+/// Writes the layout; returns the description of the target for control pages.
+fn fill_places(
+    run: &mut RunDescription,
+    pages: &mut OpenTarget,
+    directory: Option<&KeptDirectory>,
+) -> Result<OpenTarget, CutError> {
+    let needed = run.region_bytes();
+    if pages.capacity_bytes() < needed {
+        return Err(CutError::TooSmall {
+            path: pages.identity().path.clone(),
+            bytes: pages.capacity_bytes(),
+            needed,
+            remedy: "Name a larger target, or use fewer --workers.",
+        });
+    }
+    pages.wipe_unknown()?;
+    pages.set_cache(CachePolicy::Buffered)?;
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
+    for (index, stream) in run.streams.iter().enumerate() {
+        for slot in (0..stream.slots).filter(|_| stream.is_paged()) {
+            fill(&mut page.0, run.label(index, slot, 0));
+            write_all(pages.fd(), &page.0, run.page_offset(index, slot))
+                .map_err(|error| failed(pages, "writing the first pages", error))?;
+        }
+    }
+    pages.mark_written(needed);
+    fsync(pages.fd()).map_err(|error| failed(pages, "syncing the first pages", error.into()))?;
+    let mut control = pages.reopen()?;
+    let used = control.set_cache(CachePolicy::Direct)?.used;
+    run.is_control_evidence = used == CachePolicy::Direct && is_in_place(&control);
+    directory.map_or(Ok(()), KeptDirectory::sync)?;
+    Ok(control)
+}
+
+fn failed(target: &OpenTarget, doing: &'static str, error: io::Error) -> CutError {
+    CutError::Layout {
+        path: target.identity().path.clone(),
+        doing,
+        error,
+    }
+}
+
+fn write_all(fd: impl AsFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match pwrite(&fd, bytes, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                offset += written as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+fn start_threads(
+    shared: &Arc<Shared>,
+    pages: &OpenTarget,
+    control: &OpenTarget,
+    directory: Option<&Arc<KeptDirectory>>,
+) -> Result<Vec<JoinHandle<()>>, CutError> {
+    let durability = match shared.description.method {
+        CutMethod::Fdatasync | CutMethod::Fsync => WriteDurability::BySync,
+        CutMethod::OpenDatasync => WriteDurability::Data,
+        CutMethod::OpenSync => WriteDurability::File,
+    };
+    let mut threads = Vec::new();
+    for (index, stream) in shared.description.streams.iter().enumerate() {
+        let mut step: Step = match stream.kind {
+            StreamKind::Pages => page_step(shared, index, pages.for_worker(durability)?),
+            StreamKind::Control => {
+                let fd = control.for_worker(WriteDurability::BySync)?;
+                control_step(shared, index, fd)
+            }
+            StreamKind::Files | StreamKind::Entries => match directory {
+                Some(directory) => directory_step(shared, index, Arc::clone(directory)),
+                None => continue,
+            },
+        };
+        let shared = Arc::clone(shared);
+        let run = move || shared.run_stream(index, &mut *step);
+        let thread = std::thread::Builder::new().spawn(run);
+        threads.push(thread.map_err(CutError::Thread)?);
+    }
+    Ok(threads)
+}
+
+type Step = Box<dyn FnMut(u64) -> Result<(), CutError> + Send>;
+
+/// Writes a page and makes it durable.
+fn page_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
+    let run = shared.description.clone();
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
+    Box::new(move |number| {
+        let slot = run.streams[index].slot(number);
+        fill(&mut page.0, run.label(index, slot, number));
+        let error = |doing| {
+            let path = run.target.path.clone();
+            move |error| CutError::Target { path, doing, error }
+        };
+        write_all(&fd, &page.0, run.page_offset(index, slot)).map_err(error("a write"))?;
+        match run.method {
+            CutMethod::Fdatasync => fdatasync(&fd),
+            CutMethod::Fsync => fsync(&fd),
+            CutMethod::OpenDatasync | CutMethod::OpenSync => Ok(()),
+        }
+        .map_err(|errno| error("a sync")(errno.into()))
+    })
+}
+
+/// Writes a page and leaves it to the disk.
+fn control_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
+    let run = shared.description.clone();
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
+    Box::new(move |number| {
+        let slot = run.streams[index].slot(number);
+        fill(&mut page.0, run.label(index, slot, number));
+        write_all(&fd, &page.0, run.page_offset(index, slot)).map_err(|error| CutError::Target {
+            path: run.target.path.clone(),
+            doing: "a control write",
+            error,
+        })
+    })
+}
+
+/// Replaces a small file by a rename, or makes a name and removes an old one; then syncs the
+/// directory.
+fn directory_step(shared: &Arc<Shared>, index: usize, directory: Arc<KeptDirectory>) -> Step {
+    let run = shared.description.clone();
+    let stream = run.streams[index];
+    let mut content = vec![0; FILE_BYTES];
+    Box::new(move |number| {
+        if stream.kind == StreamKind::Files {
+            let slot = stream.slot(number);
+            fill(&mut content, run.label(index, slot, number));
+            directory.replace_file(&file_name(slot), &content)?;
+        } else {
+            directory.create_file(&entry_name(number))?;
+            if let Some(old) = number
+                .checked_sub(u64::from(stream.slots))
+                .filter(|n| *n > 0)
+            {
+                directory.remove_file(&entry_name(old))?;
+            }
+        }
+        Ok(directory.sync()?)
+    })
+}
+
+/// The name of the region's file in the run's directory.
+pub const PAGES_FILE: &str = "pages";
+
+/// The name of a small file.
+pub(crate) fn file_name(slot: u32) -> String {
+    format!("file-{slot}")
+}
+
+/// What the name of an entry begins with.
+pub(crate) const ENTRY_PREFIX: &str = "entry-";
+
+fn entry_name(number: u64) -> String {
+    format!("{ENTRY_PREFIX}{number}")
+}
+
+impl Shared {
+    fn run_stream(&self, index: usize, step: &mut dyn FnMut(u64) -> Result<(), CutError>) {
+        let stream = self.description.streams[index];
+        let seed = self.description.run_number().unwrap_or_default() as u64;
+        let mut schedule = CommitSchedule::new(seed);
+        let mut number = 0;
+        while !self.stop.load(Ordering::SeqCst) {
+            let wait = match stream.kind {
+                StreamKind::Control => CONTROL_EVERY,
+                _ => schedule.wait(self.start.elapsed()),
+            };
+            let is_ahead = number - self.confirmed[index].load(Ordering::SeqCst) >= stream.window();
+            if stream.kind == StreamKind::Control {
+                std::thread::sleep(wait);
+            } else if is_ahead || !wait.is_zero() {
+                std::thread::sleep(wait.clamp(POLL, 10 * POLL));
+                continue;
+            }
+            number += 1;
+            match step(number) {
+                Ok(()) => self.done[index].store(number, Ordering::SeqCst),
+                Err(error) => {
+                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    failure.get_or_insert(error);
+                    self.stop.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    fn progress(&self) -> RunProgress {
+        let counts = self.done.iter().map(|done| done.load(Ordering::SeqCst));
+        RunProgress {
+            elapsed_ns: self.start.elapsed().as_nanos() as u64,
+            counts: counts.collect(),
+        }
+    }
+}
+
+/// Reports what is durable until the caller stops, the target fails or the log is gone.
+fn report(
+    shared: &Shared,
+    log: &mut LogClient,
+    mut step: impl FnMut(&RunProgress) -> NextStep,
+) -> Result<RunProgress, CutError> {
+    let mut last = shared.progress();
+    let mut is_last = false;
+    loop {
+        let progress = shared.progress();
+        let age = progress.elapsed_ns.saturating_sub(last.elapsed_ns);
+        let is_due = Duration::from_nanos(age) >= SIGN_OF_LIFE_EVERY;
+        if progress.counts != last.counts || is_due || is_last {
+            log.report(&progress)?;
+            for (confirmed, count) in shared.confirmed.iter().zip(&progress.counts) {
+                confirmed.store(*count, Ordering::SeqCst);
+            }
+            last = progress;
+        }
+        if is_last {
+            return Ok(last);
+        }
+        is_last = step(&last) == NextStep::Stop || shared.stop.load(Ordering::SeqCst);
+        std::thread::sleep(REPORT_EVERY);
+    }
+}
+
+/// Waits for the threads for a while. Where one does not return, its target does not answer, and is
+/// never closed: that might block this thread, too.
+fn join(threads: Vec<JoinHandle<()>>, targets: [&OpenTarget; 2]) {
+    let end = Instant::now() + END_TIMEOUT;
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        if Instant::now() >= end {
+            targets.iter().for_each(|target| target.leave_open());
+            return;
+        }
+        std::thread::sleep(POLL);
+    }
+}
