@@ -79,7 +79,7 @@ pub fn write_rehearsal(cuts: &[RehearsedCut], out: &mut dyn Write) -> io::Result
     let right = cuts.iter().filter(|cut| cut.is_right).count();
     writeln!(
         out,
-        "\n{right} of {} judged rightly, with verdict and loss as the disk itself counts them.",
+        "\n{right} of {} judged rightly,\nwith verdict and loss as the disk itself counts them.",
         counted(cuts.len() as u64, "simulated power cut")
     )
 }

@@ -215,12 +215,13 @@ fn client_of_a_hostile_server_gets_an_error() {
 fn slow_sender_loses_its_place() {
     let server = serve(&Token::default(), LogStore::memory());
     let mut stream = TcpStream::connect(&server).unwrap();
-    // One byte now and then never completes the frame that it began.
-    for byte in [b'D'; 400] {
-        if stream.write_all(&[byte]).is_err() {
+    // The start of a sound frame, one byte now and then.
+    let frame = b"DPPC\x01\x00\x02\x00\x20\x00\x00\x00";
+    for byte in frame.iter().chain(&[0; 36]) {
+        if stream.write_all(&[*byte]).is_err() {
             break;
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(200));
     }
     let mut rest = Vec::new();
     stream

@@ -123,9 +123,15 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
         WriteRun::lay_out(description, pages, None)?
     };
-    instruct(flags, run.description(), verbosity);
-    let mut screen = Screen::new(flags, run.description(), verbosity);
+    let description = run.description().clone();
+    let mut screen = Screen::new(flags, &description, verbosity);
+    let mut is_instructed = false;
     let written = run.write(&mut log, |progress| {
+        // Not before the log knows the run: a cut would prove nothing.
+        if !is_instructed {
+            instruct(flags, &description, verbosity);
+            is_instructed = true;
+        }
         screen.show(progress);
         match interrupt.signal().is_some() || screen.is_over() {
             true => NextStep::Stop,
