@@ -55,6 +55,7 @@ rules! {
     not_zoned,
     short_span,
     virtual_disk,
+    volatile_cache,
 }
 
 /// Every rule.

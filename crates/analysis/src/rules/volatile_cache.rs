@@ -1,0 +1,160 @@
+//! `volatile-write-cache`: what is acknowledged without a flush may be lost when the power fails.
+
+use super::evidence::real;
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::Record;
+use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, WriteCache};
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    code: "volatile-write-cache",
+    title: "The disk has a volatile write cache",
+    meaning: "The disk acknowledges writes before they are on the medium. What no flush followed \
+              is lost when the power fails. A mount option that switches flushes off makes every \
+              commit unsafe.",
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::volatile,
+        silent: tests::write_through,
+    },
+}];
+
+/// Mount options that switch flushes off: ext4(5), xfs(5) before Linux 4.19, btrfs(5).
+const WITHOUT_FLUSHES: [&str; 2] = ["nobarrier", "barrier=0"];
+
+struct VolatileDisk<'a> {
+    target: usize,
+    layer: usize,
+    disk: &'a Layer,
+    /// The mount option that switches flushes off.
+    option: Option<&'a str>,
+}
+
+/// Only records with commits: other loads promise no durability.
+fn check(record: &Record) -> Option<Diagnosis> {
+    let has_commits = |target: usize| {
+        real(record).any(|(_, m)| m.target == target && m.ops.contains_key(&OpKind::Commit))
+    };
+    let targets = record.targets.iter().enumerate();
+    let hits: Vec<VolatileDisk<'_>> = targets
+        .filter(|(index, _)| has_commits(*index))
+        .flat_map(|(index, target)| volatile_disks(index, target))
+        .collect();
+    let worst = hits
+        .iter()
+        .find(|hit| hit.option.is_some())
+        .or(hits.first())?;
+    let name = &worst.disk.name;
+    let (severity, claim, remedy) = match worst.option {
+        Some(option) => (
+            Severity::Warning,
+            format!(
+                "{name} has a volatile write cache, and the filesystem is mounted with {option}, \
+                 which sends no flushes. A power cut loses commits that were acknowledged, and \
+                 may damage the filesystem."
+            ),
+            format!("Mount the filesystem without {option}."),
+        ),
+        None => (
+            Severity::Note,
+            format!(
+                "{name} acknowledges writes from a volatile cache. Commits are durable because \
+                 each one flushes it; what is written without a sync is lost when the power fails."
+            ),
+            "Leave fsync on in the database. `diskproof powercut` proves whether the disk keeps \
+             what it flushed."
+                .to_owned(),
+        ),
+    };
+    Some(Diagnosis {
+        severity,
+        claim,
+        evidence: hits.iter().map(evidence).collect(),
+        remedy,
+        reproduce: None,
+    })
+}
+
+fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileDisk<'_>> {
+    let option = target.filesystem.as_ref().and_then(without_flushes);
+    let layers = target.layers.iter().enumerate();
+    layers
+        .filter(|(_, layer)| {
+            layer.kind == LayerKind::Disk && layer.write_cache == Some(WriteCache::WriteBack)
+        })
+        .map(|(layer, disk)| VolatileDisk {
+            target: index,
+            layer,
+            disk,
+            option,
+        })
+        .collect()
+}
+
+fn without_flushes(filesystem: &Filesystem) -> Option<&str> {
+    let mut options = filesystem.options.iter().map(String::as_str);
+    options.find(|option| WITHOUT_FLUSHES.contains(option))
+}
+
+fn evidence(hit: &VolatileDisk<'_>) -> Evidence {
+    Evidence {
+        path: format!("/targets/{}/layers/{}/write_cache", hit.target, hit.layer),
+        observed: 1.0,
+        threshold: 0.0,
+        unit: "write back".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn with(cache: WriteCache, option: Option<&str>) -> Record {
+        let mut record = fixture::record();
+        for target in &mut record.targets {
+            for layer in &mut target.layers {
+                layer.write_cache = Some(cache);
+            }
+            if let Some(filesystem) = &mut target.filesystem {
+                filesystem.options.extend(option.map(str::to_owned));
+            }
+        }
+        record
+    }
+
+    pub(super) fn volatile() -> Record {
+        with(WriteCache::WriteBack, None)
+    }
+
+    pub(super) fn write_through() -> Record {
+        with(WriteCache::WriteThrough, Some("barrier=0"))
+    }
+
+    #[test]
+    fn volatile_cache_is_a_note_and_without_flushes_a_warning() {
+        let note = check(&volatile()).unwrap();
+        assert_eq!(note.severity, Severity::Note);
+        let warning = check(&with(WriteCache::WriteBack, Some("barrier=0"))).unwrap();
+        assert_eq!(warning.severity, Severity::Warning);
+        assert!(
+            warning.claim.contains("mounted with barrier=0"),
+            "{}",
+            warning.claim
+        );
+    }
+
+    #[test]
+    fn record_without_commits_is_silent() {
+        let mut record = volatile();
+        for m in &mut record.measurements {
+            m.ops.remove(&OpKind::Commit);
+        }
+        assert!(check(&record).is_none());
+    }
+}
