@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Mount options that switch flushes off: ext4(5), xfs(5) before Linux 4.19, btrfs(5).
 const WITHOUT_FLUSHES: [&str; 2] = ["nobarrier", "barrier=0"];
 
-struct VolatileDisk<'a> {
+struct VolatileCache<'a> {
     target: usize,
     layer: usize,
     disk: &'a Layer,
@@ -41,7 +41,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         real(record).any(|(_, m)| m.target == target && m.ops.contains_key(&OpKind::Commit))
     };
     let targets = record.targets.iter().enumerate();
-    let hits: Vec<VolatileDisk<'_>> = targets
+    let hits: Vec<VolatileCache<'_>> = targets
         .filter(|(index, _)| has_commits(*index))
         .flat_map(|(index, target)| volatile_disks(index, target))
         .collect();
@@ -80,14 +80,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileDisk<'_>> {
+fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileCache<'_>> {
     let option = target.filesystem.as_ref().and_then(without_flushes);
     let layers = target.layers.iter().enumerate();
     layers
         .filter(|(_, layer)| {
             layer.kind == LayerKind::Disk && layer.write_cache == Some(WriteCache::WriteBack)
         })
-        .map(|(layer, disk)| VolatileDisk {
+        .map(|(layer, disk)| VolatileCache {
             target: index,
             layer,
             disk,
@@ -101,7 +101,7 @@ fn without_flushes(filesystem: &Filesystem) -> Option<&str> {
     options.find(|option| WITHOUT_FLUSHES.contains(option))
 }
 
-fn evidence(hit: &VolatileDisk<'_>) -> Evidence {
+fn evidence(hit: &VolatileCache<'_>) -> Evidence {
     Evidence {
         path: format!("/targets/{}/layers/{}/write_cache", hit.target, hit.layer),
         observed: 1.0,
