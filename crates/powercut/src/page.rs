@@ -1,7 +1,7 @@
 //! A page that names itself: each sector carries the run, the place, the number of the write and a
 //! checksum, so that a page of two writes shows both. Pure; knows nothing of disks.
 
-use crate::crc::crc32c;
+use crate::crc::crc32;
 use diskproof_model::own_data::mark_sectors;
 
 /// Bytes of a page: PostgreSQL's block, the unit of its log and its tables.
@@ -84,7 +84,7 @@ pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
 
 /// Of everything but the checksum itself.
 fn checksum(sector: &[u8]) -> u32 {
-    crc32c(&[&sector[..CHECKSUM_AT], &sector[CHECKSUM_AT + 4..]])
+    crc32(&[&sector[..CHECKSUM_AT], &sector[CHECKSUM_AT + 4..]])
 }
 
 /// What the content of a slot is, at the place that the label names; its number is ignored.

@@ -2,7 +2,7 @@
 //! states version, kind, length and checksum; whatever does not fit is an error before any memory
 //! is taken for it. Pure: reads and writes any stream of bytes.
 
-use crate::crc::crc32c;
+use crate::crc::crc32;
 use crate::run::{LogEnd, RunDescription, RunProgress, STREAMS_MAX, parse_run};
 use std::io::{self, Read, Write};
 
@@ -119,7 +119,7 @@ impl WireMessage {
         frame.extend(VERSION.to_le_bytes());
         frame.extend([self.kind(), 0]);
         frame.extend((body.len() as u32).to_le_bytes());
-        let sum = crc32c(&[&frame, &body]);
+        let sum = crc32(&[&frame, &body]);
         frame.extend(sum.to_le_bytes());
         frame.extend(body);
         frame
@@ -153,7 +153,7 @@ impl WireMessage {
         }
         let mut body = vec![0; length as usize];
         from.read_exact(&mut body)?;
-        if crc32c(&[checked, &body]).to_le_bytes() != sum {
+        if crc32(&[checked, &body]).to_le_bytes() != sum {
             return Err(WireError::Checksum);
         }
         if checked[7] != 0 {
