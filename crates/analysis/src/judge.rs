@@ -5,6 +5,7 @@ use crate::advice::postgres;
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
 use crate::moved;
+use crate::ping::ping_record;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
 use crate::steady::SteadyPart;
@@ -142,6 +143,10 @@ fn reproduce_command(
     ) else {
         return String::new();
     };
+    if let Some(ping) = &facts.plan.ping {
+        let asked = &group.workloads[0];
+        return reproduce::ping((&of.workload, asked, ping), target);
+    }
     let ran = |name: &str| {
         all.iter()
             .find(|m| m.target == of.target && m.workload.name == name)
@@ -196,6 +201,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         slices: m.slices.clone(),
         laid_out: m.laid_out,
         shortened_from_ns: m.shortened_from_ns,
+        ping: plan.ping.as_ref().map(|_| ping_record(m)),
         stopped: m.stopped,
         limited_by: None,
         reproduce: String::new(),

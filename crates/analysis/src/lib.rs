@@ -21,6 +21,7 @@ mod known;
 mod limited_by;
 mod mechanics;
 mod moved;
+mod ping;
 mod second_reading;
 mod shape;
 mod steady;

@@ -101,10 +101,16 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
 
 /// An open loop that keeps its schedule.
 fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let rate = m.workload.rate.filter(|_| m.missed_starts == Some(0))?;
+    let is_ping = m.ping.is_some();
+    let is_kept = |_: &f64| is_ping || m.missed_starts == Some(0);
+    let rate = m.workload.rate.filter(is_kept)?;
+    let why = match is_ping {
+        true => "requests were sent at a pace of their own",
+        false => "every operation started on schedule",
+    };
     Some(LimitedBy {
         limit: RateLimit::RequestedRate,
-        why: "every operation started on schedule".to_owned(),
+        why: why.to_owned(),
         evidence: vec![observed(index, "workload/rate", rate, rate, "1/s")],
     })
 }

@@ -26,6 +26,11 @@ const BURST_MIN: f64 = 1.5;
 /// A window belongs to a burst as long as its rate is at least this share of the burst's.
 const BURST_SHARE: f64 = 0.9;
 
+const NOTHING_TO_SETTLE: Settling = Settling {
+    settling_ns: 0,
+    settled: None,
+};
+
 /// The figures of a row that do not belong to one kind of operation.
 pub(crate) struct WindowFigures {
     pub(crate) cpu: CpuTime,
@@ -40,7 +45,11 @@ impl<'a> SteadyPart<'a> {
     /// Of a measurement. The steady part begins with the first window that starts after the rate
     /// has settled.
     pub(crate) fn of(measurement: &'a Measurement) -> Self {
-        let found = common_settling(measurement);
+        // Single requests at a pace of their own have no rate that settles.
+        let found = match measurement.requests.is_empty() {
+            true => common_settling(measurement),
+            false => NOTHING_TO_SETTLE,
+        };
         let whole = |settled| Self {
             measurement,
             settling: Settling {
@@ -307,19 +316,13 @@ fn histogram(
 /// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
 /// cut.
 fn common_settling(m: &Measurement) -> Settling {
-    headline_series(&m.ops).map_or(
-        Settling {
-            settling_ns: 0,
-            settled: None,
-        },
-        |series| {
-            if slices::are_apart(&m.slices) {
-                estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
-            } else {
-                estimate::settling(&series, m.wall_ns)
-            }
-        },
-    )
+    headline_series(&m.ops).map_or(NOTHING_TO_SETTLE, |series| {
+        if slices::are_apart(&m.slices) {
+            estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
+        } else {
+            estimate::settling(&series, m.wall_ns)
+        }
+    })
 }
 
 /// The rate of all headline operations in each slice.

@@ -22,7 +22,7 @@ pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
 }
 
 /// Flags of every verb that measures.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct MeasuringFlags {
     /// Files to write.
@@ -142,7 +142,7 @@ pub enum UndecidedMeans {
 }
 
 /// Flags on SMART health.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct HealthFlags {
     /// Skip the SMART health check (smartctl)
     #[arg(long)]

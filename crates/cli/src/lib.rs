@@ -17,6 +17,7 @@ mod output_files;
 pub mod plan_file;
 mod postgres_version;
 mod provenance;
+mod request_printer;
 mod resume;
 mod saved;
 mod selection;

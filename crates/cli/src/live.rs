@@ -143,6 +143,21 @@ impl Live {
             .position(|workload| workload.name == name)
     }
 
+    /// As [`Watch::tick`], for a caller with a progress line of its own.
+    pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
+        self.heartbeat.beat();
+        self.report_silence(progress);
+        match self.interrupt.signal() {
+            Some(_) => Control::Interrupt,
+            None => Control::Continue,
+        }
+    }
+
+    /// The time without a completion, where a progress line should show it.
+    pub(crate) fn silence_text(&self, progress: &Progress<'_>) -> Option<String> {
+        self.silence(progress, SILENCE_SHOWN_NS)
+    }
+
     /// The current workloads are over.
     pub(crate) fn end(&mut self, measured: &[Measurement]) {
         if self.verbosity != Verbosity::Lines {

@@ -1,7 +1,9 @@
 //! Targets as the user names them. `sda` stands for /dev/sda where no file of that name exists.
 //! Chooses the path only: whether it may be measured or written, the gate decides on that path.
 
+use crate::failure::Failure;
 use crate::stderr::Verbosity;
+use diskproof_model::target::TargetIdentity;
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,26 @@ fn device_named(given: &Path, devices: &Path) -> Option<PathBuf> {
     let device = devices.join(given);
     let found = std::fs::metadata(&device).ok()?;
     found.file_type().is_block_device().then_some(device)
+}
+
+/// A target named twice would compete with itself. A device has several nodes: its number
+/// counts, not the inode of a node.
+pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Failure> {
+    for (index, identity) in identities.iter().enumerate() {
+        let same = |other: &&TargetIdentity| other.is_same(identity);
+        if let Some(other) = identities[..index].iter().find(same) {
+            let also = if other.path == identity.path {
+                String::new()
+            } else {
+                format!(", also as {}", identity.path)
+            };
+            return Err(Failure::Usage(format!(
+                "{} is named twice{also}; for more requests on one target use --jobs or --depth",
+                other.path
+            )));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

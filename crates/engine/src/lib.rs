@@ -1,18 +1,21 @@
 //! The measuring engine: runs workloads and surveys on open targets.
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
-//! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, `survey`.
-//! `unsafe` lives in `io` and in `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
+//! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then `survey`
+//! and `ping`. `unsafe` lives in `io`, `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
 
 mod io;
 mod load;
 mod measure;
+mod ping;
 pub mod random;
 mod run;
+#[cfg(test)]
+mod sim_backend;
 mod simulate;
 mod survey;
 
-pub use io::any_backend::QueueConfig;
+pub use io::any_backend::{BufferUse, QueueConfig};
 pub use io::clock::measure as measure_clock;
 pub use io::{Extent, Op, clock};
 pub use load::pattern;

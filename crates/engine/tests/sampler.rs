@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use diskproof_engine::{
-    Completion, FakeDisk, FakeSampler, FileSampler, Op, QueueConfig, SampleRequest,
+    BufferUse, Completion, FakeDisk, FakeSampler, FileSampler, Op, QueueConfig, SampleRequest,
     simulate_sampler,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall};
@@ -89,6 +89,7 @@ fn real_file_is_written_synced_and_read() {
             request_bytes: BLOCK,
             cache: CachePolicy::Buffered,
             seed: 7,
+            buffers: BufferUse::OneWay,
         };
         let fd = file.try_clone().unwrap().into();
         let Ok(mut sampler) = FileSampler::open(fd, engine, config) else {

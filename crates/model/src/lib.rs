@@ -18,6 +18,7 @@ pub mod limited_by;
 pub mod limits;
 pub mod measurement;
 pub mod own_data;
+pub mod ping;
 pub mod plan;
 pub mod progress;
 pub mod record;

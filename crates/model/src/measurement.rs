@@ -2,6 +2,7 @@
 //! counters, without judgement.
 
 use crate::histogram::LatencyHistogram;
+use crate::ping::SingleRequest;
 use crate::series::TimeSeries;
 use crate::slice::TimeSlice;
 use crate::window::Window;
@@ -88,6 +89,8 @@ pub struct Measurement {
     /// The measured time that was planned, in nanoseconds, where the time limit of the run left
     /// clearly less.
     pub shortened_from_ns: Option<u64>,
+    /// The newest requests of a ping, in order; empty for every other workload.
+    pub requests: Vec<SingleRequest>,
     /// Why it ended.
     pub stopped: StopReason,
 }
@@ -379,4 +382,8 @@ pub enum StopReason {
     Errors,
     /// The target did not answer any more.
     Hung,
+    /// A request took longer than the user allowed.
+    TooSlow,
+    /// The reader of the output has gone.
+    Unread,
 }

@@ -4,6 +4,7 @@
 use crate::disk_access::DiskAccess;
 use crate::group::Group;
 use crate::op::OpKind;
+use crate::ping::PingPlan;
 use crate::surface::{DataSheet, Survey};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,9 @@ pub struct Plan {
     /// Transfer rate and access time by position, before the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<Survey>,
+    /// Single requests: the only workload runs request by request. Absent in every other plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping: Option<PingPlan>,
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,
@@ -83,6 +87,9 @@ impl Plan {
     /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None`
     /// when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
+        if let (Some(ping), Some(workload)) = (&self.ping, self.workloads.first()) {
+            return ping.time_ns_max(&workload.stop);
+        }
         self.groups()
             .map(|group| Some(group.time_ns()? + group.warmup_ns()))
             .sum()

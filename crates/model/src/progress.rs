@@ -1,5 +1,7 @@
 //! What the engine reports while it works, and how its caller answers.
 
+use crate::measurement::StopReason;
+use crate::ping::SingleRequest;
 use crate::series::TimeSeries;
 use crate::surface::{SlowBlock, UnreadableRange};
 
@@ -75,4 +77,13 @@ pub trait Watch {
     /// Receives a place as soon as a scan is sure of it: the scan may be killed before it returns
     /// its result.
     fn found(&mut self, _place: &Found) {}
+}
+
+/// Watches single requests.
+pub trait PingWatch: Watch {
+    /// Receives a request when it has ended, with the index of its target.
+    fn request(&mut self, target: usize, request: &SingleRequest);
+
+    /// Why all requests shall end now; `None` to go on.
+    fn ending(&self) -> Option<StopReason>;
 }

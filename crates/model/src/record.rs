@@ -10,6 +10,7 @@ use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, OpKind,
     Starvation, StopReason, VerifyResult, ZeroSample,
 };
+use crate::ping::PingRecord;
 use crate::plan::Plan;
 use crate::series::TimeSeries;
 use crate::slice::TimeSlice;
@@ -195,6 +196,9 @@ pub struct MeasurementRecord {
     /// clearly less; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened_from_ns: Option<u64>,
+    /// What a ping says of single requests; absent in every other measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping: Option<PingRecord>,
     /// Why it ended.
     pub stopped: StopReason,
     /// What limited the rate, where the record shows it; absent in records of earlier versions.

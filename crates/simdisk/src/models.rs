@@ -14,6 +14,7 @@ pub mod link;
 pub mod pacing;
 pub mod ragged;
 pub mod rotating;
+pub mod sleep;
 pub mod slow;
 pub mod stall;
 pub mod striped;
@@ -26,6 +27,7 @@ use self::flash::Flash;
 use self::link::Linked;
 use self::ragged::Ragged;
 use self::rotating::Rotating;
+use self::sleep::{Sleep, Sleeper};
 use self::slow::SlowRange;
 use self::stall::{Stall, StallingDisk};
 use self::striped::Striped;
@@ -62,6 +64,8 @@ pub struct Model {
     pub ragged: Option<Ragged>,
     /// Times at which the disk stands still.
     pub stalls: Vec<Stall>,
+    /// When it falls asleep, and how long it takes to wake up.
+    pub sleep: Option<Sleep>,
     /// Places that take longer.
     pub slow: Vec<SlowRange>,
     /// Errors and short transfers.
@@ -80,6 +84,7 @@ impl Default for Model {
             link_bytes_per_s: None,
             ragged: None,
             stalls: Vec::new(),
+            sleep: None,
             slow: Vec::new(),
             faults: Vec::new(),
             write_cache: CacheModel::default(),
@@ -91,6 +96,7 @@ impl Default for Model {
 /// A running `Model` without its faults (see `faults::Faults`): the one that says when.
 pub struct DiskMachine {
     timing: Box<dyn TimingModel>,
+    sleeper: Option<Sleeper>,
     slow: Vec<SlowRange>,
     ragged: Option<Ragged>,
 }
@@ -127,6 +133,7 @@ impl DiskMachine {
         }
         Self {
             timing,
+            sleeper: model.sleep.map(Sleeper::new),
             slow: model.slow.clone(),
             ragged: model.ragged,
         }
@@ -140,11 +147,18 @@ impl TimingModel for DiskMachine {
             request.extra_ns +=
                 slow::extra_ns(&self.slow, &span) + self.ragged.map_or(0, |r| r.extra_ns(&span));
         }
+        if let Some(sleeper) = &mut self.sleeper {
+            request.extra_ns += sleeper.extra_ns(request.arrival_ns);
+        }
         self.timing.submit(request);
     }
 
     fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
-        self.timing.take_done(now_ns)
+        let done = self.timing.take_done(now_ns)?;
+        if let Some(sleeper) = &mut self.sleeper {
+            sleeper.ended(done.at_ns);
+        }
+        Some(done)
     }
 
     fn next_ns(&self) -> Option<u64> {

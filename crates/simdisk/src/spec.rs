@@ -10,6 +10,7 @@ use crate::models::flash::Flash;
 use crate::models::geometry::Geometry;
 use crate::models::ragged::Ragged;
 use crate::models::rotating::Rotating;
+use crate::models::sleep::Sleep;
 use crate::models::slow::SlowRange;
 use crate::models::stall::Stall;
 use crate::models::write_cache::CacheModel;
@@ -33,6 +34,7 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
   link=SIZE               bandwidth between disk and host
   ragged=SIZE+TIME        width of a cell + the most it loses per MiB
   stall=TIME+TIME         time after the first request + how long
+  sleep=TIME+TIME         idle time after which it sleeps + time to wake up
   slow=FROM-TO+TIME       bytes + time lost
   eio=FROM-TO  eio-read=FROM-TO  eio-write=FROM-TO  eio-after=SIZE  enospc-after=SIZE
   short=FROM-TO/SIZE  short-read=FROM-TO/SIZE  short-write=FROM-TO/SIZE
@@ -136,7 +138,7 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
         }
         "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short"
         | "short-read" | "short-write" => fault(key, value).map(|fault| model.faults.push(fault)),
-        "stripe" | "link" | "ragged" | "stall" | "slow" | "cache" | "direct" => {
+        "stripe" | "link" | "ragged" | "stall" | "sleep" | "slow" | "cache" | "direct" => {
             set_any(model, key, value)
         }
         _ => {
@@ -262,6 +264,13 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
             model.stalls.push(Stall {
                 after_ns: time(after)?,
                 length_ns: time(length)?,
+            });
+        }
+        "sleep" => {
+            let (after, wake) = value.split_once('+')?;
+            model.sleep = Some(Sleep {
+                after_ns: time(after)?,
+                wake_ns: time(wake)?,
             });
         }
         "slow" => {

@@ -4,7 +4,9 @@
 
 mod compare_live;
 mod decision;
+mod gaps;
 mod order;
 
 pub use compare_live::{LiveComparison, LiveSetup};
+pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use decision::{Campaign, CampaignCell, MeasuredCell, Next};

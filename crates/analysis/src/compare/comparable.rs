@@ -234,7 +234,9 @@ fn faults(reasons: &mut Reasons, run: Measured<'_>, harmless: &[&str]) {
         | StopReason::Time
         | StopReason::Bytes
         | StopReason::Ops
-        | StopReason::Companion => {}
+        | StopReason::Companion
+        | StopReason::TooSlow
+        | StopReason::Unread => {}
     }
     let reads = m.workload.read_permille > 0;
     if let (true, Some(share)) = (

@@ -7,12 +7,14 @@ mod fall;
 mod paired;
 mod settle;
 mod settle_slices;
+mod single;
 mod stats;
 pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, widening};
 pub(crate) use even::scatter;
 pub(crate) use paired::PairedDifference;
+pub(crate) use single::mean_latency;
 pub(crate) use stats::{mean, variance};
 
 use batches::{BatchMeans, batch_means, burst};

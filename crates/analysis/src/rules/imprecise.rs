@@ -237,6 +237,10 @@ fn is_used_up(m: &MeasurementRecord) -> bool {
 }
 
 fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
+    // The pace of single requests is the user's, not the disk's.
+    if m.ping.is_some() {
+        return None;
+    }
     if let (true, Some((kind, _))) = (is_empty(m), m.headline_ops().first()) {
         let evidence = evidence(
             index,

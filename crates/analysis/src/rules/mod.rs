@@ -42,6 +42,7 @@ rules! {
     cpu_limited,
     engine_limited,
     missed_schedule,
+    slow_after_idle,
     imprecise,
     depth_not_held,
     io_punted,

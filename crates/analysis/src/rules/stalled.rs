@@ -99,6 +99,13 @@ fn of_workload((index, m): Measured) -> Option<Pause> {
     if m.workload.cache != CachePolicy::Direct || m.hang.is_some() {
         return None;
     }
+    // `slow-after-idle` reports a disk that has to wake up.
+    if m.ping
+        .as_ref()
+        .is_some_and(|ping| !ping.after_idle.is_empty())
+    {
+        return None;
+    }
     let ops = m.headline_ops();
     let (kind, index_of_cell, cell) = ops
         .iter()

@@ -238,6 +238,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         time_limit_ns: Some(budget.time_ns),
         workloads,
         survey,
+        ping: None,
         data_sheet: check.spec.map(|sheet| sheet.0),
         disk_access: None,
         postgres_version: postgres_version(check.pg_version, &check.target),

@@ -168,6 +168,7 @@ pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Fai
             .flat_map(|row| row.timed(unit_ns, engine))
             .collect(),
         survey: None,
+        ping: None,
         data_sheet: None,
         disk_access: None,
         first_write_ns: None,

@@ -214,6 +214,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             .map(|percent| stroke(*percent, span, target_bytes, measuring))
             .collect(),
         survey: Some(survey),
+        ping: None,
         data_sheet: curve.spec.map(|sheet| sheet.0),
         disk_access: None,
         postgres_version: None,

@@ -41,6 +41,7 @@ verbs! {
     run: Run(RunFlags),
     curve: Curve(CurveFlags),
     powercut: Powercut(PowercutFlags),
+    ping: Ping(PingFlags),
     info: Info(InfoFlags),
     show: Show(ShowFlags),
     compare: Compare(CompareFlags),

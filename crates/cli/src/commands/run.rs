@@ -7,7 +7,7 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure};
-use crate::targets::resolve_target;
+use crate::targets::{refuse_duplicates, resolve_target};
 use crate::workload::{
     Bytes, Content, Contradiction, FioFlags, Memory, ResolveContext, ResolvedGroup, Wording,
     WorkloadAxes, WorkloadFlags, empty_schedule, limits_cut_by_time, resolve, resolve_group,
@@ -299,6 +299,7 @@ impl RunRequest {
             time_limit_ns: None,
             workloads,
             survey: None,
+            ping: None,
             data_sheet: None,
             disk_access: None,
             postgres_version: None,
@@ -477,26 +478,6 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
         plan,
         notes: Vec::new(),
     })
-}
-
-/// A target named twice would compete with itself. A device has several nodes: its number
-/// counts, not the inode of a node.
-fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Failure> {
-    for (index, identity) in identities.iter().enumerate() {
-        let same = |other: &&TargetIdentity| other.is_same(identity);
-        if let Some(other) = identities[..index].iter().find(same) {
-            let also = if other.path == identity.path {
-                String::new()
-            } else {
-                format!(", also as {}", identity.path)
-            };
-            return Err(Failure::Usage(format!(
-                "{} is named twice{also}; for more requests on one target use --jobs or --depth",
-                other.path
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// The largest sector of the devices directly below the targets.

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod conclude;
+mod ping;
 mod prepare;
 mod prepare_command;
 mod run;
@@ -13,6 +14,7 @@ pub(crate) use campaign::{
     CampaignJob, CampaignOutcome, CampaignSide, Reopening, measure_campaign,
 };
 pub(crate) use conclude::{has_errors, process_may_stay};
+pub(crate) use ping::PingLines;
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};
@@ -25,10 +27,28 @@ use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use anyhow::Context as _;
 use diskproof_model::target::TargetIdentity;
+use run::{Steps, TargetRun};
+use std::io;
 use std::path::PathBuf;
 
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    measure_by(job, |_| Ok(Box::new(TargetRun::run)))
+}
+
+/// Sends single requests and prints each, or only shows the plan.
+pub(crate) fn measure_pings(job: MeasuringJob<'_>, lines: PingLines) -> anyhow::Result<Exit> {
+    measure_by(job, |interrupt| {
+        let output = lines.start(interrupt)?;
+        Ok(Box::new(|run, live| run.ping(live, output)))
+    })
+}
+
+/// Measures in the way that `steps` makes, or only shows the plan.
+fn measure_by(
+    job: MeasuringJob<'_>,
+    steps: impl FnOnce(&Interrupt) -> io::Result<Steps>,
+) -> anyhow::Result<Exit> {
     let flags = job.flags;
     let outputs = flags.files();
     let consent = flags.destructive.consent(&job.identities)?;
@@ -43,8 +63,9 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let prepared = prepare::prepare(job, &consent, stall_timeout)?;
     interrupt.end_cleanly();
     let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
+    let steps = steps(&interrupt).context("cannot start the thread that prints")?;
     let end = watchdog::run(
-        prepared.work,
+        (prepared.work, steps),
         live,
         &prepared.facts.targets,
         watchdog::Deadline {

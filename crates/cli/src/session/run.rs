@@ -83,6 +83,10 @@ pub(crate) struct TargetRun {
     pub first_writes: Vec<(usize, Measurement)>,
 }
 
+/// How a run goes through its plan.
+pub(crate) type Steps =
+    Box<dyn FnOnce(&mut TargetRun, &mut Live) -> Result<EndedEarly, RunError> + Send>;
+
 impl TargetRun {
     /// The survey, then all workloads.
     pub(crate) fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {

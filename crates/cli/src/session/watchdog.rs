@@ -2,7 +2,7 @@
 //! hangs. The engine itself stops waiting for requests that hang; this covers every other call that
 //! may never return: layout, truncation, flush and close of a target.
 
-use super::run::{EndedEarly, PartialResults, SharedResults, TargetRun};
+use super::run::{EndedEarly, PartialResults, SharedResults, Steps, TargetRun};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::stderr::Verbosity;
@@ -42,8 +42,8 @@ pub(crate) struct Deadline {
 
 /// Runs on a thread of its own, and waits for the end or for a silence longer than the stall
 /// timeout.
-pub(crate) fn run(
-    work: TargetRun,
+pub(super) fn run(
+    (work, steps): (TargetRun, Steps),
     live: Live,
     identities: &[TargetIdentity],
     deadline: Deadline,
@@ -54,7 +54,7 @@ pub(crate) fn run(
         identities,
         deadline,
     };
-    supervised.run(move || run_and_close(work, live, deadline.verbosity))
+    supervised.run(move || run_and_close(work, steps, live, deadline.verbosity))
 }
 
 /// What the watchdog must know of a run.
@@ -94,8 +94,13 @@ impl Supervised<'_> {
 }
 
 /// Returns the paths of the targets that hang.
-fn run_and_close(mut work: TargetRun, mut live: Live, verbosity: Verbosity) -> Vec<String> {
-    let ended = work.run(&mut live);
+fn run_and_close(
+    mut work: TargetRun,
+    steps: Steps,
+    mut live: Live,
+    verbosity: Verbosity,
+) -> Vec<String> {
+    let ended = steps(&mut work, &mut live);
     live.finish();
     work.results().ended = Some(ended);
     work.close(verbosity)

@@ -68,6 +68,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         time_limit_ns: None,
         workloads,
         survey: None,
+        ping: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: None,

@@ -20,6 +20,7 @@ mod interrupted;
 mod job_files;
 mod manuals;
 mod outputs;
+mod ping;
 mod pipeline;
 mod powercut;
 mod program;

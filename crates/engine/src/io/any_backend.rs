@@ -9,7 +9,7 @@ use crate::io::sync::SyncBackend;
 use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, Request, SubmitPolicy, WaitMode};
 use crate::random::Random;
-use diskproof_model::plan::{CachePolicy, EngineKind};
+use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -36,12 +36,42 @@ pub struct QueueConfig {
     pub cache: CachePolicy,
     /// Seed of the data that is written.
     pub seed: u64,
+    /// Whether reads and writes share their memory.
+    pub buffers: BufferUse,
+}
+
+/// Whether reads and writes share their memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BufferUse {
+    /// Requests go one way only.
+    OneWay,
+    /// Writes have memory of their own, so that data that was read is never written.
+    Separate,
+}
+
+impl BufferUse {
+    /// What the requests of `workload` need.
+    pub fn of(workload: &Workload) -> Self {
+        match workload.reads() && workload.writes() {
+            true => Self::Separate,
+            false => Self::OneWay,
+        }
+    }
+
+    /// What leads from the number of a slot to the buffer of its writes, of `depth` slots.
+    pub fn write_shift(self, depth: u32) -> u32 {
+        match self {
+            Self::OneWay => 0,
+            Self::Separate => depth,
+        }
+    }
 }
 
 impl AnyBackend {
     /// A backend on `fd`. The thread that makes it must be the one that uses it.
     pub fn new(kind: EngineKind, fd: OwnedFd, config: QueueConfig) -> io::Result<Self> {
-        let mut buffers = Buffers::new(config.depth as usize, config.request_bytes as usize)?;
+        let slots = config.depth + config.buffers.write_shift(config.depth);
+        let mut buffers = Buffers::new(slots as usize, config.request_bytes as usize)?;
         buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));
         Ok(match kind {
             EngineKind::Uring => {

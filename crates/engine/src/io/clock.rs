@@ -16,6 +16,12 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
+    /// Sleeps until about `until_ns`. The thread wakes up as any other does, at most a little late:
+    /// nothing keeps the processor awake meanwhile.
+    fn sleep_until(&self, until_ns: u64) {
+        self.wait_until(until_ns);
+    }
+
     /// Compares the clock with its reference, from time to time, outside the hot loop. Returns the
     /// corrected time for the reading `now`, just taken: the same, unless the clock has jumped. The
     /// next reading may be a few nanoseconds earlier.
@@ -83,6 +89,11 @@ impl Clock for MonotonicClock {
         while self.now() < until_ns {
             std::hint::spin_loop();
         }
+    }
+
+    fn sleep_until(&self, until_ns: u64) {
+        let left = until_ns.saturating_sub(self.now());
+        std::thread::sleep(std::time::Duration::from_nanos(left));
     }
 }
 
@@ -262,6 +273,10 @@ impl Clock for WorkerClock {
 
     fn wait_until(&self, until_ns: u64) {
         MonotonicClock.wait_until(until_ns + self.skipped.ns);
+    }
+
+    fn sleep_until(&self, until_ns: u64) {
+        MonotonicClock.sleep_until(until_ns + self.skipped.ns);
     }
 
     fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {

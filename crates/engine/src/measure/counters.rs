@@ -87,7 +87,7 @@ pub(crate) struct Counters {
 const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
 
 /// Errors after which a worker ends at once: full, quota, read-only, gone.
-const FATAL_ERRNOS: [i32; 6] = [
+pub(crate) const FATAL_ERRNOS: [i32; 6] = [
     libc::ENOSPC,
     libc::EDQUOT,
     libc::EROFS,

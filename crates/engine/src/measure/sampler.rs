@@ -4,7 +4,7 @@
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::errno::END_OF_FILE;
-use crate::io::{Backend, Op, Request, WaitMode};
+use crate::io::{Backend, Extent, Op, Request, WaitMode};
 use diskproof_model::measurement::Interruption;
 use diskproof_model::plan::EngineKind;
 use std::collections::VecDeque;
@@ -68,6 +68,8 @@ pub struct Sampler<B, C> {
     ready: VecDeque<Completion>,
     /// Makes each written block unique.
     stamp: u64,
+    /// Added to a slot's number to get the buffer of its writes.
+    write_shift: u32,
     /// When completions were received last.
     last_ns: u64,
     interruptions: Vec<Interruption>,
@@ -83,12 +85,10 @@ impl FileSampler {
     /// does not work here.
     pub fn open(fd: OwnedFd, engine: EngineKind, config: QueueConfig) -> io::Result<Self> {
         let backend = AnyBackend::new(engine, fd, config)?;
-        Ok(Self::new(
-            backend,
-            WorkerClock::new(),
-            config.depth,
-            config.seed,
-        ))
+        Ok(Self {
+            write_shift: config.buffers.write_shift(config.depth),
+            ..Self::new(backend, WorkerClock::new(), config.depth, config.seed)
+        })
     }
 }
 
@@ -114,6 +114,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             reaped: Vec::with_capacity(depth as usize),
             ready: VecDeque::new(),
             stamp,
+            write_shift: 0,
             last_ns: 0,
             interruptions: Vec::new(),
             resumed_ns: None,
@@ -145,6 +146,11 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
     /// Drops the target's pages from the page cache.
     pub fn drop_cache(&mut self) {
         self.backend.drop_cache(None);
+    }
+
+    /// Drops a part of the target from the page cache.
+    pub(crate) fn drop_cache_of(&mut self, extent: Extent) {
+        self.backend.drop_cache(Some(extent));
     }
 
     /// Interruptions of this process since the last call; their starts on CLOCK_MONOTONIC.
@@ -264,22 +270,27 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             slots,
             unsent,
             stamp,
+            write_shift,
             ..
         } = self;
         backend.enqueue(&mut |buffers| {
             let index = unsent.pop_front()?;
             let slot = &mut slots[index as usize];
             let request = slot.request;
+            let buffer = match request.op {
+                Op::Write => index + *write_shift,
+                _ => index,
+            };
             if slot.moved == 0 {
                 if request.op == Op::Write {
                     *stamp = stamp.wrapping_add(1);
-                    buffers.stamp(index as usize, request.len as usize, *stamp);
+                    buffers.stamp(buffer as usize, request.len as usize, *stamp);
                 }
                 slot.submitted_ns = clock.now();
             }
             Some(Request {
                 slot: index,
-                buffer: index,
+                buffer,
                 op: request.op,
                 offset: request.offset + u64::from(slot.moved),
                 len: request.len - slot.moved,

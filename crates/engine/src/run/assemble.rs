@@ -217,6 +217,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
         windows: sum.windows,
         slices: Vec::new(),
         shortened_from_ns: None,
+        requests: Vec::new(),
         stopped: course.stopped,
         workload,
     }

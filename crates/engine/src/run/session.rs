@@ -212,7 +212,8 @@ impl Session {
         Ok((control, measurements.pop()))
     }
 
-    fn prepare(
+    /// Makes a target ready for a workload: page cache, content, span and I/O engine.
+    pub(crate) fn prepare(
         &self,
         workload: &Workload,
         target: &mut OpenTarget,

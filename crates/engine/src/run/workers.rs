@@ -327,7 +327,7 @@ impl<'a> WorkerGroup<'a> {
 }
 
 /// When the writes of a workload are durable. The descriptions of its workers have the flag.
-fn durability_of(sync: SyncPolicy) -> WriteDurability {
+pub(crate) fn durability_of(sync: SyncPolicy) -> WriteDurability {
     match sync {
         SyncPolicy::WithWrite {
             flag: WriteFlag::OpenDsync,

@@ -17,7 +17,7 @@ mod target;
 mod tests;
 
 use crate::io::Extent;
-use crate::io::any_backend::{AnyBackend, QueueConfig};
+use crate::io::any_backend::{AnyBackend, BufferUse, QueueConfig};
 use crate::io::clock::{ActiveClock, WorkerClock};
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
@@ -429,6 +429,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         request_bytes,
         cache: target.cache,
         seed: target.seed,
+        buffers: BufferUse::OneWay,
     };
     let one_queue = |block_bytes: u32| {
         let request_bytes = target.fitting(u64::from(block_bytes)) as u32;

@@ -8,8 +8,8 @@ use super::{access, burst, confirm, curve, scan};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
-use crate::io::{Backend, Op, Request, WAIT_MAX_NS, WaitMode};
 use crate::measure::sampler::Sampler;
+use crate::sim_backend::{HOST_NS, SimBackend};
 use crate::random::Random;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -23,96 +23,6 @@ use std::io;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-
-/// A simulated disk behind the backend's interface, in virtual time. The host needs some time
-/// between a completion and the next request, as real ones do.
-struct SimBackend {
-    clock: FakeClock,
-    machine: Box<dyn models::TimingModel>,
-    faults: Faults,
-    buffers: Buffers,
-    size_bytes: u64,
-    /// Result by slot.
-    results: Vec<i32>,
-    done: Vec<(u32, i32)>,
-    host_ns: u64,
-    /// When the host pauses, and for how long: it sees completions late.
-    pauses: Vec<(u64, u64)>,
-}
-
-impl Backend for SimBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
-        while let Some(request) = source(&mut self.buffers) {
-            let operation = match request.op {
-                Op::Read => models::Operation::Read,
-                Op::Write => models::Operation::Write,
-                Op::Sync(_) | Op::WriteBack => models::Operation::Flush,
-            };
-            let length_bytes =
-                u64::from(request.len).min(self.size_bytes.saturating_sub(request.offset));
-            let result = self
-                .faults
-                .judge(operation, &(request.offset..request.offset + length_bytes))
-                .map_or_else(|errno| -errno, |n| n as i32);
-            self.results[request.slot as usize] = result;
-            self.machine.submit(models::DiskRequest {
-                ticket: u64::from(request.slot),
-                arrival_ns: self.clock.now(),
-                operation,
-                offset_bytes: request.offset,
-                length_bytes,
-                extra_ns: 0,
-            });
-        }
-        Ok(())
-    }
-
-    fn wait(&mut self, _: WaitMode) -> io::Result<()> {
-        let latest = self.clock.now() + WAIT_MAX_NS;
-        while self.done.is_empty() && self.clock.now() < latest {
-            match self.machine.take_done(self.clock.now()) {
-                Some(completion) => self.done.push((
-                    completion.ticket as u32,
-                    self.results[completion.ticket as usize],
-                )),
-                None => self.clock.move_to(
-                    self.machine
-                        .next_ns()
-                        .map_or(latest, |next| next.clamp(self.clock.now() + 1, latest)),
-                ),
-            }
-        }
-        let now = self.clock.now();
-        self.clock.move_to(now + self.host_ns);
-        self.pauses.retain(|(at, length)| {
-            let is_due = *at <= now;
-            if is_due {
-                self.clock.move_to(now + length);
-            }
-            !is_due
-        });
-        while let Some(completion) = self.machine.take_done(self.clock.now()) {
-            self.done.push((
-                completion.ticket as u32,
-                self.results[completion.ticket as usize],
-            ));
-        }
-        Ok(())
-    }
-
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        self.done
-            .drain(..)
-            .for_each(|(slot, result)| sink(slot, result));
-    }
-
-    fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-}
 
 struct Bench {
     model: Model,
@@ -165,7 +75,7 @@ impl Bench {
             size_bytes: self.size_bytes,
             results: vec![0; depth as usize],
             done: Vec::new(),
-            host_ns: 30_000,
+            host_ns: HOST_NS,
             pauses: self.pauses.clone(),
         };
         let sampler = Sampler::new(backend, self.clock.clone(), depth, 1);

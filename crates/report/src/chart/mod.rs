@@ -4,6 +4,7 @@
 mod depth;
 mod latency;
 mod names;
+mod ping;
 mod range;
 mod surface;
 mod time;
@@ -18,10 +19,12 @@ use crate::text::clean;
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
-/// Every chart that this record has data for: surface, depth, latency, then rates over time. All
+/// Every chart that this record has data for: surface, single requests, depth, latency, then rates
+/// over time. All
 /// numbers are finite, no series is empty, ids are unique, and texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
+    charts.extend(ping::charts(record));
     charts.extend(depth::charts(record));
     charts.extend(latency::charts(record));
     charts.extend(time::charts(record));

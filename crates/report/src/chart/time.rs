@@ -29,11 +29,13 @@ impl RateUnit {
     }
 }
 
-/// One chart for each measurement with more than one cell.
+/// One chart for each measurement with more than one cell. The rate of single requests is the
+/// user's.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     record
         .measurements
         .iter()
+        .filter(|m| m.ping.is_none())
         .filter_map(|m| chart(record, m))
         .collect()
 }

@@ -158,11 +158,13 @@ fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
         StopReason::Interrupted => "interrupted",
         StopReason::Errors => "stopped: too many operations failed",
         StopReason::Hung => "stopped: the target no longer answered",
+        StopReason::TooSlow => "stopped: a request took longer than --abort-above allows",
         StopReason::Precision
         | StopReason::Time
         | StopReason::Bytes
         | StopReason::Ops
-        | StopReason::Companion => return None,
+        | StopReason::Companion
+        | StopReason::Unread => return None,
     };
     Some(remark(RemarkKind::Failed, text))
 }

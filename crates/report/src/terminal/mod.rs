@@ -2,6 +2,7 @@
 //! and never wider than the style allows, except for commands.
 
 mod advice;
+mod bars;
 mod commands;
 mod compare;
 mod details;
@@ -10,6 +11,7 @@ mod figures;
 mod findings;
 mod graph;
 mod identity;
+mod ping;
 mod plan;
 mod record;
 mod runs;
@@ -21,6 +23,7 @@ pub use crate::describe::comparison::MetricDetail;
 pub use commands::write_commands;
 pub use compare::write_comparison;
 pub use identity::write_identity;
+pub use ping::RequestLines;
 pub use plan::{budget_line, write_plan};
 pub use record::write_record;
 pub use runs::write_runs;

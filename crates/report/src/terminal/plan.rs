@@ -10,10 +10,13 @@ use crate::table::{Align, Columns};
 use crate::text::{clean, glue, list, wrap};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
+use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Plan, Start, Workload};
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_percent, format_rate,
+};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
@@ -125,11 +128,52 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         .iter()
         .map(|identity| writes_text(plan, identity))
         .collect();
+    let load = plan
+        .workloads
+        .first()
+        .zip(plan.ping.as_ref())
+        .map_or(String::new(), |(workload, ping)| {
+            format!("sends {}; ", load_text(workload, ping, identities.len()))
+        });
     format!(
-        "takes {}; {}",
+        "{load}takes {}; {}",
         time_text(plan, identities),
         writes.join("; ")
     )
+}
+
+/// `at most 1 request/s of 4 KiB (4.1 kB/s), reads only`.
+fn load_text(workload: &Workload, ping: &PingPlan, targets: usize) -> String {
+    let block = glue(&format_bytes(u64::from(workload.block_bytes)));
+    let operations = match (workload.reads(), workload.writes()) {
+        (true, true) => "reads and writes in turn",
+        (false, true) => "writes only",
+        (_, false) => "reads only",
+    };
+    let each = match targets {
+        0 | 1 => String::new(),
+        n => format!(" to each of {n} targets"),
+    };
+    let requests = match (workload.rate, ping.idle_ns.as_slice()) {
+        (_, idle_ns @ [_, ..]) => {
+            let longest = idle_ns.iter().max().copied().unwrap_or(0);
+            format!(
+                "{} of {block}{each} after idle times of up to {}",
+                counted(idle_ns.len() as u64, "request"),
+                glue(&format_duration(longest))
+            )
+        }
+        (Some(rate), []) => {
+            let kilobytes = rate * f64::from(workload.block_bytes) / 1e3;
+            format!(
+                "at most {} of {block} ({}){each}",
+                glue(&format!("{} requests/s", format_rate(rate))),
+                glue(&format!("{} kB/s", format_rate(kilobytes))),
+            )
+        }
+        (None, []) => format!("requests of {block}{each} one after the other without a pause"),
+    };
+    format!("{requests}, {operations}")
 }
 
 /// The longest time; targets run at the same time. The first write of a scratch file counts as far

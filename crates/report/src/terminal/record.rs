@@ -6,6 +6,7 @@ use super::details::write_details;
 use super::facts::fact;
 use super::figures::write_figures;
 use super::findings::write_findings;
+use super::ping::write_ping;
 use super::surface::write_surface;
 use super::verdict::{write_grades, write_verdict};
 use crate::describe::run::{
@@ -99,9 +100,17 @@ fn write_target(page: &mut Page<'_>, record: &Record, index: usize) -> io::Resul
     if let Some(surface) = surveyed {
         write_surface(page, record, surface)?;
     }
-    if !measurements.is_empty() {
+    let (pinged, measured): (Vec<_>, Vec<_>) =
+        measurements.into_iter().partition(|m| m.ping.is_some());
+    for m in pinged {
+        if let Some(ping) = &m.ping {
+            page.blank()?;
+            write_ping(page, m, ping)?;
+        }
+    }
+    if !measured.is_empty() {
         page.blank()?;
-        write_figures(page, &measurements)?;
+        write_figures(page, &measured)?;
     }
     let missing = not_run(record, index);
     if !missing.is_empty() {

@@ -451,6 +451,7 @@ impl LivePlan {
             scratch_bytes,
             workloads: workloads.into_iter().map(timed).collect(),
             survey: None,
+            ping: None,
             data_sheet: None,
             disk_access: None,
             first_write_ns: None,

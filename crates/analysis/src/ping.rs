@@ -1,0 +1,128 @@
+//! What single requests say: the mean latency of each kind of operation, and how long the first
+//! request after an idle time takes. Pure; knows no target and no printer.
+
+use crate::estimate::mean_latency;
+use diskproof_model::measurement::Measurement;
+use diskproof_model::ping::{IdlePoint, PingLatency, PingRecord, REQUESTS_MAX, SingleRequest};
+use std::collections::BTreeMap;
+
+/// A request is slow from this multiple of the median without idle time on.
+const SLOW_FACTOR: u64 = 3;
+/// And from this much above it: less is noise of the machine on a fast disk.
+const SLOW_NS: u64 = 1_000_000;
+/// And beyond the latency that this share of the requests without idle time stays below.
+const USUAL_SHARE: f64 = 0.9;
+
+/// The record of a ping.
+pub(crate) fn ping_record(m: &Measurement) -> PingRecord {
+    let mut latency = BTreeMap::new();
+    for (kind, op) in &m.ops {
+        let own: Vec<f64> = m
+            .requests
+            .iter()
+            .filter(|request| request.counts() && request.op == *kind)
+            .map(|request| request.latency_ns as f64)
+            .collect();
+        if own.is_empty() {
+            continue;
+        }
+        let mean_ns = op.latency.mean_ns();
+        let of_kind = PingLatency {
+            mean: mean_latency(&own, mean_ns),
+            deviation_ns: op.latency.deviation_ns(mean_ns),
+        };
+        latency.insert(*kind, of_kind);
+    }
+    let slow_from_ns = slow_from_ns(m);
+    let first = m.requests.len().saturating_sub(REQUESTS_MAX);
+    PingRecord {
+        latency,
+        requests: m.requests[first..].to_vec(),
+        after_idle: after_idle(m, slow_from_ns.unwrap_or(u64::MAX)),
+        slow_from_ns,
+    }
+}
+
+fn with_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
+    let mut by_idle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let counting = m.requests.iter().filter(|request| request.counts());
+    for SingleRequest {
+        idle_ns,
+        latency_ns,
+        ..
+    } in counting
+    {
+        if let Some(idle_ns) = idle_ns {
+            by_idle.entry(*idle_ns).or_default().push(*latency_ns);
+        }
+    }
+    by_idle
+}
+
+/// From when on a request took far longer than one without an idle time usually does; `None` where
+/// there is none of those.
+fn slow_from_ns(m: &Measurement) -> Option<u64> {
+    let by_idle = with_idle_time(m);
+    let mut awake = by_idle.get(&0)?.clone();
+    awake.sort_unstable();
+    let median_ns = quantile(&awake, 0.5);
+    Some(
+        (SLOW_FACTOR * median_ns)
+            .max(median_ns + SLOW_NS)
+            .max(quantile(&awake, USUAL_SHARE)),
+    )
+}
+
+fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {
+    let point = |(idle_ns, in_order): (u64, Vec<u64>)| {
+        let values: Vec<f64> = in_order.iter().map(|ns| *ns as f64).collect();
+        let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
+        let mut sorted = in_order;
+        sorted.sort_unstable();
+        IdlePoint {
+            idle_ns,
+            mean: mean_latency(&values, mean_ns),
+            p50_ns: quantile(&sorted, 0.5),
+            min_ns: sorted[0],
+            max_ns: sorted[sorted.len() - 1],
+            slow: sorted.iter().filter(|ns| **ns > slow_from_ns).count() as u64,
+        }
+    };
+    with_idle_time(m).into_iter().map(point).collect()
+}
+
+/// The value below or at which this share lies; of at least one sorted value.
+fn quantile(sorted: &[u64], share: f64) -> u64 {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::OpKind;
+
+    #[test]
+    fn latencies_are_grouped_by_the_idle_time_before_them() {
+        let m = fixture::pinged(&[(0, 100_000), (0, 120_000), (0, 110_000), (2_000, 9_000_000)]);
+        let record = ping_record(&m);
+        assert_eq!(record.slow_from_ns, Some(1_110_000));
+        let points: Vec<_> = record
+            .after_idle
+            .iter()
+            .map(|point| (point.idle_ns, point.p50_ns, point.mean.n, point.slow))
+            .collect();
+        assert_eq!(points, [(0, 110_000, 3, 0), (2_000, 9_000_000, 1, 1)]);
+        assert_eq!(record.requests.len(), 4);
+        let latency = &record.latency[&OpKind::Read];
+        assert!(latency.mean.n == 4 && latency.mean.half_width_95.is_some());
+    }
+
+    #[test]
+    fn quantile_is_a_value_that_was_seen() {
+        assert_eq!(quantile(&[7], 0.5), 7);
+        assert_eq!(quantile(&[1, 2, 3, 4], 0.5), 2);
+        assert_eq!(quantile(&(1..=10).collect::<Vec<u64>>(), 0.9), 9);
+    }
+}

@@ -1,0 +1,249 @@
+//! Carries out the single requests of a plan, and shows each when it has ended: a line on stdout,
+//! percentiles so far on the terminal. Ends the ping when a request took too long, or when the
+//! reader of the lines has gone.
+
+use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::request_printer::RequestPrinter;
+use crate::stderr::{Verbosity, eprint_line};
+use crate::stdout::write_in_locale;
+use diskproof_engine::RunError;
+use diskproof_model::group::Group;
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::ping::SingleRequest;
+use diskproof_model::plan::Plan;
+use diskproof_model::progress::{Control, Found, Phase, PingWatch, Progress, Watch};
+use diskproof_model::units::{counted, format_duration, format_latency};
+use diskproof_report::terminal::RequestLines;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// What a ping prints while it goes on.
+pub(crate) struct PingLines {
+    /// The lines of the requests; `None`: no lines.
+    pub lines: Option<RequestLines>,
+    /// How much goes to stderr.
+    pub verbosity: Verbosity,
+}
+
+impl PingLines {
+    /// Starts the thread that prints.
+    pub(super) fn start(self, interrupt: &Interrupt) -> io::Result<PingOutput> {
+        Ok(PingOutput {
+            lines: self.lines,
+            verbosity: self.verbosity,
+            printer: RequestPrinter::start()?,
+            interrupt: interrupt.clone(),
+        })
+    }
+}
+
+/// Where the lines go.
+pub(super) struct PingOutput {
+    lines: Option<RequestLines>,
+    verbosity: Verbosity,
+    printer: RequestPrinter,
+    interrupt: Interrupt,
+}
+
+impl TargetRun {
+    /// Sends the requests of the plan's only workload.
+    pub(super) fn ping(
+        &mut self,
+        live: &mut Live,
+        output: PingOutput,
+    ) -> Result<EndedEarly, RunError> {
+        let plan = Arc::clone(&self.plan);
+        let Some((workload, ping)) = plan.workloads.first().zip(plan.ping.as_ref()) else {
+            return Ok(None);
+        };
+        live.begin(Group::alone(workload), None);
+        self.results().step = Some(workload.name.clone());
+        let heartbeat = live.heartbeat();
+        let mut watch = PingLive::new(&plan, live, output);
+        let measured = self
+            .session
+            .ping((workload, ping), &mut self.targets, &mut watch);
+        let PingLive {
+            output, too_slow, ..
+        } = watch;
+        let PingOutput {
+            printer,
+            interrupt,
+            verbosity,
+            ..
+        } = output;
+        printer.finish(&interrupt, &heartbeat, verbosity);
+        if let Some(text) = too_slow {
+            eprint_line(&text);
+        }
+        let measured = match measured {
+            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
+            other => other?,
+        };
+        let ended = self.ended_early(&measured);
+        self.add(measured);
+        Ok(ended)
+    }
+}
+
+/// Requests of one kind to one target that count.
+#[derive(Debug, Clone, Copy, Default)]
+struct SoFar {
+    count: u64,
+    sum_ns: f64,
+}
+
+/// Watches a ping.
+struct PingLive<'a> {
+    plan: &'a Plan,
+    live: &'a mut Live,
+    output: PingOutput,
+    /// By target and kind of operation.
+    so_far: BTreeMap<(usize, OpKind), SoFar>,
+    /// Of all targets.
+    latencies: LatencyHistogram,
+    failed: u64,
+    /// Whether a request has ended.
+    has_begun: bool,
+    /// The sentence about a request that took longer than the user allows.
+    too_slow: Option<String>,
+}
+
+impl<'a> PingLive<'a> {
+    fn new(plan: &'a Plan, live: &'a mut Live, output: PingOutput) -> Self {
+        Self {
+            plan,
+            live,
+            output,
+            so_far: BTreeMap::new(),
+            latencies: LatencyHistogram::new(),
+            failed: 0,
+            has_begun: false,
+            too_slow: None,
+        }
+    }
+
+    fn print(&self, write: impl FnOnce(&RequestLines, &mut dyn io::Write) -> io::Result<()>) {
+        let Some(lines) = &self.output.lines else {
+            return;
+        };
+        let mut text = Vec::new();
+        let written = write_in_locale(&mut text, |out| write(lines, out));
+        if written.is_ok()
+            && let Ok(text) = String::from_utf8(text)
+        {
+            self.output.printer.line(text);
+        }
+    }
+
+    /// The first request has ended: erases what the layout shows, and prints the scale of the bars.
+    fn begin(&mut self) {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.live.finish();
+            self.print(RequestLines::write_scale);
+        }
+    }
+
+    /// Notes a request that took longer than the user allows.
+    fn judge(&mut self, target: usize, request: &SingleRequest) {
+        let limit_ns = self
+            .plan
+            .ping
+            .as_ref()
+            .and_then(|ping| ping.abort_above_ns)
+            .filter(|limit_ns| request.counts() && request.latency_ns > *limit_ns);
+        if let Some(limit_ns) = limit_ns
+            && self.too_slow.is_none()
+        {
+            let path = self.plan.targets.get(target).map_or("", String::as_str);
+            self.too_slow = Some(format!(
+                "{path}: request {} took {}, longer than --abort-above {} allows; the ping ends",
+                request.number,
+                format_latency(request.latency_ns),
+                format_latency(limit_ns)
+            ));
+        }
+    }
+
+    /// `ping 12 requests, mean 131 µs, p50 –, p99 –, max 146 µs, 48 s left`.
+    fn reading(&self, progress: &Progress<'_>) -> String {
+        let of = |quantile: f64| {
+            let known = self.latencies.percentile(quantile);
+            known.map_or("–".to_owned(), format_latency)
+        };
+        let mut figures = vec![counted(self.latencies.count(), "request")];
+        if self.latencies.count() > 0 {
+            figures.extend([
+                format!(
+                    "mean {}",
+                    format_latency(self.latencies.mean_ns().round() as u64)
+                ),
+                format!("p50 {}", of(0.5)),
+                format!("p99 {}", of(0.99)),
+                format!("max {}", format_latency(self.latencies.max_ns())),
+            ]);
+        }
+        if self.failed > 0 {
+            figures.push(format!("{} failed", self.failed));
+        }
+        let left_ns = self.plan.time_ns_max();
+        let left_ns = left_ns.map(|ns| ns.saturating_sub(progress.elapsed_ns));
+        figures.extend(left_ns.map(|ns| format!("{} left", format_duration(ns))));
+        figures.extend(self.live.silence_text(progress));
+        format!("ping {}", figures.join(", "))
+    }
+}
+
+impl Watch for PingLive<'_> {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        if progress.phase != Phase::Measure {
+            return self.live.tick(progress);
+        }
+        if self.output.verbosity == Verbosity::Terminal {
+            self.output.printer.reading(self.reading(progress));
+        }
+        self.live.tick_silently(progress)
+    }
+
+    fn found(&mut self, place: &Found) {
+        self.live.found(place);
+    }
+}
+
+impl PingWatch for PingLive<'_> {
+    fn request(&mut self, target: usize, request: &SingleRequest) {
+        self.begin();
+        let key = (target, request.op);
+        let mean_ns = self
+            .so_far
+            .get(&key)
+            .filter(|so_far| so_far.count > 0)
+            .map(|so_far| so_far.sum_ns / so_far.count as f64);
+        self.print(|lines, out| lines.write((target, request), mean_ns, out));
+        if request.error.is_some() {
+            self.failed += 1;
+        }
+        if request.counts() {
+            let so_far = self.so_far.entry(key).or_default();
+            so_far.count += 1;
+            so_far.sum_ns += request.latency_ns as f64;
+            self.latencies.record(request.latency_ns);
+        }
+        self.judge(target, request);
+    }
+
+    fn ending(&self) -> Option<StopReason> {
+        if self.too_slow.is_some() {
+            Some(StopReason::TooSlow)
+        } else if self.output.printer.is_closed() {
+            Some(StopReason::Unread)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! `diskproof ping` from the outside.
+
+use crate::program::{Ran, content_hash, names, program, random_file, run};
+use diskproof_model::finding::Severity;
+use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::ping::IgnoredBecause;
+use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::{SimDisk, spec};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::Stdio;
+
+const MIB: u64 = 1 << 20;
+const MS: u64 = 1_000_000;
+
+fn ping(target: &Path, flags: &[&str]) -> Ran {
+    let verb = [OsStr::new("ping"), target.as_os_str()];
+    run(verb.into_iter().chain(flags.iter().map(OsStr::new)))
+}
+
+/// Lines of requests.
+fn lines(out: &str) -> Vec<&str> {
+    out.lines().filter(|line| line.contains(" #")).collect()
+}
+
+#[test]
+fn every_request_has_a_line_and_nothing_stays() {
+    let here = place();
+    let ran = ping(here.path(), &["-c", "5", "-i", "20ms", "--size", "1M"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let lines = lines(&ran.out);
+    assert_eq!(lines.len(), 5, "{}", ran.out);
+    for (index, line) in lines.iter().enumerate() {
+        assert!(line.starts_with("4 KiB <<< "), "{line}");
+        assert!(line.contains(&format!(" #{} ", index + 1)), "{line}");
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(lines[0].contains("warm-up"), "{}", lines[0]);
+    assert!(
+        ran.err.contains("sends at most 50.0 requests/s of 4 KiB")
+            && ran.err.contains("reads only"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.out.contains("reads of 4 KiB: 4 requests"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("1 warm-up request not counted"),
+        "{}",
+        ran.out
+    );
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
+fn record_holds_every_request_and_is_shown_again() {
+    let here = place();
+    let flags = ["-c", "4", "-i", "20ms", "--size", "1M", "--json", "-q"];
+    let ran = ping(here.path(), &flags);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let record = ran.record();
+    let m = &record.measurements[0];
+    let pinged = m.ping.as_ref().unwrap();
+    assert_eq!((pinged.requests.len(), m.stopped), (4, StopReason::Ops));
+    assert_eq!(pinged.requests[0].ignored, Some(IgnoredBecause::Warmup));
+    assert_eq!(
+        (m.ops[&OpKind::Read].count, m.asked.read_bytes),
+        (3, 4 * 4096)
+    );
+    for pair in pinged.requests.windows(2) {
+        assert!(pair[1].at_ns - pair[0].at_ns >= 20 * MS, "{pair:?}");
+    }
+    assert!(
+        m.reproduce.starts_with("ioping -c 4 -i 20000us "),
+        "{}",
+        m.reproduce
+    );
+    let file = here.path().join("record.json");
+    std::fs::write(&file, &ran.out).unwrap();
+    let shown = run([OsStr::new("show"), file.as_os_str()]);
+    assert!(
+        shown.out.contains("reads of 4 KiB: 3 requests"),
+        "{}",
+        shown.out
+    );
+    let page = here.path().join("page.html");
+    let out = [
+        OsStr::new("show"),
+        file.as_os_str(),
+        OsStr::new("-o"),
+        page.as_os_str(),
+    ];
+    assert_eq!(run(out).code, Some(0));
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("chart-requests-ping"));
+}
+
+#[test]
+fn writes_go_only_to_what_the_user_released() {
+    let here = place();
+    let file = here.path().join("file");
+    random_file(&file, MIB);
+    let before = content_hash(&file);
+    let refused = ping(&file, &["-W", "-c", "2", "-i", "1ms"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""));
+    assert!(refused.err.contains("--overwrite"), "{}", refused.err);
+    assert_eq!(content_hash(&file), before);
+    let read = ping(&file, &["-c", "2", "-i", "1ms", "-q"]);
+    assert_eq!(read.code, Some(0), "{}", read.err);
+    assert_eq!(content_hash(&file), before);
+    let flags = ["-W", "-c", "3", "-i", "1ms", "--overwrite", "--json", "-q"];
+    let written = ping(&file, &flags);
+    assert_eq!(written.code, Some(0), "{}", written.err);
+    let m = &written.record().measurements[0];
+    assert_eq!(
+        (m.ops[&OpKind::Commit].count, m.asked.write_bytes),
+        (2, 3 * 4096)
+    );
+    assert_ne!(content_hash(&file), before);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), MIB);
+}
+
+#[test]
+fn several_targets_are_requested_at_the_same_time() {
+    let (one, two) = (place(), place());
+    let mut words: Vec<&OsStr> = vec![OsStr::new("ping")];
+    words.extend([one.path().as_os_str(), two.path().as_os_str()]);
+    words.extend(["-c", "3", "-i", "30ms", "--size", "1M", "-G"].map(OsStr::new));
+    let ran = run(words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(lines(&ran.out).len(), 6, "{}", ran.out);
+    assert!(ran.err.contains("to each of 2 targets"), "{}", ran.err);
+    assert!(ran.err.contains("reads and writes in turn"), "{}", ran.err);
+    assert!(ran.out.contains("target 2 of 2"), "{}", ran.out);
+    assert!(ran.out.contains("durable writes of 4 KiB"), "{}", ran.out);
+}
+
+#[test]
+fn slow_request_ends_the_ping_with_exit_code_1() {
+    let name = "slow_request_ends_the_ping_with_exit_code_1";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let here = place();
+    let model = spec::parse("latency=20ms").unwrap();
+    let disk = SimDisk::serve(model, 64 * MIB, &here.path().join("disk")).unwrap();
+    let flags = ["-c", "50", "-i", "1ms", "--abort-above", "5ms"];
+    let ran = ping(disk.path(), &flags);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("request 2 took"), "{}", ran.err);
+    assert!(
+        ran.err.contains("longer than --abort-above 5.00 ms"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.out.contains("MISSED     ping.read.max<=5ms"),
+        "{}",
+        ran.out
+    );
+    assert!(lines(&ran.out).len() < 5, "{}", ran.out);
+    let patient = ping(
+        disk.path(),
+        &["-c", "3", "-i", "1ms", "--abort-above", "30s"],
+    );
+    assert_eq!(patient.code, Some(0), "{}", patient.err);
+}
+
+#[test]
+fn ping_without_a_limit_ends_with_the_summary_at_ctrl_c_and_quietly_without_a_reader() {
+    let here = place();
+    for reads_all in [true, false] {
+        let mut words = vec![OsStr::new("ping"), here.path().as_os_str()];
+        words.extend(["-i", "10ms", "--size", "1M"].map(OsStr::new));
+        let mut child = program(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(" #3 ") {
+            line.clear();
+            assert!(
+                out.read_line(&mut line).unwrap() > 0,
+                "the ping ended early"
+            );
+        }
+        let mut rest = String::new();
+        if reads_all {
+            kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+            out.read_to_string(&mut rest).unwrap();
+        }
+        drop(out);
+        let ended = child.wait_with_output().unwrap();
+        let err = String::from_utf8(ended.stderr).unwrap();
+        let code = if reads_all { 130 } else { 0 };
+        assert_eq!(ended.status.code(), Some(code), "{err}");
+        assert!(!err.contains("error"), "{err}");
+        if reads_all {
+            assert!(rest.contains("reads of 4 KiB: "), "{rest}");
+        }
+    }
+}
+
+#[test]
+fn impossible_pings_are_refused_before_they_start() {
+    let here = place();
+    for (flags, part) in [
+        (&["--gaps", "-w", "5s"][..], "--gaps waits"),
+        (&["--gaps", "-i", "1s"], "cannot be used with"),
+        (&["--bs", "0"], "--bs"),
+        (&["--size", "1k", "--bs", "4k"], "--size"),
+        (&["--rate", "0"], "above 0"),
+        (&["-W", "-G"], "cannot be used with"),
+    ] {
+        let ran = ping(here.path(), flags);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flags:?}");
+        assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
+    }
+    let dry = ping(here.path(), &["--gaps", "--dry-run"]);
+    assert_eq!(dry.code, Some(0), "{}", dry.err);
+    let words: Vec<&str> = dry.out.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.contains("after idle times of up to 10 s"), "{text}");
+    assert!(text.contains("takes about 1 min 53 s"), "{text}");
+}
+
+/// Takes a minute, nearly all of it asleep.
+#[test]
+fn disk_that_is_slow_to_wake_up_is_found() {
+    let name = "disk_that_is_slow_to_wake_up_is_found";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let here = place();
+    let model = spec::parse("latency=200us,sleep=1500ms+300ms").unwrap();
+    let disk = SimDisk::serve(model, 64 * MIB, &here.path().join("disk")).unwrap();
+    let ran = ping(disk.path(), &["--gaps", "-c", "3", "--json", "-q"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    let found = record
+        .findings
+        .iter()
+        .find(|one| one.code == "slow-after-idle");
+    let found = found.unwrap_or_else(|| panic!("{:?}", record.findings));
+    assert_eq!(found.severity, Severity::Warning);
+    assert!(
+        found.claim.contains("idle time of 2.0 s or more"),
+        "{}",
+        found.claim
+    );
+    let pinged = record.measurements[0].ping.as_ref().unwrap();
+    for point in &pinged.after_idle {
+        let sleeps = point.idle_ns >= 2_000 * MS;
+        assert_eq!(point.min_ns >= 300 * MS, sleeps, "{point:?}");
+        let requests = if point.idle_ns == 0 { 39 } else { 3 };
+        assert_eq!(point.mean.n, requests, "{point:?}");
+    }
+}

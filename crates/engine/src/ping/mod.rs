@@ -1,0 +1,192 @@
+//! Single requests on open targets, one at a time per target, at a given pace: what is sent, how it
+//! is followed, and the measurement that it becomes. Reports each request when it completes. Built
+//! on the sampler; judges nothing.
+
+mod follow;
+mod log;
+mod pinger;
+mod signals;
+
+use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::clock::ActiveClock;
+use crate::measure::sampler::FileSampler;
+use crate::measure::usage;
+use crate::run::error::{RunError, worker_error};
+use crate::run::limits::{after_write_of, in_flight_max, largest_block};
+use crate::run::prepare::PreparedTarget;
+use crate::run::session::Session;
+use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::workers::durability_of;
+use diskproof_device::{OpenTarget, Snapshot, WriteDurability};
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{CpuTime, Measurement};
+use diskproof_model::ping::PingPlan;
+use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
+use diskproof_model::progress::PingWatch;
+use follow::{Follower, PingEvent, PingWait};
+use log::{PingContext, PingLog};
+use pinger::{PingOrders, Pinger};
+use signals::PingSignals;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Answers that wait for the supervisor. A pinger with more waits: its pace falls, its latencies
+/// stay right.
+const ANSWERS_MAX: usize = 4096;
+
+impl Session {
+    /// Sends single requests to all targets at the same time, one in flight to each. One
+    /// measurement per target, in order.
+    pub fn ping(
+        &self,
+        (workload, plan): (&Workload, &PingPlan),
+        targets: &mut [OpenTarget],
+        watch: &mut impl PingWatch,
+    ) -> Result<Vec<Measurement>, RunError> {
+        let group = Group::alone(workload);
+        let mut prepared = Vec::new();
+        for target in targets.iter_mut() {
+            refuse_mapping(workload, target)?;
+            prepared.push(self.prepare(workload, target, in_flight_max(group, 1), watch)?);
+        }
+        let snapshots: Vec<Snapshot> = targets
+            .iter()
+            .map(|target| Snapshot::take(target.identity()))
+            .collect();
+        let cpu_before = usage::process();
+        let clock = ActiveClock::new();
+        let start_ns = clock.now();
+        let (sender, events) = sync_channel(ANSWERS_MAX);
+        let mut signals = Vec::new();
+        for (index, (target, prepared)) in targets.iter().zip(&prepared).enumerate() {
+            let orders = self.orders((workload, plan), prepared, index);
+            signals.push(start_pinger(orders, target, index, sender.clone())?);
+        }
+        drop(sender);
+        let follower = Follower {
+            workload,
+            targets: &*targets,
+            waits: signals.into_iter().map(PingWait::new).collect(),
+            stall_timeout: self.stall_timeout,
+            logs: prepared
+                .iter()
+                .map(|_| PingLog::new(self.origin_ns, plan.interval_ns))
+                .collect(),
+        };
+        let logs = follower.follow(&events, &clock, watch)?;
+        let total = ProcessTotal {
+            cpu: usage::process_since(cpu_before),
+            ns: clock.now().saturating_sub(start_ns).max(1),
+        };
+        let mut measurements: Vec<Measurement> = logs
+            .into_iter()
+            .zip(&prepared)
+            .enumerate()
+            .map(|(target, (log, prepared))| {
+                log.measurement(PingContext {
+                    target,
+                    workload: workload.clone(),
+                    prepared,
+                })
+            })
+            .collect();
+        let own = vec![CpuTime::default(); measurements.len()];
+        share_out(&mut measurements, &own, total);
+        let opens: Vec<&OpenTarget> = targets.iter().collect();
+        count_devices(&mut measurements, &opens, snapshots);
+        Ok(measurements)
+    }
+
+    /// What the pinger of a target needs.
+    fn orders(
+        &self,
+        (workload, plan): (&Workload, &PingPlan),
+        prepared: &PreparedTarget,
+        index: usize,
+    ) -> PingOrders {
+        PingOrders {
+            workload: workload.clone(),
+            plan: plan.clone(),
+            engine: prepared.selection.kind,
+            extent: prepared.extent,
+            cache: prepared.cache.used,
+            after_write: after_write_of(workload, prepared.cache.used),
+            seed: self.seed,
+            stream: index as u64,
+        }
+    }
+}
+
+/// A request to a mapping is a page fault, whose errors end the process.
+fn refuse_mapping(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
+    if workload.engine != EngineChoice::Fixed(EngineKind::Mmap) {
+        return Ok(());
+    }
+    Err(RunError::Engine {
+        kind: EngineKind::Mmap,
+        path: target.identity().path.clone(),
+        why: "a mapping goes through the page cache, one page at a time".to_owned(),
+    })
+}
+
+/// Starts the thread that sends requests to a target.
+fn start_pinger(
+    orders: PingOrders,
+    target: &OpenTarget,
+    index: usize,
+    sender: SyncSender<PingEvent>,
+) -> Result<Arc<PingSignals>, RunError> {
+    let durability = durability_of(orders.workload.sync);
+    let fd = match durability {
+        WriteDurability::BySync => target
+            .fd()
+            .try_clone_to_owned()
+            .map_err(|source| worker_error(&orders.workload, target, source))?,
+        durability => target.for_worker(durability)?,
+    };
+    let signals = Arc::new(PingSignals::default());
+    let theirs = Arc::clone(&signals);
+    let work = move || {
+        let event = match ping_file(orders, fd, index, &theirs, &sender) {
+            Ok(event) => event,
+            Err(source) => PingEvent::Failed(index, source),
+        };
+        // The receiver is gone when the target has timed out.
+        let _ = sender.send(event);
+    };
+    std::thread::Builder::new()
+        .name(format!("diskproof-ping-{index}"))
+        .spawn(work)
+        .map_err(RunError::Thread)?;
+    Ok(signals)
+}
+
+/// All requests of a target; its last event.
+fn ping_file(
+    orders: PingOrders,
+    fd: OwnedFd,
+    index: usize,
+    signals: &PingSignals,
+    sender: &SyncSender<PingEvent>,
+) -> io::Result<PingEvent> {
+    let config = QueueConfig {
+        depth: 1,
+        request_bytes: largest_block(&orders.workload),
+        cache: orders.cache,
+        seed: orders.seed ^ (orders.stream << 48),
+        buffers: BufferUse::of(&orders.workload),
+    };
+    let sampler = FileSampler::open(fd, orders.engine, config)?;
+    let mut pinger = Pinger::new(sampler, orders);
+    let ending = pinger.run(signals, |answer| {
+        sender
+            .send(PingEvent::Answer(index, answer))
+            .map_err(|_| io::Error::other("the run ended before its requests"))
+    })?;
+    Ok(PingEvent::Done(index, ending, pinger.take_interruptions()))
+}
+
+#[cfg(test)]
+mod tests;

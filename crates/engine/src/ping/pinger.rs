@@ -1,0 +1,303 @@
+//! The requests of one target: when each starts, where it goes, what follows it. Runs alike in real
+//! and in virtual time; knows no target, thread or statistics.
+
+use super::signals::PingSignals;
+use crate::io::clock::Clock;
+use crate::io::errno::errno_name;
+use crate::io::{Backend, Extent, Op};
+use crate::load::generator::AfterWrite;
+use crate::load::pattern::{Pattern, Step};
+use crate::measure::counters::FATAL_ERRNOS;
+use crate::measure::result::EndReason;
+use crate::measure::sampler::{Completion, SampleRequest, Sampler};
+use diskproof_model::measurement::{Interruption, OpKind};
+use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
+use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
+use std::io;
+
+/// A target whose requests fail so often in a row is not asked again.
+const FAILURES_MAX: u32 = 100;
+/// A sleeping pinger looks at its signals this often.
+const SLEEP_NS_MAX: u64 = 50_000_000;
+const NO_ANSWER: &str = "a request was lost";
+
+/// What a pinger does.
+pub(crate) struct PingOrders {
+    /// Size, place, cache and sync of the requests, and when they end.
+    pub workload: Workload,
+    /// How they follow each other.
+    pub plan: PingPlan,
+    /// What carries them.
+    pub engine: EngineKind,
+    /// Where they go.
+    pub extent: Extent,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// What follows a write.
+    pub after_write: AfterWrite,
+    /// Seed of offsets and data.
+    pub seed: u64,
+    /// Number of the target.
+    pub stream: u64,
+}
+
+/// A request that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PingAnswer {
+    /// The request; its time is on the clock.
+    pub request: SingleRequest,
+    /// When it ended, on the clock.
+    pub completed_ns: u64,
+    /// Bytes that it asked for.
+    pub bytes: u32,
+    /// Of a write with a sync behind it: how long each of the two took.
+    pub parts: Option<CommitParts>,
+    /// Which call failed, where one did.
+    pub failed: Option<FailedCall>,
+}
+
+/// The two parts of a commit, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommitParts {
+    /// The write.
+    pub write_ns: u64,
+    /// The sync.
+    pub sync_ns: u64,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailedCall {
+    /// What it was.
+    pub kind: OpKind,
+    /// Its errno.
+    pub errno: i32,
+}
+
+/// What the next request is, and from when on it may start.
+#[derive(Debug, Clone, Copy)]
+struct NextRequest {
+    number: u64,
+    due_ns: u64,
+    idle_ns: Option<u64>,
+}
+
+/// Sends the requests.
+pub(crate) struct Pinger<B, C> {
+    sampler: Sampler<B, C>,
+    orders: PingOrders,
+    reads: Pattern,
+    writes: Pattern,
+    failures_in_row: u32,
+}
+
+impl<B: Backend, C: Clock> Pinger<B, C> {
+    /// Nothing is sent yet.
+    pub(crate) fn new(sampler: Sampler<B, C>, orders: PingOrders) -> Self {
+        let pattern = |read_permille: u16| {
+            let one_way = Workload {
+                read_permille,
+                ..orders.workload.clone()
+            };
+            Pattern::new(&one_way, orders.extent, orders.seed, orders.stream)
+        };
+        Self {
+            reads: pattern(1000),
+            writes: pattern(0),
+            sampler,
+            orders,
+            failures_in_row: 0,
+        }
+    }
+
+    /// Sends requests until a limit, or until the signals say stop.
+    pub(crate) fn run(
+        &mut self,
+        signals: &PingSignals,
+        mut on_answer: impl FnMut(PingAnswer) -> io::Result<()>,
+    ) -> io::Result<EndReason> {
+        let stop = self.orders.workload.stop;
+        let begin_ns = self.sampler.resync_clock();
+        let end_ns = begin_ns.saturating_add(stop.time_ns.unwrap_or(u64::MAX / 2));
+        let (mut before, mut number) = (None, 1u64);
+        loop {
+            let bytes = number.saturating_mul(u64::from(self.orders.workload.block_bytes));
+            if stop.ops.is_some_and(|ops| number > ops)
+                || stop.bytes.is_some_and(|limit| bytes > limit)
+            {
+                return Ok(EndReason::Budget);
+            }
+            let Some(next) = self.next(number, begin_ns, before.as_ref()) else {
+                return Ok(EndReason::Budget);
+            };
+            if let Some(ending) = self.sleep(next.due_ns, end_ns, signals) {
+                return Ok(ending);
+            }
+            let answer = self.send(next, signals)?;
+            let fatal = self.fatal_errno(&answer);
+            before = Some((answer.request.at_ns, answer.completed_ns));
+            on_answer(answer)?;
+            if let Some(errno) = fatal {
+                return Ok(EndReason::Errors(errno));
+            }
+            number += 1;
+        }
+    }
+
+    /// When the process did not run; the starts on CLOCK_MONOTONIC.
+    pub(crate) fn take_interruptions(&mut self) -> Vec<Interruption> {
+        self.sampler.take_interruptions()
+    }
+
+    /// The request with this number, after one that started and ended at these times. `None` after
+    /// the last one.
+    fn next(&self, number: u64, begin_ns: u64, before: Option<&(u64, u64)>) -> Option<NextRequest> {
+        let plan = &self.orders.plan;
+        let idle_ns = match plan.idle_ns.as_slice() {
+            [] => None,
+            idle_ns => Some(*idle_ns.get(number as usize - 1)?),
+        };
+        let due_ns = match (before, idle_ns) {
+            (None, _) => begin_ns,
+            (Some((_, ended_ns)), Some(idle_ns)) => ended_ns + idle_ns,
+            (Some((started_ns, ended_ns)), None) => {
+                started_ns.saturating_add(plan.interval_ns).max(*ended_ns)
+            }
+        };
+        Some(NextRequest {
+            number,
+            due_ns,
+            idle_ns,
+        })
+    }
+
+    /// Sleeps until the next request may start; the end of the ping where that comes first.
+    fn sleep(&self, due_ns: u64, end_ns: u64, signals: &PingSignals) -> Option<EndReason> {
+        let clock = self.sampler.clock();
+        loop {
+            let now = clock.now();
+            if signals.is_stopped() {
+                return Some(EndReason::Stopped);
+            }
+            if now.max(due_ns) >= end_ns {
+                return Some(EndReason::Time);
+            }
+            if now >= due_ns {
+                return None;
+            }
+            clock.sleep_until(due_ns.min(now + SLEEP_NS_MAX));
+        }
+    }
+
+    /// Reads and writes alternate, where there are both; a read comes first.
+    fn step(&mut self, number: u64) -> (OpKind, Step) {
+        let workload = &self.orders.workload;
+        let is_read = match (workload.reads(), workload.writes()) {
+            (true, true) => number % 2 == 1,
+            (reads, _) => reads,
+        };
+        match is_read {
+            true => (OpKind::Read, self.reads.step()),
+            false => (OpKind::Write, self.writes.step()),
+        }
+    }
+
+    fn send(&mut self, next: NextRequest, signals: &PingSignals) -> io::Result<PingAnswer> {
+        let (kind, step) = self.step(next.number);
+        if self.orders.cache == CachePolicy::Buffered {
+            self.sampler.drop_cache_of(Extent {
+                start: step.offset,
+                length: u64::from(step.len),
+            });
+        }
+        let now = self.sampler.resync_clock();
+        signals.begin(now);
+        let op = match kind {
+            OpKind::Read => Op::Read,
+            _ => Op::Write,
+        };
+        let first = self.complete(op, &step)?;
+        let follow = match (kind, self.orders.after_write) {
+            (OpKind::Write, AfterWrite::Sync(call)) => Some(Op::Sync(call)),
+            (OpKind::Write, AfterWrite::WriteBack) => Some(Op::WriteBack),
+            _ => None,
+        };
+        let second = match follow {
+            Some(op) if first.result.is_ok() => Some(self.complete(op, &step)?),
+            _ => None,
+        };
+        signals.end();
+        Ok(self.answer((kind, &step), next, first, second))
+    }
+
+    fn complete(&mut self, op: Op, step: &Step) -> io::Result<Completion> {
+        let (offset, len) = match op {
+            Op::Sync(_) => (0, 0),
+            _ => (step.offset, step.len),
+        };
+        self.sampler.submit(SampleRequest {
+            op,
+            offset,
+            len,
+            tag: 0,
+        })?;
+        let completion = self.sampler.next_completion()?;
+        completion.ok_or_else(|| io::Error::other(NO_ANSWER))
+    }
+
+    fn answer(
+        &self,
+        (kind, step): (OpKind, &Step),
+        next: NextRequest,
+        first: Completion,
+        second: Option<Completion>,
+    ) -> PingAnswer {
+        let commits = kind == OpKind::Write && self.orders.workload.commits();
+        let last = second.unwrap_or(first);
+        let failed = match (first.result, second.map(|second| second.result)) {
+            (Err(errno), _) => Some(FailedCall { kind, errno }),
+            (_, Some(Err(errno))) => Some(FailedCall {
+                kind: if commits { OpKind::Sync } else { kind },
+                errno,
+            }),
+            _ => None,
+        };
+        let is_interrupted = first.interrupted || second.is_some_and(|second| second.interrupted);
+        let ignored = match is_interrupted {
+            true => Some(IgnoredBecause::Interrupted),
+            false => {
+                (next.number <= self.orders.plan.warmup_requests).then_some(IgnoredBecause::Warmup)
+            }
+        };
+        PingAnswer {
+            request: SingleRequest {
+                number: next.number,
+                at_ns: first.submitted_ns,
+                op: if commits { OpKind::Commit } else { kind },
+                offset_bytes: step.offset,
+                latency_ns: last.completed_ns.saturating_sub(first.submitted_ns),
+                idle_ns: next.idle_ns,
+                error: failed.map(|failed| errno_name(failed.errno)),
+                ignored,
+            },
+            completed_ns: last.completed_ns,
+            bytes: step.len,
+            parts: second.filter(|_| commits).map(|second| CommitParts {
+                write_ns: first.latency_ns(),
+                sync_ns: second.latency_ns(),
+            }),
+            failed,
+        }
+    }
+
+    /// The errno after which no request makes sense.
+    fn fatal_errno(&mut self, answer: &PingAnswer) -> Option<i32> {
+        let Some(failed) = answer.failed else {
+            self.failures_in_row = 0;
+            return None;
+        };
+        self.failures_in_row += 1;
+        let is_fatal = FATAL_ERRNOS.contains(&failed.errno) || self.failures_in_row >= FAILURES_MAX;
+        is_fatal.then_some(failed.errno)
+    }
+}

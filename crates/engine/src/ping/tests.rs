@@ -1,0 +1,235 @@
+//! Pings in virtual time, on simulated disks whose truth is known.
+
+use super::log::PingLog;
+use super::pinger::{PingAnswer, PingOrders, Pinger};
+use super::signals::PingSignals;
+use crate::io::Extent;
+use crate::io::buffers::Buffers;
+use crate::io::clock::FakeClock;
+use crate::load::generator::AfterWrite;
+use crate::measure::result::EndReason;
+use crate::measure::sampler::Sampler;
+use crate::sim_backend::{HOST_NS, SimBackend};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
+use diskproof_model::plan::{CachePolicy, EngineKind, Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_simdisk::models::DiskMachine;
+use diskproof_simdisk::models::faults::Faults;
+use diskproof_simdisk::spec;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
+const DISK_BYTES: u64 = 1 << 30;
+
+fn reads(stop: Stop) -> Workload {
+    Workload {
+        block_bytes: 4096,
+        stop,
+        ..Workload::named("ping")
+    }
+}
+
+fn count(ops: u64) -> Stop {
+    Stop {
+        ops: Some(ops),
+        ..Stop::default()
+    }
+}
+
+fn every(interval_ns: u64) -> PingPlan {
+    PingPlan {
+        interval_ns,
+        warmup_requests: 1,
+        abort_above_ns: None,
+        idle_ns: Vec::new(),
+    }
+}
+
+/// All requests of a ping of this disk, and why it ended.
+fn ping(model: &str, workload: Workload, plan: PingPlan) -> (Vec<PingAnswer>, EndReason) {
+    let model = spec::parse(model).unwrap();
+    let clock = FakeClock::default();
+    let backend = SimBackend {
+        clock: clock.clone(),
+        machine: Box::new(DiskMachine::start(&model, DISK_BYTES)),
+        faults: Faults::new(model.faults.clone()),
+        buffers: Buffers::new(1, 4096).unwrap(),
+        size_bytes: DISK_BYTES,
+        results: vec![0],
+        done: Vec::new(),
+        host_ns: HOST_NS,
+        pauses: Vec::new(),
+    };
+    let after_write = match workload.sync {
+        SyncPolicy::Every { call, .. } => AfterWrite::Sync(call),
+        _ => AfterWrite::Nothing,
+    };
+    let orders = PingOrders {
+        workload,
+        plan,
+        engine: EngineKind::Sync,
+        extent: Extent {
+            start: 0,
+            length: DISK_BYTES,
+        },
+        cache: CachePolicy::Direct,
+        after_write,
+        seed: 7,
+        stream: 0,
+    };
+    let mut pinger = Pinger::new(Sampler::new(backend, clock, 1, 1), orders);
+    let mut answers = Vec::new();
+    let ending = pinger.run(&PingSignals::default(), |answer| {
+        answers.push(answer);
+        Ok(())
+    });
+    (answers, ending.unwrap())
+}
+
+fn requests(answers: &[PingAnswer]) -> Vec<&SingleRequest> {
+    answers.iter().map(|answer| &answer.request).collect()
+}
+
+#[test]
+fn requests_start_at_the_interval_and_never_faster_after_a_slow_one() {
+    let (answers, ending) = ping(
+        "latency=500us,stall=450ms+1700ms",
+        reads(count(20)),
+        every(100 * MS),
+    );
+    assert_eq!((answers.len(), ending), (20, EndReason::Budget));
+    for pair in answers.windows(2) {
+        let gap_ns = pair[1].request.at_ns - pair[0].request.at_ns;
+        let due_ns = (100 * MS).max(pair[0].request.latency_ns);
+        assert!((due_ns..due_ns + MS).contains(&gap_ns), "{gap_ns}");
+    }
+    let longest = answers.iter().map(|answer| answer.request.latency_ns).max();
+    assert!((1600 * MS..1701 * MS).contains(&longest.unwrap()));
+    let usual = answers[0].request.latency_ns;
+    assert_eq!(usual, 500_000 + HOST_NS);
+}
+
+#[test]
+fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
+    let (answers, _) = ping("latency=1ms", reads(count(11)), every(100 * MS));
+    let mut log = PingLog::new(0, 100 * MS);
+    for answer in answers {
+        log.add(answer);
+    }
+    let (ops, asked, wall_ns) = log.totals();
+    let reads = &ops[&OpKind::Read];
+    assert_eq!((reads.count, asked.read_bytes), (10, 11 * 4096));
+    assert_eq!(reads.latency.count(), 10);
+    // Ten requests in ten intervals.
+    assert!((SECOND..SECOND + MS).contains(&wall_ns), "{wall_ns}");
+}
+
+#[test]
+fn no_request_starts_after_the_time() {
+    let stop = Stop {
+        time_ns: Some(SECOND),
+        ..Stop::default()
+    };
+    let (answers, ending) = ping("latency=1ms", reads(stop), every(300 * MS));
+    assert_eq!((answers.len(), ending), (4, EndReason::Time));
+    assert!(answers.iter().all(|answer| answer.request.at_ns < SECOND));
+}
+
+#[test]
+fn wake_up_after_two_seconds_of_idle_time_is_seen_and_nothing_else() {
+    let idle_ns = vec![
+        0,
+        SECOND,
+        0,
+        5 * SECOND,
+        0,
+        MS,
+        0,
+        1999 * MS,
+        0,
+        2 * SECOND,
+        0,
+        10 * SECOND,
+        0,
+    ];
+    let plan = PingPlan {
+        idle_ns: idle_ns.clone(),
+        ..every(0)
+    };
+    let (answers, ending) = ping("latency=100us,sleep=2s+300ms", reads(Stop::default()), plan);
+    assert_eq!(ending, EndReason::Budget);
+    let seen = requests(&answers);
+    assert_eq!(seen.len(), idle_ns.len());
+    for (request, idle_ns) in seen.iter().zip(idle_ns) {
+        let wake_ns = if idle_ns >= 2 * SECOND { 300 * MS } else { 0 };
+        assert_eq!(request.idle_ns, Some(idle_ns));
+        assert_eq!(request.latency_ns, wake_ns + 100_000 + HOST_NS, "{idle_ns}");
+    }
+    assert_eq!(seen[0].ignored, Some(IgnoredBecause::Warmup));
+    assert!(seen[1..].iter().all(|request| request.counts()));
+}
+
+#[test]
+fn reads_and_durable_writes_alternate() {
+    let workload = Workload {
+        read_permille: 500,
+        sync: SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        },
+        ..reads(count(6))
+    };
+    let (answers, _) = ping("latency=100us,flush=4ms", workload, every(10 * MS));
+    let kinds: Vec<OpKind> = answers.iter().map(|answer| answer.request.op).collect();
+    let (read, commit) = (OpKind::Read, OpKind::Commit);
+    assert_eq!(kinds, [read, commit, read, commit, read, commit]);
+    let parts = answers[1].parts.unwrap();
+    assert_eq!(parts.write_ns, 100_000 + HOST_NS);
+    assert_eq!(parts.sync_ns, 4 * MS + HOST_NS);
+    assert_eq!(
+        answers[1].request.latency_ns,
+        parts.write_ns + parts.sync_ns
+    );
+    let mut log = PingLog::new(0, 10 * MS);
+    for answer in answers {
+        log.add(answer);
+    }
+    let (ops, ..) = log.totals();
+    let counts: Vec<(OpKind, u64)> = ops.iter().map(|(kind, op)| (*kind, op.count)).collect();
+    // The first read is the warm-up.
+    let expected = [
+        (OpKind::Read, 2),
+        (OpKind::Write, 3),
+        (OpKind::Sync, 3),
+        (OpKind::Commit, 3),
+    ];
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn failed_requests_are_reported_and_end_the_ping_after_a_hundred_in_a_row() {
+    let (answers, ending) = ping("latency=1ms,eio=0-1GiB", reads(count(500)), every(MS));
+    assert_eq!((answers.len(), ending), (100, EndReason::Errors(libc::EIO)));
+    let first = &answers[1].request;
+    assert_eq!(
+        (first.error.as_deref(), first.counts()),
+        (Some("EIO"), false)
+    );
+    let mut log = PingLog::new(0, MS);
+    for answer in answers {
+        log.add(answer);
+    }
+    let (ops, ..) = log.totals();
+    assert_eq!(ops[&OpKind::Read].errors["EIO"], 99);
+}
+
+#[test]
+fn stopped_ping_sends_nothing_more() {
+    let signals = PingSignals::default();
+    assert_eq!(signals.in_flight_since(), None);
+    signals.begin(5);
+    assert_eq!(signals.in_flight_since(), Some(5));
+    signals.end();
+    signals.stop();
+    assert!(signals.is_stopped() && signals.in_flight_since().is_none());
+}

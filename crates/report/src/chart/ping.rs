@@ -1,0 +1,122 @@
+//! Single requests: their latencies over time, and the first latency after each idle time.
+
+use super::names::{latency_unit, slug, subject};
+use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::ping::PingRecord;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::units::{counted, format_latency};
+
+/// The charts of each target.
+pub(super) fn charts(record: &Record) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for m in &record.measurements {
+        if let Some(ping) = &m.ping {
+            charts.extend(after_idle(record, m, ping));
+            charts.extend(over_time(record, m, ping));
+        }
+    }
+    charts
+}
+
+/// The latencies in the order of the requests.
+fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Option<Chart> {
+    let shown = || {
+        ping.requests
+            .iter()
+            .filter(|request| request.error.is_none())
+    };
+    let longest_ns = shown().map(|request| request.latency_ns).max()?;
+    let unit = latency_unit(longest_ns as f64 / 5.0);
+    let start_ns = ping.requests.first()?.at_ns;
+    let mut series = Vec::new();
+    for (kind, name) in [
+        (OpKind::Read, "reads"),
+        (OpKind::Write, "writes"),
+        (OpKind::Commit, "durable writes"),
+    ] {
+        let points: Vec<(f64, f64)> = shown()
+            .filter(|request| request.op == kind)
+            .map(|request| {
+                let at = request.at_ns.saturating_sub(start_ns) as f64 / 1e9;
+                (at, request.latency_ns as f64 / unit.1)
+            })
+            .collect();
+        series.push(Series::new(name, SeriesMark::Dots, points));
+    }
+    let guides = ping.latency.iter().filter_map(|(kind, latency)| {
+        let is_shown = shown().any(|request| request.op == *kind);
+        is_shown.then(|| Guide {
+            label: format!("{} mean {}", kind.as_str(), latency.mean.text()),
+            axis: GuideAxis::Left,
+            at: latency.mean.value / unit.1,
+        })
+    });
+    let guides = guides.collect();
+    Some(Chart {
+        id: format!("requests-{}", slug(&m.workload.name)),
+        title: format!(
+            "Latency of {} over time, {}: longest {}",
+            counted(shown().count() as u64, "request"),
+            subject(record, m),
+            format_latency(longest_ns)
+        ),
+        caption: "Each dot is one request: when it was sent, and how long it took. The figures \
+                  skip the warm-up, which comes first. Steps and rhythms show what a \
+                  mean hides."
+            .to_owned(),
+        x: Axis::new("time", "s").starting_at_zero(),
+        y: Axis::new("latency", unit.0).scaled(Scale::Log),
+        y_right: None,
+        series,
+        guides,
+    })
+}
+
+/// The mean latency of the first request after each idle time.
+fn after_idle(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Option<Chart> {
+    let longest_ns = ping.after_idle.iter().map(|point| point.max_ns).max()?;
+    let unit = latency_unit(longest_ns as f64 / 5.0);
+    let idle = || ping.after_idle.iter().filter(|point| point.idle_ns > 0);
+    let place = |idle_ns: u64| idle_ns as f64 / 1e6;
+    let mut mean = Series::new(
+        "mean",
+        SeriesMark::Line,
+        idle()
+            .map(|point| (place(point.idle_ns), point.mean.value / unit.1))
+            .collect(),
+    );
+    mean.half_widths_95 = idle()
+        .map(|point| point.mean.half_width_95.unwrap_or(0.0) / unit.1)
+        .collect();
+    let single = ping.requests.iter().filter(|request| request.counts());
+    let single = single
+        .filter_map(|request| {
+            let idle_ns = request.idle_ns.filter(|idle_ns| *idle_ns > 0)?;
+            Some((place(idle_ns), request.latency_ns as f64 / unit.1))
+        })
+        .collect();
+    let awake = ping.after_idle.first().filter(|point| point.idle_ns == 0);
+    let guides = awake.map(|point| Guide {
+        label: format!("without idle time {}", point.mean.text()),
+        axis: GuideAxis::Left,
+        at: point.mean.value / unit.1,
+    });
+    Some(Chart {
+        id: format!("after-idle-{}", slug(&m.workload.name)),
+        title: format!(
+            "First request after an idle time, {}: longest {}",
+            subject(record, m),
+            format_latency(longest_ns)
+        ),
+        caption: "Line: mean latency of the first request after so much idle time, with its 95 % \
+                  interval; dots: single requests. A step upwards is a disk, link or controller \
+                  that has to wake up."
+            .to_owned(),
+        x: Axis::new("idle time", "ms").scaled(Scale::Log),
+        y: Axis::new("latency", unit.0).scaled(Scale::Log),
+        y_right: None,
+        series: vec![mean, Series::new("requests", SeriesMark::Dots, single)],
+        guides: guides.into_iter().collect(),
+    })
+}

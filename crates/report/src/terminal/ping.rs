@@ -1,0 +1,527 @@
+//! Single requests on a terminal: a line for each as it ends, and what they add up to.
+
+use super::bars::{bar, log_share};
+use crate::labels;
+use crate::page::{Page, TextStyle};
+use crate::style::Style;
+use crate::table::{Align, Columns};
+use crate::text::{clean, columns, glue, list, shortened};
+use diskproof_model::digits::figure_text;
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::ping::{IdlePoint, IgnoredBecause, PingLatency, PingRecord, SingleRequest};
+use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
+};
+use std::io::{self, Write};
+
+/// A request that took less than this share of the mean so far is fast, as in ioping.
+const FAST_SHARE: f64 = 0.5;
+/// A request that took more than this multiple of the mean so far is slow, as in ioping.
+const SLOW_FACTOR: f64 = 2.0;
+/// Ends of the scale of the bars.
+const BAR_NS: (f64, f64) = (1e3, 1e10);
+/// Labels of the scale.
+const BAR_LABELS: [(f64, &str); 3] = [(1e3, "1 µs"), (1e6, "1 ms"), (1e9, "1 s")];
+const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 12..=56;
+/// A shorter name says nothing.
+const NAME_COLUMNS_MIN: usize = 8;
+const NUMBER_COLUMNS: usize = 6;
+const TIME_COLUMNS: usize = 7;
+const MARK_COLUMNS: usize = 7;
+
+/// How the lines of a ping look.
+#[derive(Debug, Clone)]
+pub struct RequestLines {
+    style: Style,
+    size: String,
+    /// For each target, its name.
+    names: Vec<TargetName>,
+    name_columns: usize,
+    bar_columns: usize,
+}
+
+impl RequestLines {
+    /// For requests of so many bytes to these targets.
+    pub fn new(block_bytes: u32, targets: &[TargetIdentity], style: Style) -> Self {
+        let size = format_bytes(u64::from(block_bytes));
+        // The arrow, a colon, and blanks.
+        let fixed = columns(&size) + 7 + NUMBER_COLUMNS + 1 + TIME_COLUMNS + 1 + MARK_COLUMNS + 1;
+        let room = style.width.saturating_sub(fixed);
+        let names: Vec<TargetName> = targets.iter().map(TargetName::of).collect();
+        let longest = names.iter().map(TargetName::columns).max().unwrap_or(0);
+        let bars = *BAR_COLUMNS.start();
+        let name_columns = longest.min(room.saturating_sub(bars).max(NAME_COLUMNS_MIN));
+        let bar_columns = room.saturating_sub(name_columns).min(*BAR_COLUMNS.end());
+        Self {
+            style,
+            size,
+            names,
+            name_columns,
+            bar_columns: if bar_columns < bars { 0 } else { bar_columns },
+        }
+    }
+
+    /// The scale above the bars.
+    pub fn write_scale(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.bar_columns == 0 {
+            return Ok(());
+        }
+        let indent = self.style.width.saturating_sub(self.bar_columns);
+        let mut line = String::new();
+        for (at_ns, label) in BAR_LABELS {
+            let place = log_share(at_ns, BAR_NS) * self.bar_columns as f64;
+            let pad = (place.round() as usize).saturating_sub(columns(&line));
+            line.push_str(&" ".repeat(pad));
+            line.push_str(label);
+        }
+        let page = &mut Page::new(&self.style, out);
+        page.unbroken(TextStyle::Dim.of(format!("{}{line}", " ".repeat(indent))))
+    }
+
+    /// The line of a request; `mean_ns` is the mean of those before it on its target.
+    pub fn write(
+        &self,
+        (target, request): (usize, &SingleRequest),
+        mean_ns: Option<f64>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let arrow = match request.op {
+            OpKind::Read => "<<<",
+            _ => ">>>",
+        };
+        let name = match self.names.get(target) {
+            Some(name) => name.within(self.name_columns),
+            None => String::new(),
+        };
+        let pad = " ".repeat(self.name_columns.saturating_sub(columns(&name)));
+        let number = format!("#{}", request.number);
+        let time = format_latency(request.latency_ns);
+        let mark = Mark::of(request, mean_ns);
+        let start = format!(
+            "{} {arrow} {name}:{pad} {number:>NUMBER_COLUMNS$} ",
+            self.size
+        );
+        let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
+        let style = mark.style();
+        let mut pieces = vec![
+            TextStyle::Plain.of(start),
+            style.of(format!("{pad}{time} ")),
+            style.of(format!("{:<MARK_COLUMNS$} ", mark.text(request))),
+        ];
+        if request.error.is_none() {
+            let share = log_share(request.latency_ns as f64, BAR_NS);
+            pieces.push(style.of(bar(share, self.bar_columns)));
+        }
+        Page::new(&self.style, out).pieces(&pieces)
+    }
+}
+
+/// What stands out about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    None,
+    Fast,
+    Slow,
+    Ignored(IgnoredBecause),
+    Failed,
+}
+
+impl Mark {
+    fn of(request: &SingleRequest, mean_ns: Option<f64>) -> Self {
+        let latency_ns = request.latency_ns as f64;
+        match (request.ignored, mean_ns) {
+            _ if request.error.is_some() => Self::Failed,
+            (Some(why), _) => Self::Ignored(why),
+            (None, Some(mean_ns)) if latency_ns > SLOW_FACTOR * mean_ns => Self::Slow,
+            (None, Some(mean_ns)) if latency_ns < FAST_SHARE * mean_ns => Self::Fast,
+            (None, _) => Self::None,
+        }
+    }
+
+    fn text(self, request: &SingleRequest) -> &str {
+        match self {
+            Self::None => "",
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+            Self::Ignored(IgnoredBecause::Warmup) => "warm-up",
+            Self::Ignored(IgnoredBecause::Interrupted) => "stopped",
+            Self::Failed => request.error.as_deref().unwrap_or("failed"),
+        }
+    }
+
+    fn style(self) -> TextStyle {
+        match self {
+            Self::None | Self::Fast => TextStyle::Plain,
+            Self::Slow => TextStyle::Warning,
+            Self::Ignored(_) => TextStyle::Dim,
+            Self::Failed => TextStyle::Error,
+        }
+    }
+}
+
+/// The path of a target, and what is below it: `/data` and ` (ext4 sda 252 GiB)`.
+#[derive(Debug, Clone)]
+struct TargetName {
+    path: String,
+    facts: String,
+}
+
+impl TargetName {
+    fn of(target: &TargetIdentity) -> Self {
+        let disk = target.disks().next();
+        let size = disk
+            .and_then(|disk| Some(disk.size_bytes).filter(|bytes| *bytes > 0))
+            .unwrap_or(target.size_bytes);
+        let facts = match (target.kind, &target.filesystem) {
+            (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
+            (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
+                .chain(disk.map(|disk| disk.name.as_str()))
+                .collect(),
+        };
+        Self {
+            path: clean(&target.path),
+            facts: clean(&format!(" ({} {})", facts.join(" "), format_bytes(size))),
+        }
+    }
+
+    fn columns(&self) -> usize {
+        columns(&self.path) + columns(&self.facts)
+    }
+
+    /// The name in at most so many columns: the end of a long path tells most.
+    fn within(&self, most: usize) -> String {
+        let room = most.saturating_sub(columns(&self.facts));
+        if room < NAME_COLUMNS_MIN || self.columns() <= most {
+            return shortened(&format!("{}{}", self.path, self.facts), most);
+        }
+        let mut end = String::new();
+        for part in self.path.char_indices().map(|(at, _)| &self.path[at..]) {
+            if columns(part) < room {
+                end = part.to_owned();
+                break;
+            }
+        }
+        format!("…{end}{}", self.facts)
+    }
+}
+
+/// Writes what the requests to a target add up to.
+pub(super) fn write_ping(
+    page: &mut Page<'_>,
+    m: &MeasurementRecord,
+    ping: &PingRecord,
+) -> io::Result<()> {
+    for (kind, op) in shown_ops(m) {
+        write_operation(page, m, (kind, op), ping.latency.get(&kind))?;
+    }
+    let ignored = ping.requests.iter().filter_map(|one| one.ignored);
+    let warm = ignored
+        .clone()
+        .filter(|why| *why == IgnoredBecause::Warmup)
+        .count() as u64;
+    let stopped = ignored.count() as u64 - warm;
+    let notes: Vec<String> = [(warm, "warm-up request"), (stopped, "interrupted request")]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{} not counted", counted(n, what)))
+        .collect();
+    if !notes.is_empty() {
+        page.text(TextStyle::Dim.of(list(notes)))?;
+    }
+    write_after_idle(page, ping)
+}
+
+/// Reads, and writes with what makes them durable.
+fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, &OpRecord)> {
+    let commits = m.ops.contains_key(&OpKind::Commit);
+    m.ops.iter().filter_map(move |(kind, op)| {
+        let is_shown = match kind {
+            OpKind::Read | OpKind::Commit => true,
+            // A failed sync counts as one.
+            OpKind::Write | OpKind::Sync => !commits,
+        };
+        is_shown.then_some((*kind, op))
+    })
+}
+
+fn write_operation(
+    page: &mut Page<'_>,
+    m: &MeasurementRecord,
+    (kind, op): (OpKind, &OpRecord),
+    latency: Option<&PingLatency>,
+) -> io::Result<()> {
+    let operations = match kind {
+        OpKind::Read => "reads",
+        OpKind::Commit => "durable writes",
+        OpKind::Write => "writes",
+        OpKind::Sync => "syncs",
+    };
+    let block = format_bytes(u64::from(m.workload.block_bytes));
+    let seconds = m.wall_ns.max(1) as f64 / 1e9;
+    let title = format!(
+        "{operations} of {block}: {} in {}",
+        counted(op.count, "request"),
+        format_duration(m.wall_ns)
+    );
+    page.text(TextStyle::Bold.of(title))?;
+    // A durable write fails in one of its two calls.
+    let parts = [OpKind::Write, OpKind::Sync].into_iter();
+    let parts = parts.filter(|_| kind == OpKind::Commit);
+    let errors: Vec<String> = parts
+        .filter_map(|part| m.ops.get(&part))
+        .chain([op])
+        .flat_map(|op| &op.errors)
+        .map(|(name, n)| format!("{n} × {name}"))
+        .collect();
+    if !errors.is_empty() {
+        let text = format!("failed: {}", list(errors));
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text))?;
+    }
+    let Some(latency) = latency.filter(|_| op.count > 0) else {
+        return Ok(());
+    };
+    let alone = 1e9 / latency.mean.value.max(1.0);
+    let lines = [
+        format!(
+            "mean {}, deviation {}",
+            latency.mean.text(),
+            figure_text(
+                latency.deviation_ns,
+                Some(latency.deviation_ns * 1e-2),
+                "ns"
+            )
+        ),
+        percentiles(&op.latency),
+        format!(
+            "load {}/s, {}, {} in all; one after the other without a pause {}/s, {}",
+            format_rate(op.count as f64 / seconds),
+            format_throughput(op.bytes as f64 / seconds),
+            format_bytes(op.bytes),
+            format_rate(alone),
+            format_throughput(alone * f64::from(m.workload.block_bytes)),
+        ),
+    ];
+    for line in lines {
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line))?;
+    }
+    write_histogram(page, &op.latency)
+}
+
+const INDENT: usize = 2;
+
+/// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
+fn percentiles(latency: &LatencySummary) -> String {
+    let of = |name: &str, ns: Option<u64>| {
+        let text = ns.map_or(labels::UNKNOWN.to_owned(), format_latency);
+        glue(&format!("{name} {text}"))
+    };
+    [
+        of("min", Some(latency.min)),
+        of("p50", latency.p50),
+        of("p90", latency.p90),
+        of("p99", latency.p99),
+        of("p99.9", latency.p99_9),
+        of("max", Some(latency.max)),
+    ]
+    .join(" · ")
+}
+
+/// Bars of the histogram in a decade.
+const BINS_PER_DECADE: f64 = 10.0;
+const HISTOGRAM_COLUMNS_MAX: usize = 40;
+
+/// Writes the latencies by size, a line for each tenth of a decade that holds any.
+fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<()> {
+    let Ok(histogram) = LatencyHistogram::from_hdr_base64(&latency.hdr) else {
+        return Ok(());
+    };
+    let mut bins = std::collections::BTreeMap::<i64, u64>::new();
+    for (low, width, count) in histogram.buckets() {
+        let middle = low as f64 + width as f64 / 2.0;
+        let bin = (middle.max(1.0).log10() * BINS_PER_DECADE).floor() as i64;
+        *bins.entry(bin).or_default() += count;
+    }
+    let edge = |bin: i64| format_latency(10f64.powf(bin as f64 / BINS_PER_DECADE).round() as u64);
+    let most = bins.values().copied().max().unwrap_or(1).max(1);
+    let rows: Vec<Vec<String>> = bins
+        .iter()
+        .map(|(bin, count)| {
+            vec![
+                edge(*bin),
+                "to".to_owned(),
+                edge(bin + 1),
+                count.to_string(),
+            ]
+        })
+        .collect();
+    let aligns = [Align::Right, Align::Left, Align::Right, Align::Right];
+    let Some(table) = Columns::fit(&aligns, &rows, page.width().saturating_sub(INDENT)) else {
+        return Ok(());
+    };
+    let room = page.width().saturating_sub(INDENT + table.total() + 2);
+    let (mut before, indent) = (None, " ".repeat(INDENT));
+    for ((bin, count), row) in bins.iter().zip(&rows) {
+        if before.is_some_and(|before: i64| before + 1 < *bin) {
+            page.unbroken(TextStyle::Dim.of(format!("{indent}…")))?;
+        }
+        before = Some(*bin);
+        let share = *count as f64 / most as f64;
+        let bar = bar(share, room.min(HISTOGRAM_COLUMNS_MAX));
+        page.pieces(&[
+            TextStyle::Plain.of(format!("{indent}{}  ", table.line(row))),
+            TextStyle::Note.of(bar),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Writes the latency of the first request after each idle time.
+fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
+    if ping.after_idle.is_empty() {
+        return Ok(());
+    }
+    page.blank()?;
+    page.text(TextStyle::Bold.of("first request after an idle time"))?;
+    let heading = ["idle", "n", "mean", "± 95 %", "p50", "min", "max", "slow"];
+    let rows: Vec<Vec<String>> = ping.after_idle.iter().map(idle_row).collect();
+    let heading = heading.map(str::to_owned).to_vec();
+    let aligns = [Align::Right; 8];
+    let Some(table) = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width()) else {
+        return Ok(());
+    };
+    let longest = ping.after_idle.iter().map(|point| point.p50_ns).max();
+    let ends = (1e3, longest.unwrap_or(0).max(1_000_000) as f64);
+    let room = page.width().saturating_sub(table.total() + 2);
+    page.unbroken(TextStyle::Dim.of(table.line(&heading)))?;
+    for (point, row) in ping.after_idle.iter().zip(&rows) {
+        let line = table.line(row);
+        let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
+        let style = match point.slow {
+            0 => TextStyle::Plain,
+            _ => TextStyle::Warning,
+        };
+        let bar = bar(
+            log_share(point.p50_ns as f64, ends),
+            room.min(HISTOGRAM_COLUMNS_MAX),
+        );
+        page.pieces(&[
+            style.of(line),
+            TextStyle::Plain.of(pad),
+            TextStyle::Note.of(bar),
+        ])?;
+    }
+    let slow = ping.slow_from_ns.map_or(String::new(), |ns| {
+        format!(" slow: longer than {}.", format_latency(ns))
+    });
+    page.text(TextStyle::Dim.of(format!(
+        "idle 0: right after another request. Bars: p50 on a logarithmic scale from 1 µs.{slow}"
+    )))
+}
+
+fn idle_row(point: &IdlePoint) -> Vec<String> {
+    let idle = match point.idle_ns {
+        0 => "0".to_owned(),
+        ns => format_duration(ns),
+    };
+    let width = point.mean.half_width_95;
+    vec![
+        idle,
+        point.mean.n.to_string(),
+        format_latency(point.mean.value.round() as u64),
+        width.map_or(labels::UNKNOWN.to_owned(), |ns| {
+            format_latency(ns.round() as u64)
+        }),
+        format_latency(point.p50_ns),
+        format_latency(point.min_ns),
+        format_latency(point.max_ns),
+        point.slow.to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Color;
+
+    fn target(path: &str) -> TargetIdentity {
+        let text = include_str!("../../../../tests/fixtures/check-directory.json");
+        let record = diskproof_model::record::Record::from_json(text).unwrap();
+        TargetIdentity {
+            path: path.to_owned(),
+            ..record.targets[0].clone()
+        }
+    }
+
+    fn request(number: u64, latency_ns: u64) -> SingleRequest {
+        SingleRequest {
+            number,
+            at_ns: 0,
+            op: OpKind::Read,
+            offset_bytes: 0,
+            latency_ns,
+            idle_ns: None,
+            error: None,
+            ignored: None,
+        }
+    }
+
+    fn line(width: usize, request: &SingleRequest, mean_ns: Option<f64>) -> String {
+        let color = Color::Plain;
+        let lines = RequestLines::new(4096, &[target("/data")], Style { width, color });
+        let mut out = Vec::new();
+        lines.write((0, request), mean_ns, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn request_line_fits_every_width_and_names_all() {
+        for width in [40, 60, 80, 132] {
+            for latency_ns in [850, 96_300, 300_000_000, 20_000_000_000] {
+                let line = line(width, &request(1234, latency_ns), Some(1e6));
+                assert!(columns(line.trim_end()) <= width.max(48), "{width}: {line}");
+                assert!(line.contains("4 KiB <<< /data"), "{line}");
+                assert!(line.contains("#1234"), "{line}");
+                assert!(line.contains(&format_latency(latency_ns)), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn marks_are_those_of_ioping() {
+        let marked = |latency_ns| {
+            let line = line(80, &request(7, latency_ns), Some(100_000.0));
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let place = words.iter().position(|word| *word == "#7").unwrap();
+            words[place + 3].to_owned()
+        };
+        assert_eq!(
+            (marked(49_000), marked(201_000)),
+            ("fast".to_owned(), "slow".to_owned())
+        );
+        assert!(!["fast", "slow"].contains(&marked(100_000).as_str()));
+        let failed = SingleRequest {
+            error: Some("EIO".to_owned()),
+            ..request(8, 5_000)
+        };
+        assert!(line(80, &failed, None).trim_end().ends_with("EIO"));
+        let first = SingleRequest {
+            ignored: Some(IgnoredBecause::Warmup),
+            ..request(1, 500_000)
+        };
+        assert!(line(80, &first, None).contains("warm-up"));
+    }
+
+    #[test]
+    fn bars_grow_with_the_logarithm() {
+        let length = |latency_ns| {
+            let line = line(80, &request(1, latency_ns), None);
+            line.matches('█').count()
+        };
+        let (short, middle, long) = (length(10_000), length(1_000_000), length(100_000_000));
+        assert!(short < middle && middle < long, "{short} {middle} {long}");
+        assert!((middle - short).abs_diff(long - middle) <= 1);
+    }
+}

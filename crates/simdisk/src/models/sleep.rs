@@ -1,0 +1,68 @@
+//! A disk that falls asleep when nothing is requested for a while, and takes its time to wake up: a
+//! platter that stops, a power state that is slow to leave. Must not know the mechanism.
+
+/// When a disk sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sleep {
+    /// Time without a request after which it is asleep.
+    pub after_ns: u64,
+    /// How long it takes to wake up.
+    pub wake_ns: u64,
+}
+
+/// Whether a disk is awake.
+#[derive(Debug, Clone)]
+pub struct Sleeper {
+    sleep: Sleep,
+    /// When the last request arrived or ended.
+    active_ns: u64,
+    /// From when on it is awake.
+    awake_ns: u64,
+}
+
+impl Sleeper {
+    /// Awake at first.
+    pub fn new(sleep: Sleep) -> Self {
+        Self {
+            sleep,
+            active_ns: 0,
+            awake_ns: 0,
+        }
+    }
+
+    /// What a request that arrives now loses.
+    pub fn extra_ns(&mut self, now_ns: u64) -> u64 {
+        if now_ns.saturating_sub(self.active_ns.max(self.awake_ns)) >= self.sleep.after_ns {
+            self.awake_ns = now_ns + self.sleep.wake_ns;
+        }
+        self.active_ns = now_ns;
+        self.awake_ns.saturating_sub(now_ns)
+    }
+
+    /// A request has ended.
+    pub fn ended(&mut self, at_ns: u64) {
+        self.active_ns = self.active_ns.max(at_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_after_the_idle_time_waits_for_the_disk_to_wake_up() {
+        let mut disk = Sleeper::new(Sleep {
+            after_ns: 1000,
+            wake_ns: 300,
+        });
+        assert_eq!(disk.extra_ns(10), 0);
+        disk.ended(500);
+        assert_eq!(disk.extra_ns(1499), 0);
+        disk.ended(1500);
+        assert_eq!(disk.extra_ns(2500), 300);
+        // The next one arrives while it wakes up.
+        assert_eq!(disk.extra_ns(2600), 200);
+        disk.ended(2800);
+        assert_eq!(disk.extra_ns(2900), 0);
+    }
+}
