@@ -145,7 +145,7 @@ fn reproduce_command(
     };
     if let Some(ping) = &facts.plan.ping {
         let asked = &group.workloads[0];
-        return reproduce::ping((&of.workload, asked, ping), target);
+        return reproduce::ioping::ping((&of.workload, asked, ping), target);
     }
     let ran = |name: &str| {
         all.iter()

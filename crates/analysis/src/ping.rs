@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn latencies_are_grouped_by_the_idle_time_before_them() {
-        let m = fixture::pinged(&[(0, 100_000), (0, 120_000), (0, 110_000), (2_000, 9_000_000)]);
+        let m =
+            fixture::ping::pinged(&[(0, 100_000), (0, 120_000), (0, 110_000), (2_000, 9_000_000)]);
         let record = ping_record(&m);
         assert_eq!(record.slow_from_ns, Some(1_110_000));
         let points: Vec<_> = record

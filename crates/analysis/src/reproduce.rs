@@ -2,9 +2,7 @@
 //! depth, span and cache mode. Only writes the line; never runs it. Option names and meanings are
 //! those of fio's HOWTO.
 
-mod ioping;
-
-pub use ioping::ping;
+pub mod ioping;
 
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};

@@ -3,7 +3,8 @@
 
 use crate::failure::Failure;
 use crate::stderr::Verbosity;
-use diskproof_model::target::TargetIdentity;
+use diskproof_device::{Intent, admit, probe};
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,24 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
         }
         None => given.to_owned(),
     }
+}
+
+/// The targets of a run, identified.
+pub(crate) fn probe_targets(
+    given: &[PathBuf],
+    verbosity: Verbosity,
+) -> Result<Vec<TargetIdentity>, Failure> {
+    let mut identities = Vec::new();
+    for target in given {
+        identities.push(probe(&resolve_target(target, verbosity)).map_err(Failure::Probe)?);
+    }
+    // The gate's reason for an empty device is better than that of a span that does not fit.
+    let is_empty =
+        |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
+    if let Some(empty) = identities.iter().find(is_empty) {
+        admit(empty.clone(), Intent::Read).map_err(Failure::Refused)?;
+    }
+    Ok(identities)
 }
 
 /// The block device of this name, where nothing else has the name.

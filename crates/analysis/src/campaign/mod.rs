@@ -8,5 +8,5 @@ mod gaps;
 mod order;
 
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use decision::{Campaign, CampaignCell, MeasuredCell, Next};
+pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};

@@ -92,7 +92,7 @@ mod tests {
     use diskproof_model::target::TargetKind;
 
     fn command(change: impl Fn(&mut fixture::RunParts)) -> String {
-        let mut run = fixture::ping_run(&[(0, 100_000); 10]);
+        let mut run = fixture::ping::ping_run(&[(0, 100_000); 10]);
         run.0.plan.ping.as_mut().unwrap().idle_ns.clear();
         change(&mut run);
         let record: Record = fixture::judge(run);
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn ping_of_a_directory_is_repeated_by_ioping() {
-        let reads = command(|run| run.1[0].workload.stop.ops = Some(10));
+        let reads = command(|run| run.0.plan.workloads[0].stop.ops = Some(10));
         assert_eq!(
             reads,
-            "ioping -c 10 -i 1000000us -a 1 -s 4096 -S 1073741824 -D /data"
+            "ioping -c 10 -i 1000000us -a 1 -s 4096 -S 4294967296 -D /data"
         );
     }
 

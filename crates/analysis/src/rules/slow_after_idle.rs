@@ -176,7 +176,7 @@ mod tests {
                 samples.push((0, 100_000 + round));
             }
         }
-        fixture::judge(fixture::ping_run(&samples))
+        fixture::judge(fixture::ping::ping_run(&samples))
     }
 
     fn asleep(idle_ms: u64) -> u64 {

@@ -6,12 +6,12 @@ use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, PingLines, measure_pings};
 use crate::stdout::style;
-use crate::targets::{refuse_duplicates, resolve_target};
+use crate::targets::{probe_targets, refuse_duplicates};
 use crate::workload::{SpanBounds, position_bytes};
 use clap::ValueEnum;
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::{Intent, admit, probe, scratch_bytes_max};
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
@@ -192,17 +192,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 /// Measures.
 pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let verbosity = ping.measuring.verbosity();
-    let mut identities = Vec::new();
-    for target in &ping.targets {
-        let target = resolve_target(target, verbosity);
-        identities.push(probe(&target).map_err(Failure::Probe)?);
-    }
-    // The gate's reason for an empty device is better than that of a span that does not fit.
-    let is_empty =
-        |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
-    if let Some(empty) = identities.iter().find(is_empty) {
-        admit(empty.clone(), Intent::Read).map_err(Failure::Refused)?;
-    }
+    let identities = probe_targets(&ping.targets, verbosity)?;
     let plan = plan(ping, &identities)?;
     let has_lines = !(ping.measuring.quiet || ping.rapid || ping.measuring.prints_json());
     let block_bytes = plan.workloads[0].block_bytes;

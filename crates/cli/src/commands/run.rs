@@ -7,13 +7,13 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure};
-use crate::targets::{refuse_duplicates, resolve_target};
+use crate::targets::{probe_targets, refuse_duplicates};
 use crate::workload::{
     Bytes, Content, Contradiction, FioFlags, Memory, ResolveContext, ResolvedGroup, Wording,
     WorkloadAxes, WorkloadFlags, empty_schedule, limits_cut_by_time, resolve, resolve_group,
     sector_mismatch,
 };
-use diskproof_device::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
+use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -92,17 +92,7 @@ pub struct RunFlags {
 /// Measures.
 pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     let request = RunRequest::of(run)?;
-    let mut identities = Vec::new();
-    for target in &request.targets {
-        let target = resolve_target(target, run.measuring.verbosity());
-        identities.push(probe(&target).map_err(Failure::Probe)?);
-    }
-    // The gate's reason for an empty device is better than that of a span that does not fit.
-    let is_empty =
-        |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
-    if let Some(empty) = identities.iter().find(is_empty) {
-        admit(empty.clone(), Intent::Read).map_err(Failure::Refused)?;
-    }
+    let identities = probe_targets(&request.targets, run.measuring.verbosity())?;
     let memory = Memory {
         installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
         free_bytes: memory_free_bytes(),

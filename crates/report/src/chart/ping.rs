@@ -26,7 +26,8 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
             .iter()
             .filter(|request| request.error.is_none())
     };
-    let longest_ns = shown().map(|request| request.latency_ns).max()?;
+    let counting = || ping.requests.iter().filter(|request| request.counts());
+    let longest_ns = counting().map(|request| request.latency_ns).max()?;
     let unit = latency_unit(longest_ns as f64 / 5.0);
     let start_ns = ping.requests.first()?.at_ns;
     let mut series = Vec::new();
@@ -57,7 +58,7 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
         id: format!("requests-{}", slug(&m.workload.name)),
         title: format!(
             "Latency of {} over time, {}: longest {}",
-            counted(shown().count() as u64, "request"),
+            counted(counting().count() as u64, "request"),
             subject(record, m),
             format_latency(longest_ns)
         ),

@@ -4,7 +4,7 @@ use super::*;
 use crate::commands::{Args, Verb};
 use crate::session::admit_all;
 use clap::Parser as _;
-use diskproof_device::Consent;
+use diskproof_device::{Consent, probe};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
 
 const GIB: u64 = 1 << 30;
