@@ -9,8 +9,8 @@ use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
 use crate::measure::sampler::Sampler;
-use crate::sim_backend::{HOST_NS, SimBackend};
 use crate::random::Random;
+use crate::sim_backend::{HOST_NS, SimBackend};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{
@@ -19,7 +19,6 @@ use diskproof_model::surface::{
 use diskproof_simdisk::models::faults::Faults;
 use diskproof_simdisk::models::{self, DiskMachine, Mechanism};
 use diskproof_simdisk::{Model, spec};
-use std::io;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

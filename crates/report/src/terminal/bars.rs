@@ -9,7 +9,9 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     if columns == 0 || share.is_nan() || share <= 0.0 {
         return String::new();
     }
-    let eighths = (share.min(1.0) * (columns * EIGHTHS) as f64).round().max(1.0) as usize;
+    let eighths = (share.min(1.0) * (columns * EIGHTHS) as f64)
+        .round()
+        .max(1.0) as usize;
     let mut bar = "█".repeat(eighths / EIGHTHS);
     bar.extend((eighths % EIGHTHS).checked_sub(1).map(|part| PARTS[part]));
     bar

@@ -14,9 +14,7 @@ use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Plan, Start, Workload};
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{
-    counted, format_bytes, format_duration, format_percent, format_rate,
-};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
