@@ -2,6 +2,7 @@
 //! Reads only the text; the workloads are checked against their targets later.
 
 use crate::workload::{Bytes, WorkloadFlags, answer_to_fio, parse_key};
+use diskproof_analysis::expect::Expected;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,6 +29,19 @@ pub struct PlanFile {
     pub targets: Vec<PathBuf>,
     /// The workloads, with the defaults filled in.
     pub workloads: Vec<PlannedWorkload>,
+    /// What the workloads have to reach, in a profile of `--for`.
+    pub limits: Vec<FitnessLimit>,
+}
+
+/// A limit of a profile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitnessLimit {
+    /// What it is about, such as `sync of the log`.
+    pub name: String,
+    /// The condition, as in `--expect`.
+    pub expected: Expected,
+    /// Who states it.
+    pub source: String,
 }
 
 /// A workload and its position in the file.
@@ -65,6 +79,17 @@ struct Document {
     defaults: Option<Spanned<WorkloadFlags>>,
     #[serde(default)]
     workload: Vec<Spanned<WorkloadFlags>>,
+    #[serde(default)]
+    limit: Vec<Spanned<LimitKeys>>,
+}
+
+/// A limit as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitKeys {
+    name: String,
+    expect: Spanned<String>,
+    source: String,
 }
 
 impl PlanFile {
@@ -129,9 +154,39 @@ impl PlanFile {
             seed: document.seed,
             size: document.size,
             targets: document.targets,
+            limits: read_limits(text, document.limit, &workloads)?,
             workloads,
         })
     }
+}
+
+/// The limits, each on a workload of the file.
+fn read_limits(
+    text: &str,
+    limits: Vec<Spanned<LimitKeys>>,
+    workloads: &[PlannedWorkload],
+) -> Result<Vec<FitnessLimit>, PlanFileError> {
+    let mut read = Vec::new();
+    for limit in limits {
+        let keys = limit.into_inner();
+        let line = line_of(text, keys.expect.span().start);
+        let wrong = |text: String| PlanFileError { line, text };
+        let expected: Expected = keys
+            .expect
+            .into_inner()
+            .parse()
+            .map_err(|error| wrong(format!("expect: {error}")))?;
+        if !workloads.iter().any(|one| one.name == expected.workload) {
+            let name = &expected.workload;
+            return Err(wrong(format!("expect: the file has no workload '{name}'")));
+        }
+        read.push(FitnessLimit {
+            name: keys.name,
+            expected,
+            source: keys.source,
+        });
+    }
+    Ok(read)
 }
 
 /// The section [defaults], without the keys that belong to one workload.
@@ -318,6 +373,18 @@ backward = true
         for (text, part) in cases {
             let error = error(text);
             assert!(error.starts_with(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn limit_error_names_the_line_of_its_condition() {
+        let head = "[[workload]]\nname = \"a\"\n[[limit]]\nname = \"l\"\nsource = \"s\"\n";
+        for (condition, part) in [
+            ("b.iops>=1", "line 6: expect: the file has no workload 'b'"),
+            ("a.iops", "line 6: expect: 'a.iops' compares nothing"),
+        ] {
+            let error = error(&format!("{head}expect = \"{condition}\"\n"));
+            assert!(error.starts_with(part), "{error}");
         }
     }
 

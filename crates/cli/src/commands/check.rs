@@ -4,6 +4,7 @@
 use crate::commands::curve::sector_bytes;
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
+use crate::fitness::{FitnessJob, measure_fitness};
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
@@ -130,6 +131,10 @@ pub struct CheckFlags {
     /// Longest time of the whole run, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
+    /// Judge whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the path
+    /// of a profile with limits; measures its workloads only (docs/fitness.md)
+    #[arg(long = "for", value_name = "PROFILE", conflicts_with_all = ["only", "skip", "read_only", "spec"])]
+    pub fit_for: Option<String>,
     /// Skip the writing workloads; only a scratch file gets its content
     #[arg(long)]
     pub read_only: bool,
@@ -153,6 +158,15 @@ pub struct CheckFlags {
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = probe(&resolve_target(&check.target, check.measuring.verbosity()))
         .map_err(Failure::Probe)?;
+    if let Some(profile) = &check.fit_for {
+        return measure_fitness(FitnessJob {
+            verb: "check",
+            profile,
+            identity,
+            time_ns: time_budget(check).time_ns,
+            flags: &check.measuring,
+        });
+    }
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let limits = LayoutLimits {

@@ -2,6 +2,7 @@
 //! platform has, with one and several sessions, alone and beside other load.
 
 use crate::failure::{Exit, Failure};
+use crate::fitness::{FitnessJob, measure_fitness};
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
@@ -92,6 +93,10 @@ pub struct CommitFlags {
     /// Time for all rows together, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
+    /// Judge whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the path
+    /// of a profile with limits; measures its workloads only (docs/fitness.md)
+    #[arg(long = "for", value_name = "PROFILE", conflicts_with_all = ["only", "skip", "rewrite"])]
+    pub fit_for: Option<String>,
     /// What is measured.
     #[command(flatten)]
     pub selection: SelectionFlags,
@@ -114,6 +119,15 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         commit.measuring.verbosity(),
     ))
     .map_err(Failure::Probe)?;
+    if let Some(profile) = &commit.fit_for {
+        return measure_fitness(FitnessJob {
+            verb: "commit",
+            profile,
+            identity,
+            time_ns: time_ns(commit),
+            flags: &commit.measuring,
+        });
+    }
     let plan = plan(commit, &identity)?;
     let limits = LayoutLimits {
         bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,

@@ -5,13 +5,13 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
+use crate::planned::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::targets::{probe_targets, refuse_duplicates};
 use crate::workload::{
-    Bytes, Content, Contradiction, FioFlags, Memory, ResolveContext, ResolvedGroup, Wording,
-    WorkloadAxes, WorkloadFlags, empty_schedule, limits_cut_by_time, resolve, resolve_group,
-    sector_mismatch,
+    Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
+    empty_schedule, limits_cut_by_time, resolve, sector_mismatch,
 };
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
@@ -26,8 +26,6 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 /// The gate counts scratch files in whole MiB.
 const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
-/// No device has smaller sectors.
-const SECTOR_BYTES: u32 = 512;
 
 const HELP: &str = "\
 In a directory, run measures a scratch file of --size (default 1GiB). The file
@@ -317,27 +315,7 @@ impl RunRequest {
             }
             WorkSource::Plan { path, workloads } => (path.display(), workloads),
         };
-        let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-        for members in groups(planned) {
-            let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
-            let wrong = |(index, error): (usize, Contradiction)| {
-                let PlannedWorkload { line, name, .. } = &members[index];
-                Failure::Usage(format!("{path}: line {line}: workload '{name}': {error}"))
-            };
-            match resolve_group(&flags, &context, unit_bytes).map_err(wrong)? {
-                ResolvedGroup::Skipped(group) => skipped.extend(group),
-                ResolvedGroup::Runs(together) => {
-                    context.content = Content::Data;
-                    workloads.extend(together);
-                }
-            }
-        }
-        match skipped.first() {
-            Some(Skipped { why, .. }) if workloads.is_empty() => Err(Failure::Usage(format!(
-                "{path}: {why}; use a multiple of {unit_bytes} for bs and span, or buffered = true"
-            ))),
-            _ => Ok((workloads, skipped)),
-        }
+        resolve_planned(&path.to_string(), planned, context, unit_bytes)
     }
 
     /// Size of the scratch file in each directory; `None` without a directory.
@@ -428,11 +406,6 @@ fn whole(bytes: u64) -> u64 {
     bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
 }
 
-/// The groups of workloads that run together, in order.
-fn groups(planned: &[PlannedWorkload]) -> impl Iterator<Item = &[PlannedWorkload]> {
-    planned.chunk_by(|_, next| next.flags.together == Some(true))
-}
-
 fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension()
         .is_some_and(|extension| extension == wanted)
@@ -464,18 +437,15 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
     }
     let plan =
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+    if !plan.limits.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{shown}: limits belong to a profile; judge it with: diskproof check --for {shown}"
+        )));
+    }
     Ok(JobFile {
         plan,
         notes: Vec::new(),
     })
-}
-
-/// The largest sector of the devices directly below the targets.
-fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
-    identities
-        .iter()
-        .filter_map(|identity| identity.layers.first()?.logical_block_bytes)
-        .fold(SECTOR_BYTES, u32::max)
 }
 
 #[cfg(test)]

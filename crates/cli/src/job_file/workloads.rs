@@ -88,6 +88,7 @@ pub(crate) fn plan(
         size,
         targets: placements.targets.clone(),
         workloads,
+        limits: Vec::new(),
     })
 }
 

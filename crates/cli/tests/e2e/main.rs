@@ -10,6 +10,7 @@ mod compare_live;
 mod curve;
 mod curve_findings;
 mod faults;
+mod fitness;
 mod formats;
 mod health;
 mod history;

@@ -1,0 +1,180 @@
+//! `--for`: whether a target is fit for a database. A profile is a plan file with limits; it
+//! becomes the plan of the run, and its limits are judged as every threshold is.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::job_file::read_text;
+use crate::plan_file::PlanFile;
+use crate::planned::{groups, resolve_planned, sector_bytes};
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
+use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
+use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
+use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::path::Path;
+
+/// The profiles in the program.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("postgresql", include_str!("../profiles/postgresql.toml")),
+    ("etcd", include_str!("../profiles/etcd.toml")),
+    ("mysql", include_str!("../profiles/mysql.toml")),
+    ("sqlite", include_str!("../profiles/sqlite.toml")),
+];
+/// Larger than the cache of any drive.
+const SCRATCH_BYTES: u64 = 1 << 30;
+/// The gate counts scratch files in whole MiB.
+const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
+/// Share of the time for the first write of the scratch file and the warm-ups.
+const LAYOUT_SHARE: u64 = 5;
+
+/// The least scratch file, where the first write takes longer than planned.
+const LAYOUT_BYTES_MIN: u64 = 64 << 20;
+
+/// A fitness test.
+pub(crate) struct FitnessJob<'a> {
+    /// The verb that runs it.
+    pub verb: &'static str,
+    /// Name of a built-in profile, or a file.
+    pub profile: &'a str,
+    /// The target, probed.
+    pub identity: TargetIdentity,
+    /// Time for the whole run, in nanoseconds.
+    pub time_ns: u64,
+    /// The shared flags.
+    pub flags: &'a MeasuringFlags,
+}
+
+/// Runs the workloads of a profile and judges its limits, beside those of `--expect`.
+pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
+    let (file, shown) = read_profile(job.profile)?;
+    let mut flags = job.flags.clone();
+    let mut note = format!("fitness for {}", job.profile);
+    for limit in &file.limits {
+        let line = format!(
+            "{}: {} ({})",
+            limit.name, limit.expected.expression, limit.source
+        );
+        flags.verbosity().note(&line);
+        note = format!("{note}; {line}");
+        flags.expected.push(limit.expected.clone());
+    }
+    let plan = fitness_plan(&job, file, &shown)?;
+    measure(MeasuringJob {
+        plan,
+        identities: vec![job.identity],
+        filling: Filling::Within(LayoutLimits {
+            bytes_min: LAYOUT_BYTES_MIN,
+            time_ns: job.time_ns / LAYOUT_SHARE,
+        }),
+        note: Some(flags.note.clone().unwrap_or(note)),
+        flags: &flags,
+    })
+}
+
+/// The plan of a profile on a target. Workloads without a limit of their own share the time.
+fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result<Plan, Failure> {
+    let (flags, identity) = (job.flags, &job.identity);
+    let scratch_bytes = (identity.kind == TargetKind::Directory).then(|| {
+        let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
+        let wanted = flags.size.unwrap_or_else(|| {
+            planned
+                .min(scratch_bytes_max(identity))
+                .max(SCRATCH_BYTES_UNIT)
+        });
+        wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
+    });
+    let shares = groups(&file.workloads).count() as u64;
+    let each_ns = (job.time_ns - job.time_ns / LAYOUT_SHARE) / shares.max(1);
+    for workload in &mut file.workloads {
+        if !workload.flags.has_limit() {
+            workload.flags.time = Some(Time(each_ns));
+        }
+    }
+    let host = host_facts();
+    let context = ResolveContext {
+        target_bytes: vec![scratch_bytes.unwrap_or(identity.size_bytes)],
+        memory: Memory {
+            installed_bytes: Some(host.memory_bytes).filter(|bytes| *bytes > 0),
+            free_bytes: memory_free_bytes(),
+        },
+        content: match identity.kind {
+            TargetKind::Directory => Content::Nothing,
+            TargetKind::File | TargetKind::BlockDevice => Content::Data,
+        },
+        engine: flags.engine_choice(),
+    };
+    let unit_bytes = sector_bytes(std::slice::from_ref(identity));
+    let (workloads, skipped) = resolve_planned(shown, &file.workloads, context, unit_bytes)?;
+    Ok(Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: flags.seed.or(file.seed).unwrap_or_else(random_seed),
+        targets: vec![identity.path.clone()],
+        scratch_bytes,
+        first_write_ns: None,
+        time_limit_ns: None,
+        workloads,
+        survey: None,
+        ping: None,
+        data_sheet: None,
+        disk_access: None,
+        postgres_version: None,
+        skipped,
+        origin: Origin::Native {
+            verb: job.verb.to_owned(),
+            argv: command_line(),
+        },
+    })
+}
+
+/// A built-in profile, or a file; with the name that errors show.
+fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
+    let built_in = BUILT_IN.into_iter().find(|(name, _)| *name == profile);
+    let (text, shown) = match built_in {
+        Some((name, text)) => (text.to_owned(), format!("profile {name}")),
+        None => {
+            let text = read_text(Path::new(profile)).map_err(|why| {
+                let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                Failure::Usage(format!(
+                    "--for {profile}: {why}. Name a profile file, or one of {}",
+                    names.join(", ")
+                ))
+            })?;
+            (text, profile.to_owned())
+        }
+    };
+    let file =
+        PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+    match file.limits.is_empty() {
+        true => Err(Failure::Usage(format!(
+            "{shown}: the file has no [[limit]], so nothing can be fit or unfit; see \
+             docs/fitness.md"
+        ))),
+        false => Ok((file, shown)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_profiles_have_limits_with_sources_on_their_own_workloads() {
+        for (name, _) in BUILT_IN {
+            let (file, _) = read_profile(name).unwrap();
+            for limit in &file.limits {
+                let names: Vec<&str> = file.workloads.iter().map(|w| w.name.as_str()).collect();
+                assert!(limit.source.contains(' '), "{name}: {}", limit.name);
+                let workload = limit.expected.workload.as_str();
+                assert!(names.contains(&workload), "{name}: {workload}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_profile_names_the_known_ones() {
+        let error = read_profile("no-such-profile").unwrap_err().to_string();
+        assert!(error.contains("postgresql, etcd, mysql, sqlite"), "{error}");
+    }
+}

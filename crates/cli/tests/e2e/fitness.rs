@@ -1,0 +1,84 @@
+//! `--for` of `check` and `commit`: profiles, their limits and their answers.
+
+use crate::program::{names, run};
+use diskproof_simdisk::testbed::place;
+use std::path::Path;
+
+const QUICK: [&str; 5] = ["--time", "2s", "--no-history", "--no-health", "--json"];
+
+fn profile(folder: &Path, limit: &str) -> String {
+    let text = format!(
+        "size = \"64MiB\"\n[[workload]]\nname = \"log\"\nrw = \"write\"\nbs = 2300\nfdatasync = 1\n\
+         cached = true\n[[limit]]\nname = \"sync\"\nsource = \"a test\"\nexpect = \"{limit}\"\n"
+    );
+    let path = folder.join("profile.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn limit_of_a_profile_decides_the_exit_code() {
+    let (here, files) = (place(), place());
+    let target = here.path().to_str().unwrap();
+    for (verb, limit, code) in [
+        ("check", "log.sync.p99<=100s", 0),
+        ("commit", "log.sync.p99<=1ns", 1),
+    ] {
+        let file = profile(files.path(), limit);
+        let words = [&[verb, target, "--for", &file][..], &QUICK].concat();
+        let ran = run(words);
+        assert_eq!(ran.code, Some(code), "{}", ran.err);
+        let record = ran.record();
+        assert_eq!(record.measurements.len(), 1);
+        assert_eq!(record.measurements[0].workload.block_bytes, 2300);
+        assert_eq!(record.expectations[0].expression, limit);
+        // The source goes into the record, and to the reader.
+        assert!(record.note.unwrap().contains("(a test)"));
+        assert!(ran.err.contains("(a test)"), "{}", ran.err);
+    }
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
+fn built_in_profiles_have_plans() {
+    let here = place();
+    for name in ["postgresql", "etcd", "mysql", "sqlite"] {
+        for verb in ["check", "commit"] {
+            let words = [
+                verb,
+                here.path().to_str().unwrap(),
+                "--for",
+                name,
+                "--dry-run",
+            ];
+            let ran = run(words);
+            assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
+            assert!(ran.out.contains(name), "{name}: {}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn wrong_profile_is_an_error_with_its_line() {
+    let (here, files) = (place(), place());
+    let target = here.path().to_str().unwrap();
+    let file = profile(files.path(), "log.sync.p99<=10");
+    let ran = run(["check", target, "--for", &file]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("profile.toml: line 11: expect: '10' is not"),
+        "{}",
+        ran.err
+    );
+    let ran = run(["check", target, "--for", "mariadb"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(
+        ran.err.contains("one of postgresql, etcd, mysql, sqlite"),
+        "{}",
+        ran.err
+    );
+    let ran = run(["run", &profile(files.path(), "log.iops>=1"), target]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("check --for"), "{}", ran.err);
+}
