@@ -133,7 +133,11 @@ pub struct CheckFlags {
     pub time: Option<u64>,
     /// Judge whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the path
     /// of a profile with limits; measures its workloads only (docs/fitness.md)
-    #[arg(long = "for", value_name = "PROFILE", conflicts_with_all = ["only", "skip", "read_only", "spec"])]
+    #[arg(
+        long = "for",
+        value_name = "PROFILE",
+        conflicts_with_all = ["only", "skip", "read_only", "spec"]
+    )]
     pub fit_for: Option<String>,
     /// Skip the writing workloads; only a scratch file gets its content
     #[arg(long)]
