@@ -317,16 +317,22 @@ fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
     let throughput = matrix.best_throughput()?.throughput.as_ref()?.value_text();
     let mut clause = format!("{} up to {iops} and {throughput}", matrix.operation.words());
     if let Some(knee) = &matrix.knee {
-        let or_more = if knee.depth_high.is_none() {
-            " or more"
-        } else {
-            ""
+        let depths = match knee.depth_high {
+            Some(high) if high == knee.depth_low => knee.depth.to_string(),
+            Some(high) => format!("{} to {high}", knee.depth_low),
+            None => format!("{} or more", knee.depth_low),
         };
-        clause.push_str(&format!(", knee at depth {}{or_more}", knee.depth));
+        clause.push_str(&format!(", knee at depth {depths}"));
     }
     if let Some(limit) = &matrix.bandwidth_limit {
-        let size = format_bytes(u64::from(limit.block_bytes));
-        clause.push_str(&format!(", bandwidth limits from {size}"));
+        let size = |bytes: u32| format_bytes(u64::from(bytes));
+        let low = size(limit.block_bytes_low);
+        let sizes = match limit.block_bytes_high {
+            Some(high) if high == limit.block_bytes_low => low,
+            Some(high) => format!("{low} to {}", size(high)),
+            None => format!("{low} or more"),
+        };
+        clause.push_str(&format!(", bandwidth limits from {sizes} on"));
     }
     Some(clause)
 }

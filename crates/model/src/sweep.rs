@@ -263,8 +263,8 @@ pub enum CellState {
     Unknown,
 }
 
-/// The depth at which operations per second over latency is largest (Kleinrock's power). A disk that
-/// serves `n` requests in parallel has it at depth `n`.
+/// The depth at which operations per second over latency is largest (Kleinrock's power). A disk
+/// that serves `n` requests in parallel has it at depth `n`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DepthKnee {

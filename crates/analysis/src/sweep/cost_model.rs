@@ -1,6 +1,6 @@
 //! What a request costs, in three parameters, fitted to the mean latencies of the measured cells.
-//! The sum of the squared logarithms of the ratios is least, so that a cell of 100 µs counts as much
-//! as one of a second.
+//! The sum of the squared logarithms of the ratios is least, so that a cell of 100 µs counts as
+//! much as one of a second.
 
 use diskproof_model::sweep::CostModel;
 

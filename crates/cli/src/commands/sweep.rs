@@ -320,7 +320,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         } else {
             WRITE_BYTES
         },
-        time_ns: time_ns - time_ns / LAYOUT_PARTS,
+        time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
         precision: PRECISION,
         engine: measuring.engine_choice(),
         why_not_written: why_not_written(sweep, identity.kind),

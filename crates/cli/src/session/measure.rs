@@ -1,8 +1,9 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
-use super::prepare::{self, MeasuringJob, refuse_target_as_output};
+use super::conclude::conclude;
+use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
 use super::run::TargetRun;
-use super::{conclude, watchdog};
+use super::watchdog::{Deadline, WatchdogResult, run};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     measure_as(job, |measuring| {
-        watchdog::run(
+        run(
             measuring.work,
             measuring.live,
             measuring.identities,
@@ -31,14 +32,14 @@ pub(super) struct ReadyRun<'a> {
     pub work: TargetRun,
     pub live: Live,
     pub identities: &'a [TargetIdentity],
-    pub deadline: watchdog::Deadline,
+    pub deadline: Deadline,
     pub interrupt: &'a Interrupt,
 }
 
 /// Prepares, lets `carry_out` measure, and concludes; or only shows the plan.
 pub(super) fn measure_as(
     job: MeasuringJob<'_>,
-    carry_out: impl FnOnce(ReadyRun<'_>) -> Result<watchdog::WatchdogResult, Failure>,
+    carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
 ) -> anyhow::Result<Exit> {
     let flags = job.flags;
     let outputs = flags.files();
@@ -49,23 +50,23 @@ pub(super) fn measure_as(
         return dry_run(&job);
     }
     let interrupt = Interrupt::listen().context("cannot catch signals")?;
-    let stall_timeout = prepare::stall_timeout()?;
+    let stall_timeout = stall_timeout()?;
     let files = OutputFiles::prepare(&outputs);
     let files = check_outputs(files, &outputs, &job.identities)?;
-    let prepared = prepare::prepare(job, &consent, stall_timeout)?;
+    let prepared = prepare(job, &consent, stall_timeout)?;
     interrupt.end_cleanly();
     let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
     let end = carry_out(ReadyRun {
         work: prepared.work,
         live,
         identities: &prepared.facts.targets,
-        deadline: watchdog::Deadline {
+        deadline: Deadline {
             stall_timeout,
             verbosity: flags.verbosity(),
         },
         interrupt: &interrupt,
     })?;
-    conclude::conclude(
+    conclude(
         prepared.facts,
         end,
         &files,
@@ -78,8 +79,8 @@ pub(super) fn measure_as(
 /// Checks what a run would refuse, and shows the plan.
 pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let consent = job.flags.destructive.consent(&job.identities)?;
-    prepare::stall_timeout()?;
-    prepare::rehearse(job, &consent)?;
+    stall_timeout()?;
+    rehearse(job, &consent)?;
     print_plan(&job.plan, &job.identities, job.flags)?;
     Ok(Exit::Done)
 }

@@ -51,9 +51,9 @@ pub(super) fn write_sweep(
     for text in missing_texts(record) {
         fact(page, "", &text)?;
     }
-    let legend = "Shades from the lowest (blank) to the highest rate (█). ?: known only to ±10 % or \
-                  worse. ~: predicted by the cost model. ×: impossible. –: not measured, or fewer \
-                  than ten samples beyond it. Every cell with its interval: -o FILE.csv";
+    let legend = "Shades from the lowest (blank) to the highest rate (█). ?: known only to ±10 % \
+                  or worse. ~: predicted by the cost model. ×: impossible. –: not measured, or \
+                  fewer than ten samples beyond it. Every cell with its interval: -o FILE.csv";
     page.text(TextStyle::Dim.of(legend))
 }
 
@@ -87,16 +87,18 @@ fn axes(matrix: &SweepMatrix) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// A figure of a cell, and its shade.
-struct MapCell<'a> {
+struct HeatCell<'a> {
     shade: &'static str,
     figure: String,
     cell: &'a SweepCell,
 }
 
-impl MapCell<'_> {
+impl HeatCell<'_> {
     fn pieces(&self) -> [StyledText<'_>; 2] {
         let pad = " ".repeat(FIGURE.saturating_sub(columns(&self.figure)));
-        let text = format!("{pad}{}{}", self.figure, sign(self.cell));
+        let has_figure = self.figure.starts_with(|c: char| c.is_ascii_digit());
+        let sign = if has_figure { sign(self.cell) } else { ' ' };
+        let text = format!("{pad}{}{sign}", self.figure);
         let style = match self.cell.state {
             CellState::Measured => TextStyle::Plain,
             _ => TextStyle::Dim,
@@ -123,12 +125,12 @@ fn write_table(
             .collect();
         page.unbroken(TextStyle::Dim.of(format!("{:LABEL$}{}", "", heading.trim_end())))?;
         for size in &sizes {
-            let row: Vec<MapCell<'_>> = part
+            let row: Vec<HeatCell<'_>> = part
                 .iter()
                 .filter_map(|depth| {
                     let cell = matrix.cell(*size, *depth)?;
                     let (shade, figure) = of(cell);
-                    Some(MapCell {
+                    Some(HeatCell {
                         shade,
                         figure,
                         cell,
@@ -137,7 +139,7 @@ fn write_table(
                 .collect();
             let label = format!("{:<LABEL$}", size_word(u64::from(*size)));
             let mut pieces = vec![TextStyle::Dim.of(label)];
-            pieces.extend(row.iter().flat_map(MapCell::pieces));
+            pieces.extend(row.iter().flat_map(HeatCell::pieces));
             page.pieces(&pieces)?;
         }
     }
