@@ -17,6 +17,8 @@ use diskproof_model::sweep::{
 };
 use knee::{KneePoint, knee};
 
+/// A slice of so many turns of the queue is hardly affected by where it begins.
+const TURNS_MIN: f64 = 50.0;
 /// With fewer operations not even a rough interval is known.
 const OPERATIONS_MIN: u64 = 3;
 
@@ -102,8 +104,34 @@ fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
             .reduce(|a, b| added(&a, &b))?;
         Some(with_interval(sum, count))
     };
-    cell.iops = sum(|op| &op.iops);
-    cell.throughput = sum(|op| &op.throughput);
+    let convoy = convoy_error(m, count);
+    cell.iops = sum(|op| &op.iops).map(|rate| widened(rate, convoy));
+    cell.throughput = sum(|op| &op.throughput).map(|rate| widened(rate, convoy));
+}
+
+/// A slice that holds few turns of the queue counts one convoy of requests too few or too many,
+/// each time alike: the slices agree, and are off. The latencies are not. By Little's law the depth
+/// over their mean is a rate, too; the share by which it differs is an error of both.
+fn convoy_error(m: &MeasurementRecord, count: u64) -> f64 {
+    let slices = m.slices.len().max(1) as f64;
+    let ops = counted(m);
+    let latency_ns: f64 = ops.iter().map(|op| op.latency.mean * op.count as f64).sum();
+    let rate: f64 = ops.iter().map(|op| op.iops.value).sum();
+    let turns = count as f64 / (f64::from(m.workload.depth.max(1)) * slices);
+    if turns >= TURNS_MIN || latency_ns <= 0.0 || rate <= 0.0 {
+        return 0.0;
+    }
+    let by_latency = f64::from(m.workload.depth) * 1e9 * count as f64 / latency_ns;
+    (by_latency / rate - 1.0).abs()
+}
+
+/// The estimate with a further error, which is independent of its scatter.
+fn widened(estimate: Estimate, relative: f64) -> Estimate {
+    let error = relative * estimate.value;
+    Estimate {
+        half_width_95: estimate.half_width_95.map(|half| half.hypot(error)),
+        ..estimate
+    }
 }
 
 /// The sum of the rates of a mix, which vary together.

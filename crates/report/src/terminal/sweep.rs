@@ -239,7 +239,7 @@ fn write_spans(page: &mut Page<'_>, spans: &[SpanRate]) -> io::Result<()> {
     let cached = spans
         .iter()
         .filter(|span| span.gain.is_some_and(|gain| gain >= CACHE_GAIN));
-    let text = match cached.last() {
+    let text = match cached.max_by_key(|span| span.span_bytes) {
         Some(span) => format!(
             "A cache or a short stroke answers up to {}: at least twice the rate of the whole.",
             format_bytes(span.span_bytes)
