@@ -210,8 +210,8 @@ fn spans_are_measured_up_to_the_whole_target() {
         .map(|span| span.span_bytes / MIB)
         .collect();
     assert_eq!(spans, [1, 4, 16, 64]);
-    let gains = result(&record).spans.iter().map(|span| span.gain.unwrap());
-    assert!((gains.last().unwrap() - 1.0).abs() < 1e-9);
+    let mut gains = result(&record).spans.iter().map(|span| span.gain.unwrap());
+    assert!((gains.next_back().unwrap() - 1.0).abs() < 1e-9);
 }
 
 #[test]
