@@ -342,6 +342,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         time_limit_ns: Some(time_ns),
         workloads: matrix.workloads.clone(),
         survey: None,
+        ping: None,
         sweep: Some(spec),
         data_sheet: None,
         disk_access: None,

@@ -1,8 +1,9 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
 use super::conclude::conclude;
+use super::ping::PingLines;
 use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
-use super::run::TargetRun;
+use super::run::{Steps, TargetRun};
 use super::watchdog::{Deadline, WatchdogResult, run};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -10,6 +11,7 @@ use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use anyhow::Context as _;
+use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
@@ -18,8 +20,26 @@ use std::path::PathBuf;
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     measure_as(job, |measuring| {
+        let work = (measuring.work, Box::new(TargetRun::run) as Steps);
         run(
-            measuring.work,
+            work,
+            measuring.live,
+            measuring.identities,
+            measuring.deadline,
+        )
+    })
+}
+
+/// Sends single requests and prints each, or only shows the plan.
+pub(crate) fn measure_pings(job: MeasuringJob<'_>, lines: PingLines) -> anyhow::Result<Exit> {
+    measure_as(job, |measuring| {
+        let output = lines
+            .start(measuring.interrupt)
+            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+        let steps: Steps = Box::new(|run, live| run.ping(live, output));
+        let work = (measuring.work, steps);
+        run(
+            work,
             measuring.live,
             measuring.identities,
             measuring.deadline,

@@ -260,6 +260,7 @@ fn facts() -> RunFacts {
         time_limit_ns: None,
         workloads: Vec::new(),
         survey: None,
+        ping: None,
         sweep: None,
         data_sheet: None,
         disk_access: None,
