@@ -270,8 +270,6 @@ fn check_selection(
     selection: &SelectionFlags,
     workloads: &[Workload],
     survey: Option<&Survey>,
-    ping: None,
-    sweep: None,
 ) -> Result<(), Failure> {
     let mut known: Vec<&str> = workloads.iter().map(|one| one.name.as_str()).collect();
     if survey.is_some() {
