@@ -10,6 +10,7 @@ use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
+use crate::sweep::sweep_record;
 use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
@@ -89,6 +90,7 @@ pub fn judge(
             ..surface_record(s, &measurements)
         }
     });
+    let sweep = sweep_record(&facts.plan, &measurements);
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: facts.tool,
@@ -103,6 +105,7 @@ pub fn judge(
         clock: facts.clock,
         plan: facts.plan,
         campaign: None,
+        sweep,
         targets: facts.targets,
         moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),

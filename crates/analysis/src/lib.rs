@@ -14,6 +14,7 @@ pub mod reproduce;
 pub mod rules;
 pub mod slices;
 pub mod surface;
+pub mod sweep;
 pub mod verdict;
 
 mod checked;

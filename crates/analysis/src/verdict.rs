@@ -12,6 +12,7 @@ use diskproof_model::ping::{PingLatency, PingRecord};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
+use diskproof_model::sweep::SweepMatrix;
 use diskproof_model::units::{counted, format_bytes};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
@@ -28,6 +29,8 @@ const NOT_THE_DISK: [(&str, &str); 4] = [
 const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
 /// Figures in the headline of a run without grades: the table follows.
 const CLAUSES_MAX: usize = 3;
+/// Operations of a sweep in the headline: the answers of all follow.
+const MATRICES_MAX: usize = 2;
 /// Codes named in the sentence on trust: the findings follow.
 const CODES_MAX: usize = 3;
 
@@ -258,6 +261,8 @@ fn graded_headline(grades: &[UseGrade]) -> String {
 /// The first figures themselves, where nothing is graded.
 fn plain_headline(record: &Record) -> String {
     let mut clauses = survey_clauses(record);
+    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
+    clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
     if clauses.is_empty() {
         let measured = record.measurements.iter().flat_map(measurement_clauses);
         clauses.extend(measured.take(CLAUSES_MAX));
@@ -304,6 +309,32 @@ fn survey_clauses(record: &Record) -> Vec<String> {
         });
     }
     clauses
+}
+
+/// `random read up to 66,400/s and 3070 MB/s, knee at depth 8, bandwidth limits from 128 KiB`
+fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
+    let iops = matrix.best_iops()?.iops.as_ref()?.value_text();
+    let throughput = matrix.best_throughput()?.throughput.as_ref()?.value_text();
+    let mut clause = format!("{} up to {iops} and {throughput}", matrix.operation.words());
+    if let Some(knee) = &matrix.knee {
+        let depths = match knee.depth_high {
+            Some(high) if high == knee.depth_low => knee.depth.to_string(),
+            Some(high) => format!("{} to {high}", knee.depth_low),
+            None => format!("{} or more", knee.depth_low),
+        };
+        clause.push_str(&format!(", knee at depth {depths}"));
+    }
+    if let Some(limit) = &matrix.bandwidth_limit {
+        let size = |bytes: u32| format_bytes(u64::from(bytes));
+        let low = size(limit.block_bytes_low);
+        let sizes = match limit.block_bytes_high {
+            Some(high) if high == limit.block_bytes_low => low,
+            Some(high) => format!("{low} to {}", size(high)),
+            None => format!("{low} or more"),
+        };
+        clause.push_str(&format!(", bandwidth limits from {sizes} on"));
+    }
+    Some(clause)
 }
 
 fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {

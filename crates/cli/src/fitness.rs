@@ -116,6 +116,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         time_limit_ns: None,
         workloads,
         survey: None,
+        sweep: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

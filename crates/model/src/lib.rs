@@ -28,6 +28,7 @@ pub mod shell;
 pub mod slice;
 pub mod summary;
 pub mod surface;
+pub mod sweep;
 pub mod target;
 pub mod units;
 pub mod verdict;

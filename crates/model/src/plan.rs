@@ -6,6 +6,7 @@ use crate::group::Group;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::surface::{DataSheet, Survey};
+use crate::sweep::SweepPlan;
 use serde::{Deserialize, Serialize};
 
 pub use crate::workload::{
@@ -68,6 +69,9 @@ pub struct Plan {
     /// Single requests: the only workload runs request by request. Absent in every other plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ping: Option<PingPlan>,
+    /// The matrix to which the workloads belong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepPlan>,
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,

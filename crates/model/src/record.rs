@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::series::TimeSeries;
 use crate::slice::TimeSlice;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
+use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
 use crate::workload::{Access, BlockShare, CachePolicy, EngineKind, SyncPolicy};
@@ -78,6 +79,9 @@ pub struct Record {
     /// The survey that `curve` and `access` belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceRecord>,
+    /// The matrix of a sweep, and what follows from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepRecord>,
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,

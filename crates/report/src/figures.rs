@@ -6,6 +6,7 @@ use diskproof_model::record::{
     PhaseKind, PhaseRecord, Record,
 };
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
+use diskproof_model::sweep::{CellState, SweepMatrix};
 use diskproof_model::verdict::Grade;
 
 /// One figure.
@@ -70,6 +71,8 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
         .flat_map(of_measurement)
         .collect();
     all.extend(record.surface.iter().flat_map(of_surface));
+    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
+    all.extend(matrices.flat_map(of_matrix));
     all.extend(record.expectations.iter().flat_map(of_expectation));
     for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
         let measurement = record.measurements.get(grade.measurement);
@@ -279,6 +282,49 @@ fn of_latency(
         .zip(values)
         .filter_map(|(metric, value)| Some(whole.clone().with(metric, value?, "ns")))
         .collect()
+}
+
+/// What follows from the matrix of a sweep, and what its cost model predicts.
+fn of_matrix(matrix: &SweepMatrix) -> Vec<FigureRow> {
+    let part = |workload: String| FigureRow {
+        workload,
+        ..FigureRow::default()
+    };
+    let whole = part(format!("sweep-{}", matrix.operation.as_str()));
+    let mut all = Vec::new();
+    let mut add = |metric, value: f64, unit| all.push(whole.clone().with(metric, value, unit));
+    if let Some(knee) = &matrix.knee {
+        add("knee_depth", f64::from(knee.depth), "1");
+        add("knee_depth_low", f64::from(knee.depth_low), "1");
+        if let Some(high) = knee.depth_high {
+            add("knee_depth_high", f64::from(high), "1");
+        }
+    }
+    if let Some(limit) = &matrix.bandwidth_limit {
+        add("bandwidth_limit", f64::from(limit.block_bytes), "B");
+        add("bandwidth_limit_low", f64::from(limit.block_bytes_low), "B");
+        if let Some(high) = limit.block_bytes_high {
+            add("bandwidth_limit_high", f64::from(high), "B");
+        }
+    }
+    if let Some(model) = &matrix.cost_model {
+        add("cost_base", model.base_ns, "ns");
+        add("cost_request", model.request_ns, "ns");
+        add("cost_throughput", model.bytes_per_second, "B/s");
+        add("cost_error", model.model_error, "1");
+    }
+    for cell in matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.state == CellState::Predicted)
+    {
+        let row = part(matrix.operation.cell_name(cell.block_bytes, cell.depth));
+        let iops = cell.iops.iter();
+        all.extend(iops.map(|iops| row.clone().estimated("iops_predicted", iops, "1/s")));
+        let mean = cell.latency_mean_ns.iter();
+        all.extend(mean.map(|ns| row.clone().with("latency_mean_predicted", *ns, "ns")));
+    }
+    all
 }
 
 fn of_surface(s: &SurfaceRecord) -> Vec<FigureRow> {

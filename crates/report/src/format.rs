@@ -1,6 +1,7 @@
 //! An output format: its file name extension, its description for help and docs, and its writers.
 //! [`crate::formats`] lists all of them.
 
+use crate::capacity;
 use crate::chart;
 use crate::examined::Examined;
 use diskproof_model::comparison::Comparison;
@@ -64,6 +65,10 @@ pub enum Requires {
     Workloads,
     /// Enough data for a chart.
     Charts,
+    /// A sweep that reads a disk.
+    SweepOfReads,
+    /// A sweep that reads and writes.
+    SweepOfBoth,
 }
 
 impl Requires {
@@ -73,7 +78,16 @@ impl Requires {
             Self::Nothing => true,
             Self::Workloads => !record.measurements.is_empty(),
             Self::Charts => !chart::charts(record).is_empty(),
+            Self::SweepOfReads => capacity::reads(record).is_some(),
+            Self::SweepOfBoth => {
+                capacity::reads(record).is_some() && capacity::writes(record).is_some()
+            }
         }
+    }
+
+    /// Whether only `sweep` measures it.
+    pub fn is_of_sweep(self) -> bool {
+        matches!(self, Self::SweepOfReads | Self::SweepOfBoth)
     }
 
     /// The error for a record without it.
@@ -84,6 +98,14 @@ impl Requires {
                 "fio's JSON holds workloads only, and none was measured; no file was written"
             }
             Self::Charts => "too little was measured for a chart; no file was written",
+            Self::SweepOfReads => {
+                "io.cost.model follows from the random reads of a sweep of one disk, and none was \
+                 measured; no file was written"
+            }
+            Self::SweepOfBoth => {
+                "io-properties.yaml needs the reads and the writes of a sweep, and not both were \
+                 measured; no file was written"
+            }
         }
     }
 }

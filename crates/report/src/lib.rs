@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ascii;
+mod capacity;
 pub mod chart;
 pub mod csv;
 mod describe;
@@ -14,11 +15,13 @@ pub mod formats;
 pub mod gnuplot;
 pub mod hlog;
 pub mod html;
+pub mod iocost;
 pub mod json;
 mod labels;
 pub mod markdown;
 pub mod openmetrics;
 mod page;
+pub mod seastar;
 pub mod style;
 pub mod svg;
 mod table;

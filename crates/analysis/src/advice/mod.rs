@@ -1,5 +1,6 @@
 //! Settings that follow from the figures of a run.
 
 mod fitness;
+mod io_concurrency;
 pub mod postgres;
 mod wal_sync_method;

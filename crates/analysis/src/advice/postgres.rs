@@ -2,6 +2,7 @@
 //! the names of `check`'s workloads and the documented relations, nothing of a server.
 
 use super::fitness::{leave_alone, measured, op, unfit_workload, width};
+use super::io_concurrency::{GAIN_MIN, effective_setting, from_knee};
 use super::wal_sync_method::wal_sync_method;
 use crate::checked::PAGE_BYTES;
 use crate::whole_disk::{WholeDisk, whole_disk};
@@ -38,6 +39,7 @@ pub fn advice(record: &Record) -> Vec<Advice> {
         commit_delay,
     ];
     let mut advice: Vec<Advice> = rules.into_iter().filter_map(|rule| rule(record)).collect();
+    advice.extend(from_knee(record));
     if !advice.is_empty() {
         advice.push(leave_alone(
             "full_page_writes",
@@ -129,16 +131,6 @@ fn span_text(whole: &WholeDisk<'_>) -> String {
     }
 }
 
-/// The first version whose default is 16 (release notes of PostgreSQL 18); before, it is 1.
-const DEFAULT_OF_16_FROM: u32 = 18;
-/// Up to 12 the server computes its requests in flight from the setting: 1 + 1/2 + … + 1/N times N
-/// (release notes of PostgreSQL 13).
-const PLAIN_COUNT_FROM: u32 = 13;
-/// Prefetching that gains less costs other sessions more than it brings.
-const GAIN_MIN: f64 = 2.0;
-/// The default of PostgreSQL 18, which suits every disk that gains from it.
-const CONCURRENCY_DEFAULT: u32 = 16;
-
 /// As many reads in flight as the disk works on at a time: the rate at depth 32 over that at depth
 /// 1, as a power of two, since the rate is known at two depths only.
 fn effective_io_concurrency(record: &Record) -> Option<Advice> {
@@ -154,55 +146,29 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     let gain = many.iops.value / one.iops.value;
     let width = width(&one.iops).hypot(width(&many.iops));
     let version = record.plan.postgres_version;
-    let default = version.map(|version| match version {
-        DEFAULT_OF_16_FROM.. => CONCURRENCY_DEFAULT,
-        _ => 1,
-    });
     let pays = gain >= GAIN_MIN;
     let wanted = match pays {
         true => (gain.ceil() as u32).next_power_of_two(),
         false => 1,
     };
-    let value = match version {
-        Some(version) if version < PLAIN_COUNT_FROM => setting_before_13(wanted),
-        Some(DEFAULT_OF_16_FROM..) | None if wanted <= CONCURRENCY_DEFAULT => CONCURRENCY_DEFAULT,
-        _ => wanted,
-    };
+    let setting = effective_setting(version, wanted);
     let effect = if pays { "pays" } else { "gains little" };
-    let known = match (version, default) {
-        (Some(version), Some(default)) if default == value => {
-            format!(" It is the default of PostgreSQL {version}, so nothing should change.")
-        }
-        (Some(version), Some(default)) => {
-            format!(" The default of PostgreSQL {version} is {default}.")
-        }
-        _ => " The default is 16 from PostgreSQL 18 on and 1 before (--pg-version).".to_owned(),
-    };
     Some(Advice {
         setting: "effective_io_concurrency".to_owned(),
-        value: Some(value.to_string()),
+        value: Some(setting.value.to_string()),
         range: None,
         why: format!(
             "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching \
-             {effect}.{known}",
+             {effect}.{}",
             rounded(gain, Some(gain * width)),
             many.iops.value_text(),
             one.iops.value_text(),
+            setting.default_text,
         ),
         from: from.map(str::to_owned).to_vec(),
-        default: default.map(|default| default.to_string()),
+        default: setting.default.map(|default| default.to_string()),
         condition: pays.then(|| "for bitmap scans of tables larger than the cache".to_owned()),
     })
-}
-
-/// The setting from which versions before 13 compute this many requests in flight.
-fn setting_before_13(wanted: u32) -> u32 {
-    let (mut setting, mut sum) = (1, 1.0);
-    while f64::from(setting) * sum < f64::from(wanted) {
-        setting += 1;
-        sum += 1.0 / f64::from(setting);
-    }
-    setting
 }
 
 /// Half the time of a flush after one 8 kB write (documentation of commit_delay); it helps only

@@ -6,7 +6,9 @@ mod compare_live;
 mod decision;
 mod gaps;
 mod order;
+mod sweep;
 
 pub use compare_live::{LiveComparison, LiveSetup};
 pub use decision::{Campaign, CampaignCell, MeasuredCell, Next};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
+pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};

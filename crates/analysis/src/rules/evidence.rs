@@ -53,6 +53,10 @@ pub(super) fn evidence(
     }
 }
 
+/// With more workloads than these, a finding names the first few: those of a sweep are a hundred.
+const NAMES_MAX: usize = 20;
+const NAMES_SHOWN: usize = 4;
+
 /// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
 /// random-read-d32)`.
 pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
@@ -65,6 +69,10 @@ pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -
     match (names.len(), record.measurements.len()) {
         (1, 1) => names[0].to_owned(),
         (hit, all) if hit == all => format!("all {all} workloads"),
+        (hit, all) if hit > NAMES_MAX => {
+            let (first, more) = (names[..NAMES_SHOWN].join(", "), hit - NAMES_SHOWN);
+            format!("{hit} of {all} workloads ({first} and {more} more)")
+        }
         (hit, all) => format!("{hit} of {all} workloads ({})", names.join(", ")),
     }
 }

@@ -187,6 +187,7 @@ pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Fai
         disk_access: None,
         first_write_ns: None,
         time_limit_ns: None,
+        sweep: None,
         postgres_version: postgres_version(commit.pg_version, &commit.target),
         skipped,
         origin: Origin::Native {

@@ -38,6 +38,7 @@ macro_rules! verbs {
 verbs! {
     check: Check(CheckFlags),
     commit: Commit(CommitFlags),
+    sweep: Sweep(SweepFlags),
     run: Run(RunFlags),
     curve: Curve(CurveFlags),
     powercut: Powercut(PowercutFlags),

@@ -276,6 +276,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         scratch_bytes,
         workloads: vec![workload],
         survey: None,
+        sweep: None,
         ping: Some(requests),
         data_sheet: None,
         disk_access: None,

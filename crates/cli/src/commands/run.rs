@@ -290,6 +290,7 @@ impl RunRequest {
             ping: None,
             data_sheet: None,
             disk_access: None,
+            sweep: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

@@ -1,13 +1,14 @@
 //! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
+use super::measure::{ReadyRun, measure_as};
 use super::prepare::{
     MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output, stall_timeout,
 };
 use super::prepare_command::{self, CommandEnd, CommandWait};
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
 use super::watchdog::{Deadline, Supervised, WatchdogResult};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::stderr::{Verbosity, eprint_line};
@@ -18,8 +19,8 @@ use diskproof_device::{Consent, OpenTarget, probe};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{Measurement, StopReason};
-use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
+use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
+use diskproof_model::plan::{EngineChoice, Layout, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::record::Stalled;
 use diskproof_model::slice::TimeSlice;
@@ -126,7 +127,7 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Opens the targets and carries out the campaign on them.
 pub(crate) fn measure_campaign<C>(
     job: CampaignJob<'_>,
-    mut campaign: C,
+    campaign: C,
 ) -> anyhow::Result<CampaignOutcome<C::Answer>>
 where
     C: Campaign + Send + 'static,
@@ -146,36 +147,125 @@ where
     let consent = job.flags.destructive.consent(&job.identities)?;
     let stall_timeout = stall_timeout()?;
     let identities = job.identities.clone();
-    let Prepared { mut work, facts } = prepare(job, &consent, stall_timeout)?;
+    let Prepared { work, facts } = prepare(job, &consent, stall_timeout)?;
     interrupt.end_cleanly();
-    let mut live = Live::new(&facts.plan, verbosity, interrupt.clone());
+    let live = Live::new(&facts.plan, verbosity, interrupt.clone());
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {
         answer: None,
         identities: vec![None; sides.len()],
     }));
-    let supervised = Supervised {
-        results: Arc::clone(&work.results),
-        heartbeat: live.heartbeat(),
+    let own_targets: Vec<TargetIdentity> = sides
+        .iter()
+        .map(|side| identities[side.target].clone())
+        .collect();
+    let ready = ReadyRun {
+        work,
+        live,
         identities: &identities,
         deadline: Deadline {
             stall_timeout,
             verbosity,
         },
+        interrupt: &interrupt,
     };
-    let own_targets: Vec<TargetIdentity> = sides
-        .iter()
-        .map(|side| identities[side.target].clone())
-        .collect();
-    let (theirs, their_interrupt) = (Arc::clone(&shared), interrupt.clone());
-    let end = supervised.run(move || {
+    let conditions = CampaignConditions {
+        sides,
+        reopening,
+        cleanup,
+        consent,
+        engines: EngineSharing::OfEachWorkload,
+    };
+    let end = supervise(ready, conditions, Arc::clone(&shared), campaign)?;
+    Ok(outcome(facts, end, &shared, own_targets, interrupt))
+}
+
+/// Measures a campaign on one target, and concludes as every run does: the measurements of its
+/// cells make the record.
+pub(crate) fn measure_by_campaign<C>(job: MeasuringJob<'_>, campaign: C) -> anyhow::Result<Exit>
+where
+    C: Campaign + Send + 'static,
+    C::Answer: Send + 'static,
+{
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    let conditions = CampaignConditions {
+        sides: vec![CampaignSide {
+            target: 0,
+            prepare: None,
+        }],
+        reopening: Reopening::Never,
+        cleanup: None,
+        consent,
+        engines: EngineSharing::OfAllWorkloads,
+    };
+    measure_as(job, |ready| {
+        let findings = Findings {
+            answer: None,
+            identities: vec![None],
+        };
+        supervise(ready, conditions, Arc::new(Mutex::new(findings)), campaign)
+    })
+}
+
+/// Under which conditions the cells of a campaign are measured.
+struct CampaignConditions {
+    sides: Vec<CampaignSide>,
+    reopening: Reopening,
+    cleanup: Option<String>,
+    consent: Consent,
+    engines: EngineSharing,
+}
+
+/// Which cells are measured by the engine that the first of them chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EngineSharing {
+    /// Those of the same workload.
+    OfEachWorkload,
+    /// All that need a queue, and all that need none: trying engines takes time.
+    OfAllWorkloads,
+}
+
+impl EngineSharing {
+    fn key(self, workload: &Workload) -> String {
+        match self {
+            Self::OfEachWorkload => workload.name.clone(),
+            Self::OfAllWorkloads if workload.depth == 1 => "single".to_owned(),
+            Self::OfAllWorkloads => "queue".to_owned(),
+        }
+    }
+}
+
+/// Carries out a campaign on a thread of its own.
+fn supervise<C>(
+    ready: ReadyRun<'_>,
+    conditions: CampaignConditions,
+    findings: SharedFindings<C::Answer>,
+    mut campaign: C,
+) -> Result<WatchdogResult, Failure>
+where
+    C: Campaign + Send + 'static,
+    C::Answer: Send + 'static,
+{
+    let ReadyRun {
+        mut work,
+        mut live,
+        identities,
+        deadline,
+        interrupt,
+    } = ready;
+    let supervised = Supervised {
+        results: Arc::clone(&work.results),
+        heartbeat: live.heartbeat(),
+        identities,
+        deadline,
+    };
+    let interrupt = interrupt.clone();
+    supervised.run(move || {
         let mut cells = PreparedCells {
             run: &mut work,
-            sides: &sides,
-            reopening,
-            consent: &consent,
+            conditions: &conditions,
             live: &mut live,
-            interrupt: &their_interrupt,
-            findings: &theirs,
+            interrupt: &interrupt,
+            findings: &findings,
             span_bytes: None,
             engines: BTreeMap::new(),
             moved: BTreeMap::new(),
@@ -185,11 +275,14 @@ where
         live.finish();
         work.results().ended = Some(ended);
         let heartbeat = live.heartbeat();
-        let hung = work.close(verbosity);
-        clean_up(cleanup.as_deref(), &heartbeat, verbosity);
+        let hung = work.close(deadline.verbosity);
+        clean_up(
+            conditions.cleanup.as_deref(),
+            &heartbeat,
+            deadline.verbosity,
+        );
         hung
-    })?;
-    Ok(outcome(facts, end, &shared, own_targets, interrupt))
+    })
 }
 
 fn outcome<Answer>(
@@ -237,16 +330,14 @@ fn clean_up(command: Option<&str>, heartbeat: &Heartbeat, verbosity: Verbosity) 
 /// Cells on open targets.
 struct PreparedCells<'a, Answer> {
     run: &'a mut TargetRun,
-    sides: &'a [CampaignSide],
-    reopening: Reopening,
-    consent: &'a Consent,
+    conditions: &'a CampaignConditions,
     live: &'a mut Live,
     interrupt: &'a Interrupt,
     findings: &'a SharedFindings<Answer>,
     /// The span of all workloads, where the targets differ in what was laid out.
     span_bytes: Option<u64>,
-    /// The engine of each workload, as its first cell chose it.
-    engines: BTreeMap<String, EngineKind>,
+    /// The engines, as the first cell that each serves chose it.
+    engines: BTreeMap<String, EngineUse>,
     /// Bytes that each workload has moved on each target.
     moved: BTreeMap<(usize, String), u64>,
     /// Cells so far.
@@ -259,7 +350,7 @@ impl<Answer> PreparedCells<'_, Answer> {
         &mut self,
         campaign: &mut C,
     ) -> Result<EndedEarly, RunError> {
-        if self.reopening == Reopening::Never && self.lay_out()? == Control::Interrupt {
+        if self.conditions.reopening == Reopening::Never && self.lay_out()? == Control::Interrupt {
             return Ok(Some(INTERRUPTED.to_owned()));
         }
         let (ended, answer) = carry_out(campaign, self)?;
@@ -287,13 +378,13 @@ impl<Answer> PreparedCells<'_, Answer> {
 
     /// Makes the setting of a side effective. Returns why the campaign cannot go on.
     fn switch_to(&mut self, number: usize, command: &str) -> Result<Option<String>, RunError> {
-        let path = self.run.plan.targets[self.sides[number].target].clone();
+        let path = self.run.plan.targets[self.conditions.sides[number].target].clone();
         let before = self
             .run
             .targets
             .first()
             .map(|target| target.identity().clone());
-        if self.reopening == Reopening::BeforeEachCell {
+        if self.conditions.reopening == Reopening::BeforeEachCell {
             self.run.targets.clear();
         }
         let wait = CommandWait {
@@ -305,7 +396,7 @@ impl<Answer> PreparedCells<'_, Answer> {
             CommandEnd::Interrupted => return Ok(Some(INTERRUPTED.to_owned())),
             // What umount says of a filesystem with an open file.
             CommandEnd::Failed(why)
-                if self.reopening == Reopening::Never && why.contains("busy") =>
+                if self.conditions.reopening == Reopening::Never && why.contains("busy") =>
             {
                 return Ok(Some(format!(
                     "{why}. diskproof keeps the target open meanwhile; --reopen closes it first"
@@ -318,7 +409,7 @@ impl<Answer> PreparedCells<'_, Answer> {
             Err(error) => return Ok(Some(format!("after --prepare '{command}': {error}"))),
         };
         let is_same = before.is_none_or(|before| before.is_same(&identity));
-        if self.reopening == Reopening::BeforeEachCell {
+        if self.conditions.reopening == Reopening::BeforeEachCell {
             // A scratch file overwrites nothing, wherever it is. What the user released is the file
             // or device that the path named at the start.
             if !is_same && self.run.plan.writes() && identity.kind != TargetKind::Directory {
@@ -344,7 +435,7 @@ impl<Answer> PreparedCells<'_, Answer> {
 
     fn open_again(&mut self, identity: &TargetIdentity) -> Result<(), Failure> {
         let identities = std::slice::from_ref(identity);
-        for admission in admit_all(&self.run.plan, identities, &[], self.consent)? {
+        for admission in admit_all(&self.run.plan, identities, &[], &self.conditions.consent)? {
             self.run.targets.push(OpenTarget::open(admission)?);
         }
         Ok(())
@@ -357,8 +448,8 @@ impl<Answer> PreparedCells<'_, Answer> {
             workload.span.length_bytes = self.span_bytes;
         }
         // Another engine on one side would measure the engine.
-        if let Some(kind) = self.engines.get(&workload.name) {
-            workload.engine = EngineChoice::Fixed(*kind);
+        if let Some(engine) = self.engines.get(&self.conditions.engines.key(&workload)) {
+            workload.engine = EngineChoice::Fixed(engine.used);
         }
         workload
     }
@@ -366,14 +457,19 @@ impl<Answer> PreparedCells<'_, Answer> {
     /// Adds what a cell gave to the results of its side.
     fn add(&mut self, cell: &CampaignCell, workload: &Workload, mut measurement: Measurement) {
         let name = workload.name.clone();
+        let key = self.conditions.engines.key(&cell.workload);
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
         let warmup = workload.warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
-        let target = self.sides[cell.side].target;
-        let moved = self.moved.entry((target, name.clone())).or_default();
+        let target = self.conditions.sides[cell.side].target;
+        let moved = self.moved.entry((target, name)).or_default();
         *moved += (bytes as f64 * (1.0 + warmup)) as u64;
-        self.engines.entry(name).or_insert(measurement.engine.used);
         measurement.target = cell.side;
         measurement.engine.asked = cell.workload.engine;
+        let first = self.engines.entry(key);
+        let first = first.or_insert_with(|| measurement.engine.clone());
+        if measurement.engine.fallbacks.is_empty() {
+            measurement.engine.fallbacks.clone_from(&first.fallbacks);
+        }
         let plan = Arc::clone(&self.run.plan);
         let asked = plan.workloads.iter().find(|one| one.name == workload.name);
         if let Some(asked) = asked {
@@ -385,7 +481,7 @@ impl<Answer> PreparedCells<'_, Answer> {
 
 impl<Answer> MeasureCell for PreparedCells<'_, Answer> {
     fn measure(&mut self, cell: &CampaignCell) -> Result<CellOutcome, RunError> {
-        let side = self.sides[cell.side].clone();
+        let side = self.conditions.sides[cell.side].clone();
         self.run.results().step = Some(cell.workload.name.clone());
         if let Some(command) = &side.prepare
             && let Some(why) = self.switch_to(cell.side, command)?

@@ -28,5 +28,6 @@ mod program;
 mod run;
 mod safety;
 mod schema;
+mod sweep;
 mod targets;
 mod together;

@@ -7,6 +7,7 @@ mod names;
 mod ping;
 mod range;
 mod surface;
+mod sweep;
 mod time;
 mod types;
 
@@ -25,9 +26,15 @@ use std::collections::BTreeMap;
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(ping::charts(record));
-    charts.extend(depth::charts(record));
-    charts.extend(latency::charts(record));
-    charts.extend(time::charts(record));
+    match &record.sweep {
+        // One picture for each of a hundred cells would hide the answer.
+        Some(sweep) => charts.extend(sweep::charts(sweep)),
+        None => {
+            charts.extend(depth::charts(record));
+            charts.extend(latency::charts(record));
+            charts.extend(time::charts(record));
+        }
+    }
     let mut ids = BTreeMap::new();
     charts
         .into_iter()

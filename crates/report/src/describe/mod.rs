@@ -10,4 +10,5 @@ pub(crate) mod proof;
 pub(crate) mod remarks;
 pub(crate) mod run;
 pub(crate) mod surface;
+pub(crate) mod sweep;
 pub(crate) mod target;

@@ -16,6 +16,14 @@ pub(super) fn shown(text: &str) -> String {
     format!("{}… ({chars} characters)", clean(&start))
 }
 
+/// A text that begins a sentence.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        format!("{}{}", first.to_uppercase(), letters.as_str())
+    })
+}
+
 /// The anchor of a finding: letters, digits and hyphens, whatever its code is.
 pub(super) fn finding_anchor(code: &str) -> String {
     let name: String = code

@@ -1,6 +1,7 @@
 //! Every figure with its error bar, its conditions and the remarks on it.
 
 use super::elements::{finding_anchor, section, shown, wide_table};
+use super::sweep::sweep_figures;
 use crate::describe::figures::{conditions, legend, limited_by_text, shown_latency, shown_ops};
 use crate::describe::remarks::remarks;
 use crate::describe::run::skipped;
@@ -33,8 +34,9 @@ pub(super) fn figures(record: &Record) -> Markup {
             p.alert.failure { "Nothing was measured." }
         }
         @if let Some(surface) = &record.surface { (surface_figures(surface)) }
+        @if let Some(sweep) = &record.sweep { (sweep_figures(record, sweep)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }
-        (gaps(record))
+        @if record.sweep.is_none() { (gaps(record)) }
     };
     section("figures", "Figures", &content)
 }

@@ -12,6 +12,7 @@ mod machine;
 mod map;
 mod overview;
 mod read_back;
+mod sweep;
 
 pub use comparison::write_comparison;
 pub use read_back::{PageError, page_json, read_record};

@@ -1,7 +1,7 @@
 //! The top of the page: what was measured, the verdict, the expectations.
 
 use super::charts;
-use super::elements::{finding_anchor, section, shown};
+use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::{Chart, RateUnit, counted};
 use crate::describe::findings::{advised_text, grade_text};
 use crate::describe::run::{measured_text, partial_text, promise_text, request_text, start_text};
@@ -249,13 +249,6 @@ fn thresholds_text(item: &UseGrade) -> String {
         text(thresholds.good_from),
         shown(&capitalized(&thresholds.source))
     )
-}
-
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}", first.to_uppercase(), letters.as_str())
-    })
 }
 
 fn expectations(record: &Record) -> Markup {

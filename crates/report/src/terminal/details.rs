@@ -25,7 +25,12 @@ pub(super) fn write_details(page: &mut Page<'_>, record: &Record) -> io::Result<
     for (index, target) in record.targets.iter().enumerate() {
         write_target(page, record, target, index)?;
     }
-    for m in &record.measurements {
+    // Of a sweep the matrix says block sizes and depths, and the span is that of the target.
+    let listed = match record.sweep {
+        Some(_) => &[],
+        None => record.measurements.as_slice(),
+    };
+    for m in listed {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
         let limit = m.limited_by.as_ref().map(limit_text).unwrap_or_default();
         let text = format!("{}; {cpu}{limit}", conditions(&m.workload));

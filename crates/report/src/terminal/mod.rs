@@ -17,6 +17,8 @@ mod record;
 mod runs;
 mod sparkline;
 mod surface;
+mod sweep;
+mod sweep_view;
 mod verdict;
 
 pub use crate::describe::comparison::MetricDetail;

@@ -8,6 +8,7 @@ use super::figures::write_figures;
 use super::findings::write_findings;
 use super::ping::write_ping;
 use super::surface::write_surface;
+use super::sweep::write_sweep;
 use super::verdict::{write_grades, write_verdict};
 use crate::describe::run::{
     measured_text, not_run, partial_text, promise_text, request_text, skipped, start_text,
@@ -31,13 +32,22 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
     write_title(page, record)?;
     write_verdict(page, record)?;
     write_expectations(page, &record.expectations)?;
-    for target in 0..targets(record) {
-        write_target(page, record, target)?;
+    if let Some(sweep) = &record.sweep {
+        write_sweep(page, record, sweep)?;
+    } else {
+        for target in 0..targets(record) {
+            write_target(page, record, target)?;
+        }
+        write_skipped(page, &record.plan)?;
     }
-    write_skipped(page, &record.plan)?;
     write_findings(page, &record.findings)?;
     write_advice(page, &record.advice)?;
     write_details(page, record)?;
+    write_end(page, record)
+}
+
+/// The run, and where more is.
+fn write_end(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     page.blank()?;
     let run = format!(
         "run {} · method {} · seed {}",

@@ -67,6 +67,7 @@ pub(crate) fn healthy() -> Record {
             .map(|(index, spec)| measurement(index, spec))
             .collect(),
         campaign: None,
+        sweep: None,
         moved: None,
         curve: Vec::new(),
         access: Vec::new(),

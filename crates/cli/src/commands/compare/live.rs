@@ -456,6 +456,7 @@ impl LivePlan {
             disk_access: None,
             first_write_ns: None,
             time_limit_ns: None,
+            sweep: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

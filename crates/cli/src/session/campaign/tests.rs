@@ -1,10 +1,17 @@
 //! Campaigns in virtual time: the same runner and the same decisions on simulated disks.
 
 use super::*;
-use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
-use diskproof_engine::{FakeDisk, simulate};
+use diskproof_analysis::campaign::{
+    LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
+};
+use diskproof_analysis::judge::judge;
+use diskproof_device::host_facts;
+use diskproof_engine::{FakeDisk, measure_clock, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
+use diskproof_model::plan::{Access, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
 use diskproof_model::progress::{Progress, Watch};
+use diskproof_model::record::{Record, Tool};
+use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -113,4 +120,249 @@ fn campaign_that_ends_early_has_no_answer() {
     let (ended, answer) = carry_out(&mut campaign(2, 60), &mut cells).unwrap();
     assert_eq!((ended.as_deref(), answer), (Some(INTERRUPTED), None));
     assert_eq!(cells.measured, 3);
+}
+
+/// A disk of so many channels, each of which serves a request in a time of its own and that of its
+/// transfer. Its matrix is known.
+#[derive(Clone, Copy)]
+struct KnownDisk {
+    service_ns: u64,
+    channels: usize,
+    channel_bytes_per_second: f64,
+    /// Share of the service time that varies, evenly.
+    jitter: f64,
+}
+
+impl KnownDisk {
+    fn fake(self, block_bytes: u32) -> FakeDisk {
+        let transfer_ns = f64::from(block_bytes) * 1e9 / self.channel_bytes_per_second;
+        let service_ns = self.service_ns + transfer_ns as u64;
+        let jitter_ns = (service_ns as f64 * self.jitter) as u64;
+        FakeDisk {
+            service_ns: service_ns - jitter_ns / 2,
+            jitter_ns,
+            channels: self.channels,
+            size_bytes: 4 << 30,
+        }
+    }
+
+    fn iops(self, block_bytes: u32, depth: u32) -> f64 {
+        let disk = self.fake(block_bytes);
+        let mean_ns = disk.service_ns as f64 + disk.jitter_ns as f64 / 2.0;
+        f64::from(depth).min(self.channels as f64) * 1e9 / mean_ns
+    }
+}
+
+/// Cells of a sweep on one virtual clock, with 25 ms between two.
+struct SimulatedSweep {
+    disk: KnownDisk,
+    now_ns: u64,
+    measurements: Vec<Measurement>,
+    slices: u64,
+}
+
+impl MeasureCell for SimulatedSweep {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<CellOutcome, RunError> {
+        self.slices += 1;
+        let disk = self.disk.fake(cell.workload.block_bytes);
+        let mut measured = simulate(&cell.workload, disk, self.slices, &mut Unwatched).unwrap();
+        measured.start_ns += self.now_ns;
+        let slice = TimeSlice::of(&measured);
+        let latency_ns = measured
+            .ops
+            .values()
+            .next()
+            .map_or(0, |op| op.latency.max_ns());
+        self.now_ns = slice.start_ns + slice.wall_ns + latency_ns + 25_000_000;
+        let name = measured.workload.name.clone();
+        let mut known = self.measurements.iter_mut();
+        match known.find(|one| one.workload.name == name) {
+            Some(known) => known.append(measured),
+            None => self.measurements.push(measured),
+        }
+        Ok(CellOutcome::Measured(slice))
+    }
+}
+
+const SIZES: [u32; 7] = [
+    4 << 10,
+    8 << 10,
+    32 << 10,
+    128 << 10,
+    256 << 10,
+    1 << 20,
+    4 << 20,
+];
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+fn swept(disk: KnownDisk) -> (Record, u64) {
+    let operations = vec![SweepOperation::RandRead, SweepOperation::Read];
+    let mut workloads = Vec::new();
+    for operation in &operations {
+        for block_bytes in SIZES {
+            for depth in DEPTHS {
+                let named = Workload::named(&operation.cell_name(block_bytes, depth));
+                let access = match operation {
+                    SweepOperation::Read => Access::Sequential,
+                    _ => named.access.clone(),
+                };
+                workloads.push(Workload {
+                    block_bytes,
+                    depth,
+                    access,
+                    ..named
+                });
+            }
+        }
+    }
+    let cell = |(index, workload): (usize, &Workload)| SweepCellSetup {
+        workload: workload.clone(),
+        pass: match (index / 7 % 7) % 2 == 1 && index % 2 == 0 {
+            true => SweepPass::Coarse,
+            false => SweepPass::Fine,
+        },
+    };
+    let mut sweep = Sweep::new(&SweepSetup {
+        cells: workloads.iter().enumerate().map(cell).collect(),
+        time_ns: 176 * SECOND,
+        precision: 0.02,
+        seed: 1,
+    });
+    let mut cells = SimulatedSweep {
+        disk,
+        now_ns: 0,
+        measurements: Vec::new(),
+        slices: 0,
+    };
+    let (ended, answer) = carry_out(&mut sweep, &mut cells).unwrap();
+    assert_eq!((ended, answer), (None, Some(())));
+    let mut facts = facts();
+    facts.plan.workloads = workloads;
+    facts.plan.sweep = Some(SweepPlan {
+        operations,
+        block_bytes: SIZES.to_vec(),
+        depths: DEPTHS.to_vec(),
+        span_bytes: Vec::new(),
+        view: None,
+    });
+    let measurements = std::mem::take(&mut cells.measurements);
+    (judge(facts, &measurements, None, &[]), cells.now_ns)
+}
+
+fn facts() -> RunFacts {
+    let plan = Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: 1,
+        targets: vec!["/disk".to_owned()],
+        scratch_bytes: None,
+        first_write_ns: None,
+        time_limit_ns: None,
+        workloads: Vec::new(),
+        survey: None,
+        ping: None,
+        sweep: None,
+        data_sheet: None,
+        disk_access: None,
+        postgres_version: None,
+        skipped: Vec::new(),
+        origin: Origin::Native {
+            verb: "sweep".to_owned(),
+            argv: Vec::new(),
+        },
+    };
+    RunFacts {
+        tool: Tool {
+            name: "diskproof".to_owned(),
+            version: "0".to_owned(),
+        },
+        run_id: "run".to_owned(),
+        started: "2026-11-22T10:00:00Z".to_owned(),
+        partial: false,
+        ended_early: None,
+        stalled: None,
+        note: None,
+        host: host_facts(),
+        clock: measure_clock(),
+        plan,
+        targets: Vec::new(),
+        health: Vec::new(),
+    }
+}
+
+/// Every cell is within 2 % of the truth, or the truth within its interval; an interval holds it
+/// in 95 of 100 cells.
+fn assert_matrix(record: &Record, disk: KnownDisk) {
+    let sweep = record.sweep.as_ref().unwrap();
+    let (mut cells, mut outside) = (0, Vec::new());
+    for matrix in &sweep.matrices {
+        for cell in &matrix.cells {
+            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+            assert_eq!(cell.state, CellState::Measured, "{name}");
+            let (iops, truth) = (
+                cell.iops.as_ref().unwrap(),
+                disk.iops(cell.block_bytes, cell.depth),
+            );
+            let half_width = iops
+                .half_width_95
+                .unwrap_or_else(|| panic!("{name}: {iops:?}"));
+            let error = (iops.value - truth).abs();
+            cells += 1;
+            if error > half_width.max(0.02 * truth) {
+                outside.push(format!("{name}: {} ± {half_width} of {truth}", iops.value));
+            }
+        }
+    }
+    assert_eq!(cells, 98);
+    assert!(outside.len() <= 5, "{outside:#?}");
+}
+
+/// The knees of both operations, in steps of the axis from the truth.
+fn assert_knee(record: &Record, truth: u32) {
+    for matrix in &record.sweep.as_ref().unwrap().matrices {
+        let knee = matrix.knee.as_ref().unwrap();
+        let step = |depth: u32| DEPTHS.iter().position(|one| *one == depth).unwrap();
+        assert!(step(knee.depth).abs_diff(step(truth)) <= 1, "{knee:?}");
+        let high = knee.depth_high.unwrap_or(u32::MAX);
+        assert!((knee.depth_low..=high).contains(&truth), "{knee:?}");
+    }
+}
+
+#[test]
+fn sweep_of_a_parallel_disk_finds_its_matrix_and_its_knee_in_three_minutes() {
+    // 8000 IOPS, and a block of 200 kB takes as long as everything else.
+    let disk = KnownDisk {
+        service_ns: 2_000_000,
+        channels: 16,
+        channel_bytes_per_second: 1e8,
+        jitter: 0.2,
+    };
+    let (record, ns) = swept(disk);
+    assert!(ns <= 180 * SECOND, "{ns}");
+    assert_matrix(&record, disk);
+    assert_knee(&record, 16);
+    let matrix = &record.sweep.as_ref().unwrap().matrices[0];
+    let limit = matrix.bandwidth_limit.as_ref().unwrap();
+    assert!(
+        [128 << 10, 256 << 10].contains(&limit.block_bytes),
+        "{limit:?}"
+    );
+    // One request of this disk has a sixteenth of its bandwidth, which three parameters cannot say.
+    let model = matrix.cost_model.unwrap();
+    assert!((0.3..0.7).contains(&model.model_error), "{model:?}");
+}
+
+#[test]
+fn sweep_of_a_slow_disk_states_intervals_in_three_minutes() {
+    // 100 IOPS.
+    let disk = KnownDisk {
+        service_ns: 10_000_000,
+        channels: 1,
+        channel_bytes_per_second: 150e6,
+        jitter: 1.0,
+    };
+    let (record, ns) = swept(disk);
+    assert!(ns <= 180 * SECOND, "{ns}");
+    assert_matrix(&record, disk);
+    assert_knee(&record, 1);
 }

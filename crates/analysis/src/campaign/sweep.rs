@@ -1,0 +1,335 @@
+//! The sweep: block size × depth × operation, coarse to fine. Decides only: docs/sweep.md explains
+//! the order.
+//!
+//! The first pass takes one slice of each cell of a coarse matrix, the second one of every other
+//! cell, each in random order, so that what changes over time does not look like an effect of size
+//! or depth. Then the cell that is known worst gets the next slice, until all are known to the
+//! precision or the time is over.
+
+use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
+use super::order::RandomOrder;
+use crate::estimate::student::multiple_95;
+use crate::estimate::{mean, variance};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Workload;
+use diskproof_model::slice::SLICES_MIN;
+use std::collections::VecDeque;
+
+/// Slices of each cell that the time is divided into: three for each, and as much again for those
+/// that are known worst.
+const SLICES: u64 = 5;
+/// The most slices of a cell: what varies so much is not known better by one more.
+const SLICES_MAX: usize = 12;
+/// Limits of a slice.
+const SLICE_NS_MIN: u64 = 100_000_000;
+const SLICE_NS_MAX: u64 = 1_000_000_000;
+/// Share of the others that a slice of the first pass gets, so that a coarse matrix is there soon.
+const COARSE_PARTS: u64 = 2;
+/// A slice holds so many latencies, as far as the time allows: fewer measure how a queue fills.
+const LATENCIES: f64 = 4.0;
+/// The most of its share of the time that the slice of a slow cell takes.
+const SLOW_PARTS: u64 = 4;
+/// Between two slices, until it is known: threads, queues and counters.
+const GAP_NS: u64 = 30_000_000;
+/// Processors and queues reach their pace within it.
+const WARMUP_NS: u64 = 30_000_000;
+/// Times are whole cells of the series.
+const CELL_NS: u64 = 10_000_000;
+
+/// What a sweep measures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepSetup {
+    /// The cells; the limits in bytes hold for all slices of one together.
+    pub cells: Vec<SweepCellSetup>,
+    /// When the last slice ends, in nanoseconds after the start of the run.
+    pub time_ns: u64,
+    /// Relative half-width of the interval that ends a cell.
+    pub precision: f64,
+    /// Of the random order.
+    pub seed: u64,
+}
+
+/// A cell of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepCellSetup {
+    /// What to run.
+    pub workload: Workload,
+    /// Whether it belongs to the first pass.
+    pub pass: SweepPass,
+}
+
+/// When a cell is measured first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepPass {
+    /// With the coarse matrix.
+    Coarse,
+    /// After it.
+    Fine,
+}
+
+/// What is known of a cell.
+#[derive(Debug, Clone)]
+struct SweptCell {
+    workload: Workload,
+    rates: Vec<f64>,
+    operations: u64,
+    latency_ns: Option<f64>,
+    left_bytes: Option<u64>,
+    is_over: bool,
+}
+
+impl SweptCell {
+    fn of(setup: &SweepCellSetup) -> Self {
+        Self {
+            left_bytes: setup.workload.stop.bytes,
+            workload: setup.workload.clone(),
+            rates: Vec::new(),
+            operations: 0,
+            latency_ns: None,
+            is_over: false,
+        }
+    }
+
+    /// Relative half-width of the 95 % interval of its rate. Before three slices it counts as
+    /// larger than any interval worth having, the fewer operations the larger.
+    fn error(&self) -> f64 {
+        let count = self.rates.len() as f64;
+        let rate = mean(&self.rates);
+        let operations = self.operations.max(1) as f64;
+        if self.rates.len() < SLICES_MIN || rate <= 0.0 {
+            return 1.0 + 1.96 / operations.sqrt();
+        }
+        let half_width = multiple_95(count - 1.0) * (variance(&self.rates) / count).sqrt();
+        (half_width / rate).max(1.0 / operations)
+    }
+
+    fn add(&mut self, measured: &MeasuredCell, precision: f64) {
+        let kinds = [OpKind::Read, OpKind::Write];
+        let counted = kinds.iter().filter_map(|kind| measured.slice.ops.get(kind));
+        let (mut rate, mut bytes, mut latency_ns) = (0.0, 0, None);
+        for op in counted {
+            rate += op.iops;
+            bytes += op.bytes;
+            self.operations += op.count;
+            if let Some(latency) = op.latency {
+                latency_ns = Some(latency.mean_ns.max(latency_ns.unwrap_or(0.0)));
+            }
+        }
+        self.rates.push(rate);
+        // Of a slice without a completion it is known that they take longer.
+        let unanswered_ns = 2.0 * measured.slice.wall_ns as f64;
+        self.latency_ns = Some(latency_ns.unwrap_or(unanswered_ns));
+        if let Some(left) = &mut self.left_bytes {
+            *left = left.saturating_sub(bytes);
+            self.is_over |= *left < u64::from(self.workload.block_bytes);
+        }
+        self.is_over |= self.error() <= precision || self.rates.len() >= SLICES_MAX;
+    }
+}
+
+/// A sweep.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    cells: Vec<SweptCell>,
+    /// Cells of the two passes that have no slice yet.
+    coarse: VecDeque<usize>,
+    fine: VecDeque<usize>,
+    /// Whether there are cells beside the coarse matrix.
+    has_fine: bool,
+    time_ns: u64,
+    precision: f64,
+    /// The cell of the slice that was asked for last.
+    latest: Option<usize>,
+    /// When the first slice began.
+    begin_ns: Option<u64>,
+    /// The time between each two slices, in nanoseconds.
+    gaps_ns: Vec<u64>,
+}
+
+impl Sweep {
+    /// Nothing is measured yet.
+    pub fn new(setup: &SweepSetup) -> Self {
+        let mut order: Vec<usize> = (0..setup.cells.len()).collect();
+        RandomOrder::new(setup.seed).shuffle(&mut order);
+        let (coarse, fine): (VecDeque<usize>, VecDeque<usize>) = order
+            .into_iter()
+            .partition(|index| setup.cells[*index].pass == SweepPass::Coarse);
+        Self {
+            cells: setup.cells.iter().map(SweptCell::of).collect(),
+            has_fine: !fine.is_empty(),
+            coarse,
+            fine,
+            time_ns: setup.time_ns,
+            precision: setup.precision,
+            latest: None,
+            begin_ns: None,
+            gaps_ns: Vec::new(),
+        }
+    }
+
+    /// Takes the latest slice into account.
+    fn end_slice(&mut self, done: &[MeasuredCell]) {
+        let (Some(index), Some(measured)) = (self.latest, done.last()) else {
+            return;
+        };
+        self.begin_ns.get_or_insert(start_ns(measured));
+        if let [.., before, after] = done {
+            let end_ns = before.slice.start_ns + before.slice.wall_ns;
+            self.gaps_ns.push(start_ns(after).saturating_sub(end_ns));
+        }
+        self.cells[index].add(measured, self.precision);
+    }
+
+    /// The latency that a cell is expected to have, from the nearest one of the same operation.
+    fn latency_ns(&self, index: usize) -> f64 {
+        let cell = &self.cells[index];
+        if let Some(known_ns) = cell.latency_ns {
+            return known_ns;
+        }
+        let asked = &cell.workload;
+        let is_like = |other: &Workload| {
+            other.access == asked.access && other.read_permille == asked.read_permille
+        };
+        let mut nearest = (f64::INFINITY, 0.0);
+        for other in &self.cells {
+            let Some(known_ns) = other.latency_ns.filter(|_| is_like(&other.workload)) else {
+                continue;
+            };
+            let deeper = f64::from(asked.depth) / f64::from(other.workload.depth.max(1));
+            let larger =
+                f64::from(asked.block_bytes) / f64::from(other.workload.block_bytes.max(1));
+            let distance = deeper.ln().abs() + larger.ln().abs();
+            if distance < nearest.0 {
+                // A disk that is busy takes in proportion to the depth. A larger block takes longer
+                // as far as its transfer does.
+                nearest = (
+                    distance,
+                    known_ns * deeper.max(1.0) * larger.max(1.0).sqrt(),
+                );
+            }
+        }
+        nearest.1
+    }
+
+    /// Time that passes after a slice of this cell before the next one begins: what is in flight
+    /// at its end completes, and the next one is prepared.
+    fn end_ns(&self, index: usize) -> u64 {
+        self.latency_ns(index) as u64 + GAP_NS
+    }
+
+    /// When the next slice can begin, in nanoseconds after the start of the run.
+    fn now_ns(&self, done: &[MeasuredCell]) -> u64 {
+        let Some(last) = done.last() else {
+            return 0;
+        };
+        let after_ns = self.latest.map_or(0, |index| self.end_ns(index));
+        last.slice.start_ns + last.slice.wall_ns + after_ns
+    }
+
+    /// The time of a slice, warm-up included, when every cell gets as many as are planned.
+    fn slice_ns(&self) -> u64 {
+        let shared_ns = self.time_ns.saturating_sub(self.begin_ns.unwrap_or(0));
+        let gaps = self.gaps_ns.len() as u64;
+        let gap_ns = match gaps {
+            0 => GAP_NS,
+            _ => self.gaps_ns.iter().sum::<u64>() / gaps,
+        };
+        let each_ns = shared_ns / (SLICES * self.cells.len().max(1) as u64);
+        each_ns
+            .saturating_sub(gap_ns)
+            .clamp(SLICE_NS_MIN, SLICE_NS_MAX)
+    }
+
+    /// The next slice of a cell, if it fits into the time that is left.
+    fn slice_of(&self, index: usize, now_ns: u64) -> Option<CampaignCell> {
+        let cell = &self.cells[index];
+        // A matrix that is coarse as a whole is measured at once.
+        let is_coarse = self.has_fine && self.coarse.contains(&index);
+        let usual_ns = self.slice_ns() / if is_coarse { COARSE_PARTS } else { 1 };
+        let latency_ns = self.latency_ns(index);
+        let longest_ns = self.longest_ns(now_ns);
+        let needed_ns = (latency_ns * LATENCIES) as u64;
+        let measured_ns = usual_ns.max(needed_ns.min(longest_ns));
+        let measured_ns = (measured_ns / CELL_NS * CELL_NS).max(CELL_NS);
+        // Once around the queue; the engine extends the warm-up where that takes longer.
+        let queue_ns = (latency_ns * 1.1) as u64 / CELL_NS * CELL_NS;
+        let warmup_ns = queue_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
+        let whole_ns = warmup_ns + measured_ns + latency_ns as u64;
+        let is_first = self.latest.is_none();
+        if !is_first && now_ns + whole_ns > self.time_ns {
+            return None;
+        }
+        let mut workload = cell.workload.clone();
+        workload.warmup_ns = warmup_ns;
+        workload.stop.time_ns = Some(measured_ns);
+        workload.stop.precision = None;
+        workload.stop.bytes = cell.left_bytes.map(|left| {
+            let slices = (SLICES_MIN as u64)
+                .saturating_sub(cell.rates.len() as u64)
+                .max(1);
+            let block = u64::from(workload.block_bytes);
+            (left / slices / block).max(1) * block
+        });
+        Some(CampaignCell { side: 0, workload })
+    }
+
+    /// The longest that a slice of a slow cell may take.
+    fn longest_ns(&self, now_ns: u64) -> u64 {
+        let left_ns = self.time_ns.saturating_sub(now_ns);
+        let waiting = (self.coarse.len() + self.fine.len()).max(1) as u64;
+        left_ns / waiting.max(SLOW_PARTS) * SLOW_PARTS / 2
+    }
+
+    /// The next cell of a pass that fits, in its order.
+    fn next_of_pass(&mut self, now_ns: u64) -> Option<CampaignCell> {
+        let waiting: Vec<usize> = self.coarse.iter().chain(&self.fine).copied().collect();
+        let (index, cell) = waiting
+            .into_iter()
+            .find_map(|index| Some((index, self.slice_of(index, now_ns)?)))?;
+        self.coarse.retain(|other| *other != index);
+        self.fine.retain(|other| *other != index);
+        self.latest = Some(index);
+        Some(cell)
+    }
+
+    /// The cell that is known worst, and not the one that was just measured, if there is another.
+    fn next_worst(&mut self, now_ns: u64) -> Option<CampaignCell> {
+        let mut open: Vec<usize> = (0..self.cells.len())
+            .filter(|index| !self.cells[*index].is_over)
+            .collect();
+        if open.len() > 1 {
+            open.retain(|index| self.latest != Some(*index));
+        }
+        open.sort_by(|a, b| self.cells[*b].error().total_cmp(&self.cells[*a].error()));
+        let (index, cell) = open
+            .into_iter()
+            .find_map(|index| Some((index, self.slice_of(index, now_ns)?)))?;
+        self.latest = Some(index);
+        Some(cell)
+    }
+}
+
+/// When a slice began, warm-up included.
+fn start_ns(measured: &MeasuredCell) -> u64 {
+    let warmup_ns = measured.cell.workload.warmup_ns;
+    measured.slice.start_ns.saturating_sub(warmup_ns)
+}
+
+impl Campaign for Sweep {
+    type Answer = ();
+
+    fn next(&mut self, done: &[MeasuredCell]) -> Next<()> {
+        self.end_slice(done);
+        let now_ns = self.now_ns(done);
+        match self
+            .next_of_pass(now_ns)
+            .or_else(|| self.next_worst(now_ns))
+        {
+            Some(cell) => Next::Run(Box::new(cell)),
+            None => Next::Done(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

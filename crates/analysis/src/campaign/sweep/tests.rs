@@ -1,0 +1,222 @@
+//! The decisions of sweeps of disks whose truth is known.
+
+use super::*;
+use crate::fixture::test_rng::TestRng;
+use diskproof_model::plan::Stop;
+use diskproof_model::slice::{SliceLatency, SliceOp, TimeSlice};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SECOND: u64 = 1_000_000_000;
+const SIZES: [u32; 7] = [4, 8, 32, 128, 256, 1024, 4096];
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Between two slices of a real run.
+const OVERHEAD_NS: u64 = 25_000_000;
+
+/// A disk that serves so many requests at a time, each in its own time and that of its transfer.
+struct Disk {
+    service_ns: f64,
+    channels: f64,
+    bytes_per_second: f64,
+    /// Of the rate of a slice.
+    noise: f64,
+    rng: TestRng,
+    now_ns: u64,
+}
+
+impl Disk {
+    fn new(service_ns: f64, channels: u32, noise: f64) -> Self {
+        Self {
+            service_ns,
+            channels: f64::from(channels),
+            bytes_per_second: 150e6 * f64::from(channels),
+            noise,
+            rng: TestRng(5),
+            now_ns: 10 * SECOND,
+        }
+    }
+
+    fn rate(&self, workload: &Workload) -> f64 {
+        let transfer_ns = f64::from(workload.block_bytes) * 1e9 / self.bytes_per_second;
+        let alone_ns = self.service_ns + transfer_ns * self.channels;
+        f64::from(workload.depth).min(self.channels) * 1e9 / alone_ns
+    }
+
+    fn measure(&mut self, cell: &CampaignCell) -> MeasuredCell {
+        let workload = &cell.workload;
+        let true_rate = self.rate(workload);
+        let rate = true_rate * (1.0 + self.noise * self.rng.normal());
+        let latency_ns = f64::from(workload.depth) * 1e9 / true_rate;
+        let (wall_ns, start_ns) = (
+            workload.stop.time_ns.unwrap(),
+            self.now_ns + workload.warmup_ns,
+        );
+        let count = (rate * wall_ns as f64 / 1e9) as u64;
+        // What is in flight at the end completes.
+        self.now_ns = start_ns + wall_ns + latency_ns as u64 + OVERHEAD_NS;
+        let op = SliceOp {
+            latency: (count > 0).then_some(SliceLatency {
+                mean_ns: latency_ns,
+                p50_ns: None,
+                p99_ns: None,
+                p99_9_ns: None,
+            }),
+            ..SliceOp::of(count, count * u64::from(workload.block_bytes), wall_ns)
+        };
+        MeasuredCell {
+            cell: cell.clone(),
+            slice: TimeSlice {
+                start_ns,
+                wall_ns,
+                ops: BTreeMap::from([(OpKind::Read, op)]),
+            },
+        }
+    }
+}
+
+fn setup(seconds: u64, bytes: Option<u64>) -> SweepSetup {
+    let mut cells = Vec::new();
+    for operation in ["a", "b"] {
+        for (size, kib) in SIZES.into_iter().enumerate() {
+            for (place, depth) in DEPTHS.into_iter().enumerate() {
+                let workload = Workload {
+                    block_bytes: kib << 10,
+                    depth,
+                    stop: Stop {
+                        bytes,
+                        ..Stop::default()
+                    },
+                    ..Workload::named(&format!("{operation}-{kib}k-d{depth}"))
+                };
+                let pass = match size % 2 == 1 && place % 2 == 0 {
+                    true => SweepPass::Coarse,
+                    false => SweepPass::Fine,
+                };
+                cells.push(SweepCellSetup { workload, pass });
+            }
+        }
+    }
+    SweepSetup {
+        cells,
+        time_ns: seconds * SECOND,
+        precision: 0.02,
+        seed: 1,
+    }
+}
+
+fn carry_out(setup: &SweepSetup, disk: &mut Disk) -> Vec<MeasuredCell> {
+    let mut sweep = Sweep::new(setup);
+    let mut done = Vec::new();
+    while let Next::Run(cell) = sweep.next(&done) {
+        done.push(disk.measure(&cell));
+    }
+    done
+}
+
+fn slices(done: &[MeasuredCell]) -> BTreeMap<&str, usize> {
+    let mut slices = BTreeMap::new();
+    for measured in done {
+        *slices
+            .entry(measured.cell.workload.name.as_str())
+            .or_insert(0) += 1;
+    }
+    slices
+}
+
+#[test]
+fn default_matrix_fits_three_minutes_on_slow_and_fast_disks() {
+    // 100 IOPS, 500,000 IOPS, and one that varies too much to be known to 2 %.
+    for (service_ns, channels, noise) in [(10e6, 1, 0.05), (100e3, 50, 0.005), (1e6, 4, 0.2)] {
+        let mut disk = Disk::new(service_ns, channels, noise);
+        let done = carry_out(&setup(176, None), &mut disk);
+        let seconds = disk.now_ns / SECOND;
+        println!(
+            "{service_ns} ns × {channels}: {seconds} s, {} slices",
+            done.len()
+        );
+        assert!(disk.now_ns <= 180 * SECOND, "{seconds} s");
+        assert_eq!(slices(&done).len(), 98, "every cell is measured");
+    }
+}
+
+#[test]
+fn even_disk_ends_each_cell_after_three_slices() {
+    let mut disk = Disk::new(100e3, 8, 0.001);
+    disk.bytes_per_second = 1e12;
+    let done = carry_out(&setup(176, None), &mut disk);
+    assert!(slices(&done).values().all(|count| *count == 3));
+    assert!(disk.now_ns < 160 * SECOND, "{}", disk.now_ns);
+}
+
+#[test]
+fn coarse_matrix_comes_first_and_soon() {
+    let mut disk = Disk::new(10e6, 1, 0.05);
+    let done = carry_out(&setup(176, None), &mut disk);
+    let is_coarse = |measured: &MeasuredCell| {
+        let (bytes, depth) = (
+            measured.cell.workload.block_bytes,
+            measured.cell.workload.depth,
+        );
+        [8, 128, 1024].contains(&(bytes >> 10)) && [1, 4, 16, 64].contains(&depth)
+    };
+    assert!(done[..24].iter().all(is_coarse));
+    assert_eq!(slices(&done[..24]).len(), 24);
+    let end_ns = done[23].slice.start_ns + done[23].slice.wall_ns;
+    assert!(end_ns < 60 * SECOND, "{end_ns}");
+    assert_eq!(slices(&done[..98]).len(), 98);
+    let order: Vec<&str> = done[24..98]
+        .iter()
+        .map(|measured| measured.cell.workload.name.as_str())
+        .collect();
+    assert!(!order.is_sorted(), "random order");
+}
+
+#[test]
+fn extra_time_goes_to_the_largest_error() {
+    let mut sweep_setup = setup(60, None);
+    sweep_setup.cells.truncate(4);
+    let noisy = sweep_setup.cells[2].workload.name.clone();
+    let mut disk = Disk::new(100e3, 4, 0.0);
+    let mut sweep = Sweep::new(&sweep_setup);
+    let mut done = Vec::new();
+    while let Next::Run(cell) = sweep.next(&done) {
+        disk.noise = if cell.workload.name == noisy {
+            0.2
+        } else {
+            0.001
+        };
+        done.push(disk.measure(&cell));
+    }
+    let slices = slices(&done);
+    assert_eq!(slices[noisy.as_str()], SLICES_MAX, "{slices:?}");
+    assert_eq!(slices.values().filter(|count| **count == 3).count(), 3);
+}
+
+#[test]
+fn cell_moves_no_more_than_its_bytes() {
+    let limit = 64 << 20;
+    let done = carry_out(&setup(176, Some(limit)), &mut Disk::new(100e3, 8, 0.05));
+    let mut asked: BTreeMap<&str, u64> = BTreeMap::new();
+    for measured in &done {
+        let workload = &measured.cell.workload;
+        let moved = measured.slice.ops[&OpKind::Read].bytes;
+        let asked = asked.entry(workload.name.as_str()).or_default();
+        assert!(workload.stop.bytes.unwrap() <= limit, "{}", workload.name);
+        assert!(*asked < limit, "{} goes on", workload.name);
+        *asked += moved;
+    }
+}
+
+#[test]
+fn short_time_measures_what_fits() {
+    for seconds in [1, 12, 30] {
+        let mut disk = Disk::new(10e6, 1, 0.05);
+        let done = carry_out(&setup(seconds, None), &mut disk);
+        let names: BTreeSet<&str> = slices(&done).into_keys().collect();
+        assert!(!names.is_empty());
+        let end_ns = done.last().unwrap().slice.start_ns + done.last().unwrap().slice.wall_ns;
+        assert!(
+            done.len() == 1 || end_ns <= seconds * SECOND,
+            "{seconds}: {end_ns}"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Where a curve of rates bends: the largest power, which is throughput over response time
+//! (Kleinrock, ICC 1979). By Little's law, power is the square of the rate over what is offered:
+//! the depth, or the block size. A disk that serves `n` requests in parallel has the knee at depth
+//! `n`. One whose requests take a time of their own and that of their transfer has it at the block
+//! size for which the two are equal.
+
+use diskproof_model::record::Estimate;
+
+/// Fewer points cannot show a knee.
+pub(super) const POINTS_MIN: usize = 3;
+
+/// A point of the curve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KneePoint<'a> {
+    /// The depth, or the block size.
+    pub at: u32,
+    /// The rate, in operations or bytes.
+    pub rate: &'a Estimate,
+}
+
+impl KneePoint<'_> {
+    /// The logarithm of the power, and the half-width of its interval.
+    fn log_power(&self) -> Option<(f64, f64)> {
+        let power = self.rate.value.powi(2) / f64::from(self.at.max(1));
+        // The logarithm of a square has twice the relative error.
+        let width = 2.0 * self.rate.relative_half_width()?;
+        (power > 0.0).then(|| (power.ln(), width))
+    }
+}
+
+/// A knee among the measured points.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Knee<'a> {
+    /// Where it is.
+    pub at: u32,
+    /// The smallest point that the intervals allow.
+    pub low: u32,
+    /// The largest one; `None` where it may be beyond the last point.
+    pub high: Option<u32>,
+    /// The rate there.
+    pub rate: &'a Estimate,
+}
+
+/// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
+/// them.
+pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
+    let known: Vec<(KneePoint<'a>, f64, f64)> = points
+        .iter()
+        .filter_map(|point| {
+            let (power, width) = point.log_power()?;
+            Some((*point, power, width))
+        })
+        .collect();
+    if known.len() < POINTS_MIN {
+        return None;
+    }
+    let (best, power, width) = *known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    // Two independent intervals do not differ while they overlap by this much.
+    let allowed = known
+        .iter()
+        .filter(|(_, other, other_width)| power - other <= width.hypot(*other_width));
+    let allowed: Vec<u32> = allowed.map(|(point, ..)| point.at).collect();
+    let (low, high) = (*allowed.first()?, *allowed.last()?);
+    let (first, last) = (known.first()?.0.at, known.last()?.0.at);
+    if (low, high) == (first, last) {
+        return None;
+    }
+    Some(Knee {
+        at: best.at,
+        low,
+        high: (high < last).then_some(high),
+        rate: best.rate,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(values: &[f64], relative: f64) -> Vec<Estimate> {
+        let rate = |value: &f64| Estimate {
+            n: 30,
+            value: *value,
+            half_width_95: Some(value * relative),
+            unit: "1/s".to_owned(),
+        };
+        values.iter().map(rate).collect()
+    }
+
+    fn knee_of(at: &[u32], values: &[f64], relative: f64) -> Option<(u32, u32, Option<u32>)> {
+        let rates = rates(values, relative);
+        let points: Vec<KneePoint<'_>> = at
+            .iter()
+            .zip(&rates)
+            .map(|(at, rate)| KneePoint { at: *at, rate })
+            .collect();
+        knee(&points).map(|knee| (knee.at, knee.low, knee.high))
+    }
+
+    const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+    #[test]
+    fn knee_is_the_number_of_requests_that_a_disk_serves_in_parallel() {
+        for parallel in [1, 4, 16] {
+            let rates: Vec<f64> = DEPTHS
+                .iter()
+                .map(|depth| f64::from((*depth).min(parallel)) * 1000.0)
+                .collect();
+            let found = knee_of(&DEPTHS, &rates, 0.02).unwrap();
+            assert_eq!(found, (parallel, parallel, Some(parallel)));
+        }
+    }
+
+    #[test]
+    fn knee_beyond_the_last_depth_is_open_and_rough_rates_have_none() {
+        let rates: Vec<f64> = DEPTHS
+            .iter()
+            .map(|depth| f64::from(*depth) * 1000.0)
+            .collect();
+        assert_eq!(knee_of(&DEPTHS, &rates, 0.02), Some((64, 64, None)));
+        assert_eq!(knee_of(&DEPTHS, &rates, 2.0), None);
+        assert_eq!(knee_of(&DEPTHS[..2], &rates[..2], 0.02), None);
+    }
+
+    /// Powers 1, 2, 2.25, 1.53 in units: 2 and 2.25 differ by 12 % and are known to 20 % each.
+    #[test]
+    fn interval_holds_every_depth_that_may_be_the_knee() {
+        let rates = [1000.0, 2000.0, 3000.0, 3500.0];
+        let found = knee_of(&DEPTHS[..4], &rates, 0.1).unwrap();
+        assert_eq!(found, (4, 2, Some(4)));
+    }
+
+    /// 100 µs and 1 GB/s: a block of 100 kB takes as long as everything else.
+    #[test]
+    fn knee_over_the_block_size_is_where_the_transfer_takes_half() {
+        let sizes = [4u32, 16, 64, 128, 256, 1024].map(|kib| kib << 10);
+        let rates: Vec<f64> = sizes
+            .iter()
+            .map(|bytes| f64::from(*bytes) / (100e-6 + f64::from(*bytes) / 1e9))
+            .collect();
+        let known = knee_of(&sizes, &rates, 0.001).unwrap();
+        assert_eq!(known, (128 << 10, 128 << 10, Some(128 << 10)));
+        // The powers at 64 and 128 KiB differ by 2 %.
+        let rough = knee_of(&sizes, &rates, 0.01).unwrap();
+        assert_eq!(rough, (128 << 10, 64 << 10, Some(128 << 10)));
+    }
+}

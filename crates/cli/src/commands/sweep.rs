@@ -1,0 +1,495 @@
+//! `diskproof sweep`: what a disk does at each block size, depth and operation, coarse to fine.
+
+mod matrix;
+
+use crate::commands::curve::sector_bytes;
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::postgres_version::postgres_version;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
+use crate::targets::resolve_target;
+use crate::workload::{BlockSize, Bytes};
+use clap::ValueEnum;
+use diskproof_analysis::campaign::{Sweep, SweepSetup};
+use diskproof_device::{memory_free_bytes, probe, scratch_bytes_max};
+use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, format_duration, parse_duration};
+use matrix::{Matrix, MatrixLimits};
+use std::path::PathBuf;
+
+const SECOND: u64 = 1_000_000_000;
+/// The help promises 3 min and 20 s.
+const TIME_NS: u64 = 180 * SECOND;
+const TIME_NS_QUICK: u64 = 20 * SECOND;
+/// Share of the time that is left for what is in flight at the end, and for saving.
+const END_PARTS: u64 = 40;
+/// Share of the time for the first write of the scratch file.
+const LAYOUT_PARTS: u64 = 10;
+/// Relative half-width of the interval that ends a cell.
+const PRECISION: f64 = 0.02;
+/// Drives have up to 1 GiB of cache.
+const SCRATCH_BYTES: u64 = 4 << 30;
+const SCRATCH_BYTES_QUICK: u64 = 1 << 30;
+/// A smaller file says nothing about the disk.
+const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
+const SCRATCH_BYTES_MIN: u64 = 8 << 20;
+const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
+/// Together the writing cells write about so much, which wears a disk as little as a few scratch
+/// files do.
+const WRITE_BYTES: u64 = 32 << 30;
+const WRITE_BYTES_QUICK: u64 = 8 << 30;
+/// From a page of the kernel to what no disk splits further; among them PostgreSQL's page and its
+/// largest combined read, 128 KiB by default.
+const SIZES: [u32; 7] = [
+    4 << 10,
+    8 << 10,
+    32 << 10,
+    128 << 10,
+    256 << 10,
+    1 << 20,
+    4 << 20,
+];
+const SIZES_QUICK: [u32; 3] = [8 << 10, 128 << 10, 1 << 20];
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const DEPTHS_QUICK: [u32; 4] = [1, 4, 16, 64];
+/// The smallest of `--spans`, and the factor between two.
+const SPAN_BYTES_MIN: u64 = 1 << 20;
+const SPAN_STEP: u64 = 4;
+
+const HELP: &str = "\
+Each cell is a block size at a depth (requests in flight). The default matrix
+has 7 sizes from 4 KiB to 4 MiB, 7 depths from 1 to 64, and random reads with
+random writes; where the target is only read, sequential reads instead. It takes
+at most 3 min: a coarse matrix first, then all cells in random order, then more
+time for the cells that are known worst. Ctrl-C keeps what was measured; a cost
+model predicts the rest, and marks it with ~.
+
+The first lines name the best figures, the knee (the depth beyond which requests
+mostly wait) and the block size from which bandwidth is the limit.
+
+In a directory, sweep measures a scratch file. The file has no name and vanishes
+even after kill -9. A file or a block device is only read, unless --overwrite or
+--destroy releases it.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or the disk returned errors, 5 a threshold is undecided,
+130 Ctrl-C.
+
+Examples:
+  diskproof sweep /data                          the default matrix
+  diskproof sweep /data --quick                  a coarse one, in 20 s
+  sudo diskproof sweep /dev/sdb -o sdb.html      reads only, as a page
+  diskproof sweep /data --bs 8k,64k,1M --depth 1,32,256 --rw read,write
+  sudo diskproof sweep /dev/sdb --spans          caches and the short stroke
+  diskproof sweep /data -o io-properties.yaml -o disk.iocost
+  diskproof sweep /data --expect 'randread-8k-d32.iops>=20000'";
+
+/// Measure the disk at each block size, depth and operation, and find the knee
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct SweepFlags {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Measure a coarse matrix only, in at most 20 seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Time for the whole run, at least 1s [default: 3m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Block sizes, from 512 to 64M [default: 4k,8k,32k,128k,256k,1M,4M]
+    #[arg(
+        long,
+        visible_alias = "blocksize",
+        value_name = "BYTES",
+        value_delimiter = ','
+    )]
+    pub bs: Vec<BlockSize>,
+    /// Requests in flight, from 1 to 256 [default: 1,2,4,8,16,32,64]
+    #[arg(
+        long,
+        visible_alias = "iodepth",
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=256)
+    )]
+    pub depth: Vec<u32>,
+    /// Operations [default: randread,randwrite; randread,read where the target is only read]
+    #[arg(
+        long,
+        visible_alias = "readwrite",
+        value_name = "OPERATIONS",
+        value_delimiter = ','
+    )]
+    pub rw: Vec<OperationName>,
+    /// Skip the writing operations; only a scratch file gets its content
+    #[arg(long)]
+    pub read_only: bool,
+    /// Also measure single random reads over parts of the target, from 1 MiB to all of it in
+    /// steps of four, or over these: caches show, and the gain of a short stroke
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        default_missing_value = ""
+    )]
+    pub spans: Option<Vec<String>>,
+    /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
+    #[arg(long, value_name = "NAME")]
+    pub view: Option<ViewName>,
+    /// Major version of the PostgreSQL server whose settings are advised [default: that of the
+    /// data directory on the target, or of the only installed server]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
+    pub pg_version: Option<u32>,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
+/// An operation of `--rw`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OperationName {
+    /// Random reads
+    Randread,
+    /// Random writes
+    Randwrite,
+    /// Random reads and writes, half of each
+    Randrw,
+    /// Sequential reads
+    Read,
+    /// Sequential writes
+    Write,
+    /// Sequential reads and writes, half of each
+    #[value(alias = "readwrite")]
+    Rw,
+    /// Reads from the end to the start
+    Backward,
+    /// Reads of every sixteenth block
+    Stride,
+    /// Sequential reads of the same 16 MiB
+    Reread,
+    /// Sequential writes of the same 16 MiB
+    Rewrite,
+}
+
+impl OperationName {
+    fn operation(self) -> SweepOperation {
+        match self {
+            Self::Randread => SweepOperation::RandRead,
+            Self::Randwrite => SweepOperation::RandWrite,
+            Self::Randrw => SweepOperation::RandRw,
+            Self::Read => SweepOperation::Read,
+            Self::Write => SweepOperation::Write,
+            Self::Rw => SweepOperation::Rw,
+            Self::Backward => SweepOperation::Backward,
+            Self::Stride => SweepOperation::Stride,
+            Self::Reread => SweepOperation::Reread,
+            Self::Rewrite => SweepOperation::Rewrite,
+        }
+    }
+}
+
+/// A table of `--view`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ViewName {
+    /// HD Tune: random accesses of 512 B, 4 KiB, 64 KiB and 1 MiB, one at a time
+    RandomAccess,
+    /// iops(1): random reads at doubling sizes, 32 in flight
+    Iops,
+    /// iozone: kB/s by record size and operation, one at a time
+    Iozone,
+}
+
+impl ViewName {
+    fn view(self) -> SweepView {
+        match self {
+            Self::RandomAccess => SweepView::RandomAccess,
+            Self::Iops => SweepView::Iops,
+            Self::Iozone => SweepView::Iozone,
+        }
+    }
+
+    /// What the tool measures where the user names nothing else.
+    fn axes(self) -> SweepAxes {
+        use SweepOperation as Op;
+        let doubling = |from: u32, upto: u32| {
+            let sizes = std::iter::successors(Some(from), |bytes| bytes.checked_mul(2));
+            sizes.take_while(|bytes| *bytes <= upto).collect()
+        };
+        match self {
+            Self::RandomAccess => SweepAxes {
+                sizes: vec![512, 4 << 10, 64 << 10, 1 << 20],
+                depths: vec![1],
+                operations: vec![Op::RandRead, Op::RandWrite],
+            },
+            Self::Iops => SweepAxes {
+                sizes: doubling(512, 4 << 20),
+                depths: vec![32],
+                operations: vec![Op::RandRead],
+            },
+            Self::Iozone => SweepAxes {
+                sizes: doubling(4 << 10, 16 << 20),
+                depths: vec![1],
+                operations: vec![
+                    Op::Write,
+                    Op::Rewrite,
+                    Op::Read,
+                    Op::Reread,
+                    Op::RandRead,
+                    Op::RandWrite,
+                    Op::Backward,
+                    Op::Stride,
+                ],
+            },
+        }
+    }
+}
+
+/// What varies.
+#[derive(Debug, Clone, PartialEq)]
+struct SweepAxes {
+    sizes: Vec<u32>,
+    depths: Vec<u32>,
+    operations: Vec<SweepOperation>,
+}
+
+/// Measures.
+pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
+    let target = resolve_target(&sweep.target, sweep.measuring.verbosity());
+    let identity = probe(&target).map_err(Failure::Probe)?;
+    let PlannedSweep { plan, matrix } = plan(sweep, &identity)?;
+    let setup = SweepSetup {
+        cells: matrix.cells(),
+        time_ns: time_ns(sweep) - time_ns(sweep) / END_PARTS,
+        precision: PRECISION,
+        seed: plan.seed,
+    };
+    let limits = LayoutLimits {
+        bytes_min: SCRATCH_BYTES_MIN,
+        time_ns: time_ns(sweep) / LAYOUT_PARTS,
+    };
+    let job = MeasuringJob {
+        plan,
+        identities: vec![identity],
+        filling: Filling::Within(limits),
+        note: sweep.measuring.note.clone(),
+        flags: &sweep.measuring,
+    };
+    measure_by_campaign(job, Sweep::new(&setup))
+}
+
+fn time_ns(sweep: &SweepFlags) -> u64 {
+    let default = if sweep.quick { TIME_NS_QUICK } else { TIME_NS };
+    sweep.time.unwrap_or(default)
+}
+
+/// A plan and its cells.
+struct PlannedSweep {
+    plan: Plan,
+    matrix: Matrix,
+}
+
+fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, Failure> {
+    let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
+    if time_ns < SECOND {
+        return Err(Failure::Usage(format!(
+            "--time {}: too short to measure anything; use at least 1s",
+            format_duration(time_ns)
+        )));
+    }
+    let scratch_bytes = scratch_size(sweep, identity)?;
+    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
+    let axes = axes(sweep, identity)?;
+    let spec = SweepPlan {
+        operations: axes.operations,
+        block_bytes: axes.sizes,
+        depths: axes.depths,
+        span_bytes: spans(sweep, target_bytes)?,
+        view: sweep.view.map(ViewName::view),
+    };
+    let limits = MatrixLimits {
+        target_bytes,
+        sector_bytes: sector_bytes(identity),
+        memory_bytes: memory_free_bytes().unwrap_or(u64::MAX),
+        write_bytes: if sweep.quick {
+            WRITE_BYTES_QUICK
+        } else {
+            WRITE_BYTES
+        },
+        time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
+        precision: PRECISION,
+        engine: measuring.engine_choice(),
+        why_not_written: why_not_written(sweep, identity.kind),
+    };
+    let matrix = Matrix::of(&spec, &limits);
+    if matrix.workloads.is_empty() {
+        let why = matrix.skipped.first().map_or(String::new(), |one| {
+            format!(" {}: {}", one.workload, one.why)
+        });
+        return Err(Failure::Usage(format!("nothing can be measured.{why}")));
+    }
+    let plan = Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: measuring.seed.unwrap_or_else(random_seed),
+        targets: vec![identity.path.clone()],
+        scratch_bytes,
+        first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
+        time_limit_ns: Some(time_ns),
+        workloads: matrix.workloads.clone(),
+        survey: None,
+        ping: None,
+        sweep: Some(spec),
+        data_sheet: None,
+        disk_access: None,
+        postgres_version: postgres_version(sweep.pg_version, &sweep.target),
+        skipped: matrix.skipped.clone(),
+        origin: Origin::Native {
+            verb: "sweep".to_owned(),
+            argv: command_line(),
+        },
+    };
+    Ok(PlannedSweep { plan, matrix })
+}
+
+/// The axes: those of the flags, those of the view, or the default ones.
+fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Failure> {
+    let can_write = why_not_written(sweep, identity.kind).is_none();
+    let second = match can_write {
+        true => SweepOperation::RandWrite,
+        false => SweepOperation::Read,
+    };
+    let mut axes = match sweep.view {
+        Some(view) => view.axes(),
+        None if sweep.quick => SweepAxes {
+            sizes: SIZES_QUICK.to_vec(),
+            depths: DEPTHS_QUICK.to_vec(),
+            operations: vec![SweepOperation::RandRead, second],
+        },
+        None => SweepAxes {
+            sizes: SIZES.to_vec(),
+            depths: DEPTHS.to_vec(),
+            operations: vec![SweepOperation::RandRead, second],
+        },
+    };
+    if !can_write {
+        axes.operations.retain(|operation| !operation.writes());
+    }
+    if !sweep.bs.is_empty() {
+        axes.sizes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
+        refuse_repeated("--bs", &axes.sizes, |bytes| format_bytes(u64::from(*bytes)))?;
+        axes.sizes.sort_unstable();
+    }
+    if !sweep.depth.is_empty() {
+        axes.depths.clone_from(&sweep.depth);
+        refuse_repeated("--depth", &axes.depths, ToString::to_string)?;
+        axes.depths.sort_unstable();
+    }
+    if !sweep.rw.is_empty() {
+        axes.operations = sweep.rw.iter().map(|name| name.operation()).collect();
+        refuse_repeated("--rw", &axes.operations, |one| one.as_str().to_owned())?;
+    }
+    if let Some(small) = axes.sizes.iter().find(|bytes| **bytes < 512) {
+        return Err(Failure::Usage(format!(
+            "--bs {small}: no disk has smaller sectors than 512 bytes; use at least 512"
+        )));
+    }
+    Ok(axes)
+}
+
+fn refuse_repeated<T: PartialEq>(
+    flag: &str,
+    values: &[T],
+    text: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    for (index, value) in values.iter().enumerate() {
+        if values[..index].contains(value) {
+            return Err(Failure::Usage(format!(
+                "{flag} has the value {} twice; name each value once",
+                text(value)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The spans of `--spans`, up to the whole target.
+fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
+    let Some(given) = &sweep.spans else {
+        return Ok(Vec::new());
+    };
+    let mut spans = Vec::new();
+    for text in given.iter().filter(|text| !text.is_empty()) {
+        let Bytes(bytes) = text
+            .parse()
+            .map_err(|error| Failure::Usage(format!("--spans {text}: {error}")))?;
+        if !(SPAN_BYTES_MIN..=target_bytes).contains(&bytes) {
+            return Err(Failure::Usage(format!(
+                "--spans {text}: use sizes from {} to that of the target, {}",
+                format_bytes(SPAN_BYTES_MIN),
+                format_bytes(target_bytes)
+            )));
+        }
+        spans.push(bytes / SPAN_BYTES_MIN * SPAN_BYTES_MIN);
+    }
+    if spans.is_empty() {
+        let all = std::iter::successors(Some(SPAN_BYTES_MIN), |bytes| bytes.checked_mul(SPAN_STEP));
+        spans.extend(all.take_while(|bytes| *bytes < target_bytes));
+    }
+    spans.push(target_bytes);
+    spans.sort_unstable();
+    spans.dedup();
+    Ok(spans)
+}
+
+/// Why writing operations are not measured.
+fn why_not_written(sweep: &SweepFlags, kind: TargetKind) -> Option<&'static str> {
+    let destructive = &sweep.measuring.destructive;
+    match kind {
+        _ if sweep.read_only => Some("--read-only"),
+        TargetKind::BlockDevice if destructive.destroy.is_empty() => {
+            Some("a device is only read unless --destroy releases it")
+        }
+        TargetKind::File if !destructive.overwrite => {
+            Some("a file is only read unless --overwrite releases it")
+        }
+        _ => None,
+    }
+}
+
+/// The size of the scratch file of a directory, in whole MiB; other targets have none.
+fn scratch_size(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
+    let given = sweep.measuring.size;
+    if identity.kind != TargetKind::Directory {
+        return match given {
+            None => Ok(None),
+            Some(_) => Err(Failure::Usage(format!(
+                "--size is the size of the scratch file in a directory, and {} needs none; omit it",
+                identity.path
+            ))),
+        };
+    }
+    let wanted = if sweep.quick {
+        SCRATCH_BYTES_QUICK
+    } else {
+        SCRATCH_BYTES
+    };
+    let size = match given {
+        Some(size) if size < SCRATCH_BYTES_MIN => {
+            return Err(Failure::Usage(format!(
+                "--size {}: too small to measure anything; use at least {}",
+                format_bytes(size),
+                format_bytes(SCRATCH_BYTES_MIN)
+            )));
+        }
+        Some(size) => size,
+        None => wanted
+            .min(scratch_bytes_max(identity))
+            .max(SCRATCH_BYTES_LEAST),
+    };
+    Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
+}

@@ -1,0 +1,368 @@
+//! The cells of a sweep: which workload each is, which belong to the coarse matrix, and which the
+//! target cannot do. Pure.
+
+use diskproof_analysis::campaign::{SweepCellSetup, SweepPass};
+use diskproof_analysis::sweep::span_block_bytes;
+use diskproof_model::plan::{
+    Access, BlockShare, Distribution, EngineChoice, Skipped, Span, Stop, Workload,
+};
+use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView, mixed_name, span_name};
+use diskproof_model::units::format_bytes;
+
+/// Buffers of all requests in flight take at most this share of the free memory, and this much.
+const MEMORY_PARTS: u64 = 4;
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
+/// A span of fewer blocks has hardly any random offsets.
+const BLOCKS_MIN: u64 = 16;
+/// Distance between the starts of two blocks of a stride, in blocks.
+const STRIDE_BLOCKS: u64 = 16;
+/// What `reread` and `rewrite` repeat: it fits into the cache of any disk.
+const REPEATED_BYTES: u64 = 16 << 20;
+/// The largest of mixed sizes, as in HD Tune.
+const MIXED_BYTES_MAX: u32 = 1 << 20;
+/// The least that a writing cell may write, in queues of its depth.
+const QUEUES_MIN: u64 = 8;
+/// With fewer values of an axis all of them are coarse.
+const AXIS_MIN: usize = 4;
+/// The usual warm-up; the campaign decides it for each slice.
+const WARMUP_NS: u64 = 30_000_000;
+
+/// What limits the cells.
+#[derive(Debug, Clone)]
+pub(super) struct MatrixLimits {
+    /// Size of what is measured.
+    pub target_bytes: u64,
+    /// The smallest request that the disk takes.
+    pub sector_bytes: u32,
+    /// Memory that is free.
+    pub memory_bytes: u64,
+    /// What all writing cells together may write.
+    pub write_bytes: u64,
+    /// Time of all cells.
+    pub time_ns: u64,
+    /// The precision that ends a cell.
+    pub precision: f64,
+    /// The engine that the user named.
+    pub engine: Option<EngineChoice>,
+    /// Why nothing may be written.
+    pub why_not_written: Option<&'static str>,
+}
+
+/// The cells of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Matrix {
+    /// What each cell runs: by operation, block size and depth; then the spans.
+    pub workloads: Vec<Workload>,
+    /// For each workload, when it is measured first.
+    passes: Vec<SweepPass>,
+    /// The cells that are impossible.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Matrix {
+    pub(super) fn of(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
+        let mut matrix = Self {
+            workloads: Vec::new(),
+            passes: Vec::new(),
+            skipped: Vec::new(),
+        };
+        for operation in &spec.operations {
+            for (size, block_bytes) in spec.block_bytes.iter().enumerate() {
+                for (place, depth) in spec.depths.iter().enumerate() {
+                    let workload = workload(*operation, *block_bytes, *depth);
+                    let is_coarse = is_coarse(size, spec.block_bytes.len(), 1)
+                        && is_coarse(place, spec.depths.len(), 0);
+                    let pass = match is_coarse {
+                        true => SweepPass::Coarse,
+                        false => SweepPass::Fine,
+                    };
+                    matrix.add(
+                        workload,
+                        pass,
+                        why_impossible(*operation, *block_bytes, *depth, limits),
+                    );
+                }
+            }
+        }
+        let spans = span_block_bytes(spec).map(|block_bytes| (block_bytes, &spec.span_bytes));
+        for (block_bytes, span_bytes) in spans
+            .into_iter()
+            .flat_map(|(bytes, spans)| spans.iter().map(move |span| (bytes, *span)))
+        {
+            let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
+            matrix.add(over_span(block_bytes, span_bytes), SweepPass::Fine, why);
+        }
+        if spec.view == Some(SweepView::RandomAccess) {
+            for operation in &spec.operations {
+                let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
+                matrix.add(of_mixed_sizes(*operation, limits), SweepPass::Fine, why);
+            }
+        }
+        matrix.limit(limits);
+        matrix
+    }
+
+    fn add(&mut self, workload: Workload, pass: SweepPass, why_impossible: Option<String>) {
+        match why_impossible {
+            None => {
+                self.workloads.push(workload);
+                self.passes.push(pass);
+            }
+            Some(why) => self.skipped.push(Skipped {
+                workload: workload.name,
+                why,
+            }),
+        }
+    }
+
+    /// Shares the time and the bytes out.
+    fn limit(&mut self, limits: &MatrixLimits) {
+        let writing = self.workloads.iter().filter(|workload| workload.writes());
+        let write_bytes = limits.write_bytes / (writing.count() as u64).max(1);
+        let time_ns = limits.time_ns / (self.workloads.len() as u64).max(1);
+        for workload in &mut self.workloads {
+            let block = u64::from(workload.block_bytes);
+            let least = block * u64::from(workload.depth) * QUEUES_MIN;
+            let bytes = write_bytes.max(least) / block * block;
+            workload.warmup_ns = WARMUP_NS.min(time_ns / 2);
+            workload.stop = Stop {
+                precision: Some(limits.precision),
+                time_ns: Some(time_ns - workload.warmup_ns),
+                bytes: workload.writes().then_some(bytes),
+                ops: None,
+            };
+            workload.engine = limits.engine.unwrap_or(EngineChoice::Auto);
+        }
+    }
+
+    /// The cells, for the campaign.
+    pub(super) fn cells(&self) -> Vec<SweepCellSetup> {
+        let cells = self.workloads.iter().zip(&self.passes);
+        cells
+            .map(|(workload, pass)| SweepCellSetup {
+                workload: workload.clone(),
+                pass: *pass,
+            })
+            .collect()
+    }
+}
+
+/// Whether a place on an axis belongs to the coarse matrix: every second one, from `first` on.
+fn is_coarse(place: usize, length: usize, first: usize) -> bool {
+    length < AXIS_MIN || place % 2 == first
+}
+
+/// What a cell runs, without limits.
+fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload {
+    let block = u64::from(block_bytes);
+    let is_repeated = [SweepOperation::Reread, SweepOperation::Rewrite].contains(&operation);
+    let repeated = REPEATED_BYTES.max(block).next_multiple_of(block);
+    Workload {
+        read_permille: operation.read_permille(),
+        access: match operation {
+            SweepOperation::RandRead | SweepOperation::RandWrite | SweepOperation::RandRw => {
+                Access::Random {
+                    distribution: Distribution::Uniform,
+                }
+            }
+            SweepOperation::Backward => Access::Backward,
+            SweepOperation::Stride => Access::Stride {
+                stride_bytes: STRIDE_BLOCKS * block,
+            },
+            SweepOperation::Read
+            | SweepOperation::Write
+            | SweepOperation::Rw
+            | SweepOperation::Reread
+            | SweepOperation::Rewrite => Access::Sequential,
+        },
+        block_bytes,
+        depth,
+        span: Span {
+            start_bytes: 0,
+            length_bytes: is_repeated.then_some(repeated),
+        },
+        ..Workload::named(&operation.cell_name(block_bytes, depth))
+    }
+}
+
+/// Single random reads over the first part of the target.
+fn over_span(block_bytes: u32, span_bytes: u64) -> Workload {
+    Workload {
+        name: span_name(block_bytes, span_bytes),
+        span: Span {
+            start_bytes: 0,
+            length_bytes: Some(span_bytes),
+        },
+        ..workload(SweepOperation::RandRead, block_bytes, 1)
+    }
+}
+
+/// Single requests of sizes from a sector to 1 MiB, each as often as the others.
+fn of_mixed_sizes(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
+    let smallest = limits.sector_bytes.max(512);
+    let sizes = std::iter::successors(Some(smallest), |bytes| bytes.checked_mul(2));
+    let share = |block_bytes| BlockShare {
+        block_bytes,
+        weight: 1,
+    };
+    Workload {
+        name: mixed_name(operation),
+        block_mix: sizes
+            .take_while(|bytes| *bytes <= MIXED_BYTES_MAX)
+            .map(share)
+            .collect(),
+        ..workload(operation, MIXED_BYTES_MAX, 1)
+    }
+}
+
+/// Why a cell cannot be measured.
+fn why_impossible(
+    operation: SweepOperation,
+    block_bytes: u32,
+    depth: u32,
+    limits: &MatrixLimits,
+) -> Option<String> {
+    if let Some(why) = limits.why_not_written.filter(|_| operation.writes()) {
+        return Some(why.to_owned());
+    }
+    let block = u64::from(block_bytes);
+    let sector = limits.sector_bytes.max(1);
+    if !block_bytes.is_multiple_of(sector) {
+        return Some(format!("the disk's sectors have {sector} bytes"));
+    }
+    let blocks = match operation {
+        SweepOperation::Stride => BLOCKS_MIN * STRIDE_BLOCKS,
+        _ => BLOCKS_MIN,
+    };
+    if block * blocks > limits.target_bytes {
+        return Some(format!(
+            "the target has {}, fewer than {blocks} blocks",
+            format_bytes(limits.target_bytes)
+        ));
+    }
+    // A mix has buffers of its own for reads and for writes.
+    let kinds = if operation.read_permille() == 500 {
+        2
+    } else {
+        1
+    };
+    let buffers = block * u64::from(depth) * kinds;
+    let most = (limits.memory_bytes / MEMORY_PARTS).min(MEMORY_BYTES_MAX);
+    (buffers > most).then(|| {
+        format!(
+            "the requests in flight need {} of memory, more than {}",
+            format_bytes(buffers),
+            format_bytes(most)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [u32; 7] = [
+        4 << 10,
+        8 << 10,
+        32 << 10,
+        128 << 10,
+        256 << 10,
+        1 << 20,
+        4 << 20,
+    ];
+
+    fn spec(operations: &[SweepOperation]) -> SweepPlan {
+        SweepPlan {
+            operations: operations.to_vec(),
+            block_bytes: SIZES.to_vec(),
+            depths: vec![1, 2, 4, 8, 16, 32, 64],
+            span_bytes: vec![1 << 20, 1 << 30],
+            view: None,
+        }
+    }
+
+    fn limits() -> MatrixLimits {
+        MatrixLimits {
+            target_bytes: 1 << 30,
+            sector_bytes: 512,
+            memory_bytes: 8 << 30,
+            write_bytes: 32 << 30,
+            time_ns: 160_000_000_000,
+            precision: 0.02,
+            engine: None,
+            why_not_written: None,
+        }
+    }
+
+    #[test]
+    fn default_matrix_has_98_cells_and_a_coarse_one_of_24() {
+        let operations = [SweepOperation::RandRead, SweepOperation::RandWrite];
+        let matrix = Matrix::of(&spec(&operations), &limits());
+        assert_eq!(matrix.workloads.len(), 98 + 2, "two spans");
+        assert_eq!(matrix.skipped, []);
+        let coarse = matrix
+            .passes
+            .iter()
+            .filter(|pass| **pass == SweepPass::Coarse);
+        assert_eq!(coarse.count(), 2 * 3 * 4);
+        let written: u64 = matrix
+            .workloads
+            .iter()
+            .filter_map(Workload::write_bytes_max)
+            .sum();
+        assert!((32 << 30..48 << 30).contains(&written), "{written}");
+        let spans = &matrix.workloads[98..];
+        assert_eq!(spans[0].name, "randread-8k-d1-span1M");
+        assert_eq!(spans[0].span.length_bytes, Some(1 << 20));
+    }
+
+    #[test]
+    fn impossible_cells_say_why() {
+        let why = |operation, block_bytes, depth, limits: &MatrixLimits| {
+            why_impossible(operation, block_bytes, depth, limits).unwrap_or_default()
+        };
+        let read = SweepOperation::RandRead;
+        let native = MatrixLimits {
+            sector_bytes: 4096,
+            ..limits()
+        };
+        assert_eq!(
+            why(read, 512, 1, &native),
+            "the disk's sectors have 4096 bytes"
+        );
+        assert_eq!(why(read, 4096, 1, &native), "");
+        let released = MatrixLimits {
+            why_not_written: Some("--read-only"),
+            ..limits()
+        };
+        assert_eq!(
+            why(SweepOperation::RandRw, 4096, 1, &released),
+            "--read-only"
+        );
+        assert_eq!(
+            why(read, 64 << 20, 64, &limits()),
+            "the requests in flight need 4 GiB of \
+                                                       memory, more than 2 GiB"
+        );
+        let small = MatrixLimits {
+            target_bytes: 8 << 20,
+            ..limits()
+        };
+        assert!(why(read, 1 << 20, 1, &small).contains("fewer than 16 blocks"));
+        assert!(why(SweepOperation::Stride, 64 << 10, 1, &small).contains("fewer than 256"));
+    }
+
+    #[test]
+    fn repeated_operations_stay_on_one_span() {
+        let repeated = workload(SweepOperation::Rewrite, 8192, 4);
+        assert_eq!(repeated.span.length_bytes, Some(16 << 20));
+        assert!(repeated.writes() && repeated.access == Access::Sequential);
+        let stride = workload(SweepOperation::Stride, 8192, 1);
+        assert_eq!(
+            stride.access,
+            Access::Stride {
+                stride_bytes: 131_072
+            }
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
+
+use super::conclude::conclude;
+use super::ping::PingLines;
+use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
+use super::run::{Steps, TargetRun};
+use super::watchdog::{Deadline, WatchdogResult, run};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::output_files::OutputFiles;
+use crate::stdout::print_plan;
+use anyhow::Context as _;
+use diskproof_engine::RunError;
+use diskproof_model::plan::Plan;
+use diskproof_model::target::TargetIdentity;
+use diskproof_report::formats::format_of;
+use std::path::PathBuf;
+
+/// Measures, or only shows the plan.
+pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    measure_as(job, |measuring| {
+        let work = (measuring.work, Box::new(TargetRun::run) as Steps);
+        run(
+            work,
+            measuring.live,
+            measuring.identities,
+            measuring.deadline,
+        )
+    })
+}
+
+/// Sends single requests and prints each, or only shows the plan.
+pub(crate) fn measure_pings(job: MeasuringJob<'_>, lines: PingLines) -> anyhow::Result<Exit> {
+    measure_as(job, |measuring| {
+        let output = lines
+            .start(measuring.interrupt)
+            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+        let steps: Steps = Box::new(|run, live| run.ping(live, output));
+        let work = (measuring.work, steps);
+        run(
+            work,
+            measuring.live,
+            measuring.identities,
+            measuring.deadline,
+        )
+    })
+}
+
+/// A run that is ready to be carried out.
+pub(super) struct ReadyRun<'a> {
+    pub work: TargetRun,
+    pub live: Live,
+    pub identities: &'a [TargetIdentity],
+    pub deadline: Deadline,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Prepares, lets `carry_out` measure, and concludes; or only shows the plan.
+pub(super) fn measure_as(
+    job: MeasuringJob<'_>,
+    carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
+) -> anyhow::Result<Exit> {
+    let flags = job.flags;
+    let outputs = flags.files();
+    refuse_format_of_sweep(&job.plan, &outputs)?;
+    let consent = flags.destructive.consent(&job.identities)?;
+    if flags.dry_run {
+        check_outputs(OutputFiles::check(&outputs), &outputs, &job.identities)?;
+        return dry_run(&job);
+    }
+    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let stall_timeout = stall_timeout()?;
+    let files = OutputFiles::prepare(&outputs);
+    let files = check_outputs(files, &outputs, &job.identities)?;
+    let prepared = prepare(job, &consent, stall_timeout)?;
+    interrupt.end_cleanly();
+    let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
+    let end = carry_out(ReadyRun {
+        work: prepared.work,
+        live,
+        identities: &prepared.facts.targets,
+        deadline: Deadline {
+            stall_timeout,
+            verbosity: flags.verbosity(),
+        },
+        interrupt: &interrupt,
+    })?;
+    conclude(
+        prepared.facts,
+        end,
+        &files,
+        flags,
+        stall_timeout,
+        &interrupt,
+    )
+}
+
+/// Checks what a run would refuse, and shows the plan.
+pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    stall_timeout()?;
+    rehearse(job, &consent)?;
+    print_plan(&job.plan, &job.identities, job.flags)?;
+    Ok(Exit::Done)
+}
+
+/// Refuses an output that would stay empty: only a sweep fills it.
+fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
+    let is_of_sweep =
+        |path: &&PathBuf| format_of(path).is_some_and(|format| format.requires.is_of_sweep());
+    match outputs.iter().find(is_of_sweep) {
+        Some(path) if plan.sweep.is_none() => Err(Failure::Usage(format!(
+            "-o {}: only 'diskproof sweep' measures what this format needs",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses outputs that cannot be written, and those that are a target.
+fn check_outputs<T>(
+    checked: Result<T, Failure>,
+    outputs: &[PathBuf],
+    identities: &[TargetIdentity],
+) -> Result<T, Failure> {
+    let checked = checked?;
+    for path in outputs {
+        refuse_target_as_output(path, identities)?;
+    }
+    Ok(checked)
+}

@@ -1,0 +1,236 @@
+//! `diskproof sweep` from the outside.
+
+use crate::program::{PipedRun, content_hash, names, random_file, run};
+use diskproof_model::record::Record;
+use diskproof_model::sweep::{CellState, SweepOperation, SweepRecord};
+use diskproof_simdisk::testbed::place;
+use std::ffi::OsStr;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+fn sweep(target: &Path, flags: &[&str]) -> crate::program::Ran {
+    let verb = [OsStr::new("sweep"), target.as_os_str()];
+    run(verb.into_iter().chain(flags.iter().map(OsStr::new)))
+}
+
+fn result(record: &Record) -> &SweepRecord {
+    record.sweep.as_ref().unwrap()
+}
+
+fn states(record: &Record) -> Vec<CellState> {
+    let matrices = result(record).matrices.iter();
+    matrices
+        .flat_map(|matrix| matrix.cells.iter().map(|cell| cell.state))
+        .collect()
+}
+
+#[test]
+fn quick_sweep_of_a_directory_holds_every_cell_and_leaves_nothing() {
+    let here = place();
+    let flags = ["--quick", "--time", "6s", "--size", "64M", "--json", "-q"];
+    let ran = sweep(here.path(), &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    // A slow machine measures fewer cells in the time, and predicts the others.
+    let states = states(&record);
+    assert_eq!(states.len(), 24);
+    assert!(!states.contains(&CellState::Impossible));
+    assert!(states.contains(&CellState::Measured));
+    let operations: Vec<SweepOperation> = result(&record)
+        .matrices
+        .iter()
+        .map(|matrix| matrix.operation)
+        .collect();
+    assert_eq!(
+        operations,
+        [SweepOperation::RandRead, SweepOperation::RandWrite]
+    );
+    let cells = result(&record).matrices.iter().flat_map(|one| &one.cells);
+    for cell in cells.filter(|cell| cell.state == CellState::Measured) {
+        assert!(cell.iops.as_ref().unwrap().value > 0.0);
+        assert!(cell.latency_mean_ns.unwrap() > 0.0);
+    }
+    assert_eq!(names(here.path()), [] as [&str; 0]);
+}
+
+#[test]
+fn target_that_is_not_released_is_only_read() {
+    let here = place();
+    let file = here.path().join("data");
+    random_file(&file, 64 * MIB);
+    let before = content_hash(&file);
+    let flags = ["--quick", "--time", "4s", "--json", "-q"];
+    let ran = sweep(&file, &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    let second = result(&record).matrices[1].operation;
+    assert_eq!(second, SweepOperation::Read);
+    assert_eq!(content_hash(&file), before);
+
+    // What was asked for is shown with its reason.
+    let flags = [
+        "--rw",
+        "randread,randwrite",
+        "--bs",
+        "512,8k",
+        "--depth",
+        "1",
+        "--time",
+        "2s",
+        "-q",
+    ];
+    let ran = sweep(&file, &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let words: Vec<&str> = ran.out.split_whitespace().collect();
+    let why = "a file is only read unless --overwrite releases it";
+    assert!(words.join(" ").contains(why), "{}", ran.out);
+    let ran = sweep(&file, &["--rw", "write"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert!(ran.err.contains("--overwrite"), "{}", ran.err);
+    assert_eq!(content_hash(&file), before);
+}
+
+#[test]
+fn interrupted_sweep_keeps_its_cells_and_predicts_the_rest() {
+    let here = place();
+    let file = here.path().join("result.json");
+    let target = here.path().to_str().unwrap();
+    let output = file.to_str().unwrap();
+    let words = [
+        "sweep",
+        target,
+        "--size",
+        "64M",
+        "--read-only",
+        "-o",
+        output,
+    ];
+    let mut running = PipedRun::start(words);
+    running.wait_for_line("writes at most");
+    // The coarse matrix takes some seconds: until it has models, at least.
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    let ran = running.interrupt();
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let record: Record = serde_json::from_str(&text).unwrap();
+    assert!(record.partial);
+    let states = states(&record);
+    assert_eq!(states.len(), 98);
+    let is = |wanted| move |state: &&CellState| **state == wanted;
+    let measured = states.iter().filter(is(CellState::Measured)).count();
+    assert_eq!(measured, record.measurements.len());
+    assert!(measured > 0 && measured < 98);
+    let words: Vec<&str> = ran.out.split_whitespace().collect();
+    let page = words.join(" ");
+    assert!(
+        page.contains("PARTIAL") && page.contains("random read"),
+        "{page}"
+    );
+}
+
+#[test]
+fn every_format_holds_the_sweep_and_show_prints_it_again() {
+    let here = place();
+    let name = |name: &str| here.path().join(name).to_str().unwrap().to_owned();
+    let files = [
+        "s.json",
+        "s.html",
+        "s.csv",
+        "s.svg",
+        "s.iocost",
+        "io-properties.yaml",
+    ]
+    .map(name);
+    let mut words = vec!["--quick", "--time", "6s", "--size", "64M", "-q"];
+    for file in &files {
+        words.extend(["-o", file]);
+    }
+    let ran = sweep(here.path(), &words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ran.out
+    );
+    let text = |file: &String| std::fs::read_to_string(file).unwrap();
+    assert!(text(&files[1]).contains("Operations per second by block size and depth"));
+    assert!(text(&files[2]).contains("randread-8k-d16"));
+    assert!(text(&files[3]).contains("IOPS over depth"));
+    let script = text(&files[4]);
+    for word in [
+        "rbps=",
+        "rseqiops=",
+        "rrandiops=",
+        "wbps=",
+        "wrandiops=",
+        "model=linear",
+    ] {
+        assert!(script.contains(word), "{word}: {script}");
+    }
+    let yaml = text(&files[5]);
+    for word in [
+        "disks:\n  - mountpoint: \"/",
+        "read_iops: ",
+        "write_bandwidth: ",
+    ] {
+        assert!(yaml.contains(word), "{word}: {yaml}");
+    }
+    let shown = run(["show", &files[1]]);
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    assert!(
+        shown.out.contains("operations per second by block size"),
+        "{}",
+        shown.out
+    );
+    // Another verb does not measure what these formats need.
+    let ran = run([
+        "run",
+        here.path().to_str().unwrap(),
+        "-o",
+        &name("x.iocost"),
+    ]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert!(ran.err.contains("diskproof sweep"), "{}", ran.err);
+}
+
+#[test]
+fn spans_are_measured_up_to_the_whole_target() {
+    let here = place();
+    let flags = [
+        "--bs", "8k", "--depth", "1", "--rw", "randread", "--spans", "--size", "64M", "--time",
+        "4s", "--json", "-q",
+    ];
+    let ran = sweep(here.path(), &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    let spans: Vec<u64> = result(&record)
+        .spans
+        .iter()
+        .map(|span| span.span_bytes / MIB)
+        .collect();
+    assert_eq!(spans, [1, 4, 16, 64]);
+    let mut gains = result(&record).spans.iter().map(|span| span.gain.unwrap());
+    assert!((gains.next_back().unwrap() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn dry_run_states_time_and_bytes() {
+    let here = place();
+    let ran = sweep(here.path(), &["--dry-run", "--size", "64M"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let words: Vec<&str> = ran.out.split_whitespace().collect();
+    let page = words.join(" ");
+    assert!(
+        page.contains("takes about 3 min 0 s") && page.contains("writes at most"),
+        "{page}"
+    );
+    for flags in [
+        &["--bs", "8k,8k"][..],
+        &["--depth", "300"],
+        &["--bs", "100"],
+    ] {
+        let ran = sweep(here.path(), flags);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    }
+}

@@ -1,0 +1,392 @@
+//! A sweep: block size × depth × operation. What was requested, the matrix that was measured, and
+//! what follows from it. Knows nothing of how it is measured or printed.
+
+use crate::estimate::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// What a sweep varies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SweepPlan {
+    /// Operations, in the order of the result.
+    pub operations: Vec<SweepOperation>,
+    /// Block sizes in bytes, ascending.
+    pub block_bytes: Vec<u32>,
+    /// Requests in flight, ascending.
+    pub depths: Vec<u32>,
+    /// Lengths of the spans over which single random reads are measured besides, in bytes,
+    /// ascending; empty where the span does not vary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub span_bytes: Vec<u64>,
+    /// The older tool whose table the result page begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<SweepView>,
+}
+
+/// An operation of a sweep, under fio's name where fio has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SweepOperation {
+    /// Random reads.
+    RandRead,
+    /// Random writes.
+    RandWrite,
+    /// Random reads and writes, half of each.
+    RandRw,
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Sequential reads and writes, half of each.
+    Rw,
+    /// Reads from the end to the start.
+    Backward,
+    /// Reads of every sixteenth block.
+    Stride,
+    /// Sequential reads of the same 16 MiB again and again.
+    Reread,
+    /// Sequential writes of the same 16 MiB again and again.
+    Rewrite,
+}
+
+impl SweepOperation {
+    /// Every operation.
+    pub const ALL: [Self; 10] = [
+        Self::RandRead,
+        Self::RandWrite,
+        Self::RandRw,
+        Self::Read,
+        Self::Write,
+        Self::Rw,
+        Self::Backward,
+        Self::Stride,
+        Self::Reread,
+        Self::Rewrite,
+    ];
+
+    /// Its name on the command line and in the names of workloads.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::RandRw => "randrw",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Rw => "rw",
+            Self::Backward => "backward",
+            Self::Stride => "stride",
+            Self::Reread => "reread",
+            Self::Rewrite => "rewrite",
+        }
+    }
+
+    /// Its name in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::RandRead => "random read",
+            Self::RandWrite => "random write",
+            Self::RandRw => "random read and write",
+            Self::Read => "sequential read",
+            Self::Write => "sequential write",
+            Self::Rw => "sequential read and write",
+            Self::Backward => "backward read",
+            Self::Stride => "stride read",
+            Self::Reread => "repeated read",
+            Self::Rewrite => "repeated write",
+        }
+    }
+
+    /// Share of the operations that are reads, in permille.
+    pub fn read_permille(self) -> u16 {
+        match self {
+            Self::RandRead | Self::Read | Self::Backward | Self::Stride | Self::Reread => 1000,
+            Self::RandRw | Self::Rw => 500,
+            Self::RandWrite | Self::Write | Self::Rewrite => 0,
+        }
+    }
+
+    /// Whether it writes.
+    pub fn writes(self) -> bool {
+        self.read_permille() < 1000
+    }
+
+    /// The name of the workload of a cell: `randread-8k-d32`.
+    pub fn cell_name(self, block_bytes: u32, depth: u32) -> String {
+        format!(
+            "{}-{}-d{depth}",
+            self.as_str(),
+            size_word(u64::from(block_bytes))
+        )
+    }
+}
+
+/// The name of a single random read over a span: `randread-8k-d1-span16M`.
+pub fn span_name(block_bytes: u32, span_bytes: u64) -> String {
+    let cell = SweepOperation::RandRead.cell_name(block_bytes, 1);
+    format!("{cell}-span{}", size_word(span_bytes))
+}
+
+/// The name of single requests of mixed sizes: `randread-mix-d1`.
+pub fn mixed_name(operation: SweepOperation) -> String {
+    format!("{}-mix-d1", operation.as_str())
+}
+
+/// A size in fio's words: `512`, `8k`, `1M`, `4G`.
+pub fn size_word(bytes: u64) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "k")];
+    for (power, unit) in units {
+        if bytes > 0 && bytes.is_multiple_of(1 << power) {
+            return format!("{}{unit}", bytes >> power);
+        }
+    }
+    bytes.to_string()
+}
+
+/// The table of an older tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepView {
+    /// HD Tune's random access: four sizes, IOPS, average and longest time, average speed.
+    RandomAccess,
+    /// iops(1): IOPS and rate at doubling sizes.
+    Iops,
+    /// iozone: kB/s by record size and operation.
+    Iozone,
+}
+
+/// The result of a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SweepRecord {
+    /// One matrix for each operation, in the order of the plan.
+    pub matrices: Vec<SweepMatrix>,
+    /// Single random reads by span, in ascending order; empty where the span did not vary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<SpanRate>,
+}
+
+/// Block size × depth of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SweepMatrix {
+    /// The operation.
+    pub operation: SweepOperation,
+    /// Every cell: by block size, then by depth.
+    pub cells: Vec<SweepCell>,
+    /// Where more requests in flight stop paying; absent where the intervals leave it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knee: Option<DepthKnee>,
+    /// Where bandwidth becomes the limit; absent where the intervals leave it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_limit: Option<BandwidthLimit>,
+    /// The latency as a function of block size and depth; absent where too few cells were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_model: Option<CostModel>,
+}
+
+impl SweepMatrix {
+    /// The measured cell with the most operations per second.
+    pub fn best_iops(&self) -> Option<&SweepCell> {
+        self.best(|cell| cell.iops.as_ref())
+    }
+
+    /// The measured cell with the most bytes per second.
+    pub fn best_throughput(&self) -> Option<&SweepCell> {
+        self.best(|cell| cell.throughput.as_ref())
+    }
+
+    fn best(&self, figure: fn(&SweepCell) -> Option<&Estimate>) -> Option<&SweepCell> {
+        let value = |cell: &&SweepCell| figure(cell).map_or(0.0, |figure| figure.value);
+        let measured = self
+            .cells
+            .iter()
+            .filter(|cell| cell.state == CellState::Measured);
+        measured
+            .filter(|cell| value(cell) > 0.0)
+            .max_by(|a, b| value(a).total_cmp(&value(b)))
+    }
+
+    /// The cell of this block size and depth.
+    pub fn cell(&self, block_bytes: u32, depth: u32) -> Option<&SweepCell> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| (cell.block_bytes, cell.depth) == (block_bytes, depth))
+    }
+}
+
+/// One block size at one depth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SweepCell {
+    /// Bytes per operation.
+    pub block_bytes: u32,
+    /// Requests in flight.
+    pub depth: u32,
+    /// Where its figures come from.
+    pub state: CellState,
+    /// Why it has no measured figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Estimate>,
+    /// Bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Estimate>,
+    /// Mean latency, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_mean_ns: Option<f64>,
+    /// Median latency, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_p50_ns: Option<u64>,
+    /// 99 % are not longer, in nanoseconds; absent with fewer than ten samples beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_p99_ns: Option<u64>,
+    /// Longest latency, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_max_ns: Option<u64>,
+}
+
+/// Where the figures of a cell come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CellState {
+    /// It was measured.
+    Measured,
+    /// The cost model predicts it.
+    Predicted,
+    /// The target cannot do it; `why` says the reason.
+    Impossible,
+    /// It was not measured, and no model predicts it.
+    Unknown,
+}
+
+/// The depth at which operations per second over latency is largest (Kleinrock's power). A disk
+/// that serves `n` requests in parallel has it at depth `n`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DepthKnee {
+    /// The block size for which it holds.
+    pub block_bytes: u32,
+    /// The depth.
+    pub depth: u32,
+    /// The smallest depth that the intervals allow.
+    pub depth_low: u32,
+    /// The largest depth that the intervals allow; absent where it may be beyond the largest that
+    /// was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth_high: Option<u32>,
+    /// Operations per second at the knee.
+    pub iops: Estimate,
+    /// Operations per second with one request in flight; absent where that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops_single: Option<Estimate>,
+}
+
+/// The block size from which on the transfer of a block takes at least as long as everything else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BandwidthLimit {
+    /// The block size.
+    pub block_bytes: u32,
+    /// The smallest block size that the intervals allow.
+    pub block_bytes_low: u32,
+    /// The largest block size that the intervals allow; absent where it may be beyond the largest
+    /// that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes_high: Option<u32>,
+    /// The highest rate of all sizes.
+    pub throughput: Estimate,
+}
+
+/// What a request costs: max(base + size/rate, depth × (request + size/rate)).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CostModel {
+    /// Latency of a request of no bytes on an idle disk, in nanoseconds.
+    pub base_ns: f64,
+    /// Time that a request of no bytes occupies the disk, in nanoseconds: one over the most
+    /// operations per second.
+    pub request_ns: f64,
+    /// Bytes per second of the transfer.
+    pub bytes_per_second: f64,
+    /// Typical relative error of the fitted cells: the root mean square of the logarithms.
+    pub model_error: f64,
+    /// Cells that it was fitted to.
+    pub cells_fitted: u64,
+}
+
+impl CostModel {
+    /// Time that a request of this size occupies the disk, in nanoseconds.
+    pub fn occupancy_ns(&self, block_bytes: u32) -> f64 {
+        self.request_ns + self.transfer_ns(block_bytes)
+    }
+
+    /// Mean latency, in nanoseconds.
+    pub fn latency_ns(&self, block_bytes: u32, depth: u32) -> f64 {
+        let alone_ns = self.base_ns + self.transfer_ns(block_bytes);
+        alone_ns.max(f64::from(depth) * self.occupancy_ns(block_bytes))
+    }
+
+    fn transfer_ns(&self, block_bytes: u32) -> f64 {
+        f64::from(block_bytes) * 1e9 / self.bytes_per_second
+    }
+}
+
+/// Single random reads over a part of the target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpanRate {
+    /// Length of the span, from the start of the target.
+    pub span_bytes: u64,
+    /// Operations per second; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Estimate>,
+    /// Mean latency, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_mean_ns: Option<f64>,
+    /// Rate over that of the longest span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_names_that_fio_users_read() {
+        assert_eq!(
+            SweepOperation::RandRead.cell_name(8192, 32),
+            "randread-8k-d32"
+        );
+        assert_eq!(SweepOperation::Write.cell_name(512, 1), "write-512-d1");
+        assert_eq!(span_name(8192, 16 << 20), "randread-8k-d1-span16M");
+        assert_eq!(size_word(1536), "1536");
+    }
+
+    #[test]
+    fn names_equal_those_of_the_record() {
+        for operation in SweepOperation::ALL {
+            let json = serde_json::to_string(&operation).unwrap();
+            assert_eq!(json, format!("\"{}\"", operation.as_str()));
+        }
+    }
+
+    /// 100 µs alone, 10 µs each, 1 GB/s: 1000 B take 1 µs.
+    #[test]
+    fn cost_model_is_the_larger_of_alone_and_in_turn() {
+        let model = CostModel {
+            base_ns: 100_000.0,
+            request_ns: 10_000.0,
+            bytes_per_second: 1e9,
+            model_error: 0.0,
+            cells_fitted: 9,
+        };
+        assert!((model.latency_ns(1000, 1) - 101_000.0).abs() < 1e-6);
+        assert!((model.latency_ns(1000, 20) - 220_000.0).abs() < 1e-6);
+        assert!((model.occupancy_ns(1000) - 11_000.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,83 @@
+//! What a disk can do at most in one direction, from the matrices of a sweep: bandwidth, and 4 KiB
+//! operations per second at random and in order. What schedulers of other systems are set by.
+
+use diskproof_model::record::Record;
+use diskproof_model::sweep::{CellState, DepthKnee, SweepMatrix, SweepOperation};
+
+/// The size for which schedulers state operations per second.
+const PAGE_BYTES: u32 = 4096;
+
+/// The most that a disk can do in one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DiskCapacity<'a> {
+    /// Bytes per second.
+    pub(crate) bytes_per_second: f64,
+    /// Random operations of 4 KiB per second.
+    pub(crate) random_iops: f64,
+    /// Sequential operations of 4 KiB per second; `None` where they were not measured.
+    pub(crate) sequential_iops: Option<f64>,
+    /// The matrix of the random operations.
+    pub(crate) random: &'a SweepMatrix,
+}
+
+impl DiskCapacity<'_> {
+    /// The 99th percentile of the latency where the disk is busy: at twice the depth of the knee or
+    /// more, in nanoseconds.
+    pub(crate) fn busy_p99_ns(&self) -> Option<u64> {
+        let DepthKnee {
+            block_bytes, depth, ..
+        } = self.random.knee.as_ref()?;
+        let is_busy = |at: u32| at >= depth.saturating_mul(2);
+        let cells = self.random.cells.iter();
+        cells
+            .filter(|cell| cell.block_bytes == *block_bytes && is_busy(cell.depth))
+            .find_map(|cell| cell.latency_p99_ns)
+    }
+}
+
+/// What it can read at most; `None` where no random reads were swept.
+pub(crate) fn reads(record: &Record) -> Option<DiskCapacity<'_>> {
+    capacity(record, SweepOperation::RandRead, SweepOperation::Read)
+}
+
+/// What it can write at most; `None` where no random writes were swept.
+pub(crate) fn writes(record: &Record) -> Option<DiskCapacity<'_>> {
+    capacity(record, SweepOperation::RandWrite, SweepOperation::Write)
+}
+
+fn capacity(
+    record: &Record,
+    random: SweepOperation,
+    sequential: SweepOperation,
+) -> Option<DiskCapacity<'_>> {
+    let matrices = &record.sweep.as_ref()?.matrices;
+    let of = |operation| matrices.iter().find(|matrix| matrix.operation == operation);
+    let (random, sequential) = (of(random)?, of(sequential));
+    let throughput =
+        |matrix: &SweepMatrix| Some(matrix.best_throughput()?.throughput.as_ref()?.value);
+    let rates = [Some(random), sequential]
+        .into_iter()
+        .flatten()
+        .filter_map(throughput);
+    Some(DiskCapacity {
+        bytes_per_second: rates.reduce(f64::max)?,
+        random_iops: page_iops(random)?,
+        sequential_iops: sequential.and_then(page_iops),
+        random,
+    })
+}
+
+/// The most operations of 4 KiB per second: measured, or what the cost model predicts.
+fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
+    let is_page = |bytes: u32| bytes == PAGE_BYTES;
+    let cells = matrix.cells.iter();
+    let measured = cells
+        .filter(|cell| is_page(cell.block_bytes) && cell.state == CellState::Measured)
+        .filter_map(|cell| Some(cell.iops.as_ref()?.value));
+    let predicted = || {
+        let occupancy_ns = matrix.cost_model?.occupancy_ns(PAGE_BYTES);
+        (occupancy_ns > 0.0).then(|| 1e9 / occupancy_ns)
+    };
+    let iops = measured.reduce(f64::max).or_else(predicted)?;
+    (iops.is_finite() && iops > 0.0).then_some(iops)
+}

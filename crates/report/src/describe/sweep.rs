@@ -1,0 +1,179 @@
+//! A sweep in words: its best figures, the knee, the limit of bandwidth, the cost model, and the
+//! cells that are not measured.
+
+use crate::text::list;
+use diskproof_model::digits::figure_text;
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::sweep::{
+    BandwidthLimit, CellState, CostModel, DepthKnee, SweepCell, SweepMatrix,
+};
+use diskproof_model::units::{format_bytes, format_percent};
+
+/// From this relative half-width on, a cell is known only roughly.
+const ROUGH: f64 = 0.1;
+
+/// A share of a figure that is one unit of its third digit, so that three digits print.
+fn three_digits(value: f64, unit: &str) -> String {
+    figure_text(value, Some(value * 1e-3), unit)
+}
+
+/// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
+pub(crate) fn best_text(matrix: &SweepMatrix) -> String {
+    let text = |cell: Option<&SweepCell>, of: fn(&SweepCell) -> Option<&Estimate>| {
+        let cell = cell?;
+        let size = format_bytes(u64::from(cell.block_bytes));
+        Some(format!(
+            "{} ({size}, depth {})",
+            of(cell)?.text(),
+            cell.depth
+        ))
+    };
+    let iops = text(matrix.best_iops(), |cell| cell.iops.as_ref());
+    let throughput = text(matrix.best_throughput(), |cell| cell.throughput.as_ref());
+    match (iops, throughput) {
+        (None, None) => "nothing was measured".to_owned(),
+        (iops, throughput) => {
+            let known: Vec<String> = iops.into_iter().chain(throughput).collect();
+            known.join(", ")
+        }
+    }
+}
+
+/// The knee: `depth 8 (4 to 16) at 8 KiB: 61,000/s, 7.4 times the rate of one request`.
+pub(crate) fn knee_text(knee: &DepthKnee) -> String {
+    let range = match knee.depth_high {
+        Some(high) if high == knee.depth_low => String::new(),
+        Some(high) => format!(" ({} to {high})", knee.depth_low),
+        None => format!(" ({} or more)", knee.depth_low),
+    };
+    let single = knee
+        .iops_single
+        .as_ref()
+        .filter(|single| single.value > 0.0);
+    let gain = single
+        .filter(|_| knee.depth > 1)
+        .map_or(String::new(), |single| {
+            let gain = knee.iops.value / single.value;
+            format!(", {gain:.1} times the rate of one request")
+        });
+    format!(
+        "depth {}{range} at {}: {}{gain}",
+        knee.depth,
+        format_bytes(u64::from(knee.block_bytes)),
+        knee.iops.text()
+    )
+}
+
+/// Where bandwidth is the limit: `from 128 KiB on (32 KiB to 256 KiB), 3070 MB/s ±1 %`.
+pub(crate) fn limit_text(limit: &BandwidthLimit) -> String {
+    let size = |bytes: u32| format_bytes(u64::from(bytes));
+    let range = match limit.block_bytes_high {
+        Some(high) if high == limit.block_bytes_low => String::new(),
+        Some(high) => format!(" ({} to {})", size(limit.block_bytes_low), size(high)),
+        None => format!(" ({} or more)", size(limit.block_bytes_low)),
+    };
+    format!(
+        "the limit from {}{range} on: {}",
+        size(limit.block_bytes),
+        limit.throughput.text()
+    )
+}
+
+/// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
+pub(crate) fn model_text(model: &CostModel) -> String {
+    let rate = three_digits(model.bytes_per_second, "B/s");
+    format!(
+        "latency = max({} + size/rate, depth × ({} + size/rate)), rate {rate}; typical error {}",
+        three_digits(model.base_ns, "ns"),
+        three_digits(model.request_ns, "ns"),
+        format_percent(model.model_error)
+    )
+}
+
+/// The sign of a cell behind its figure: predicted, rough, or none.
+pub(crate) fn sign(cell: &SweepCell) -> char {
+    match cell.state {
+        CellState::Predicted => '~',
+        CellState::Measured if is_rough(cell) => '?',
+        _ => ' ',
+    }
+}
+
+/// Whether the rate of a measured cell is known only roughly.
+pub(crate) fn is_rough(cell: &SweepCell) -> bool {
+    let width = cell.iops.as_ref().and_then(Estimate::relative_half_width);
+    cell.state == CellState::Measured && width.is_none_or(|width| width > ROUGH)
+}
+
+/// The sign of a cell without a figure.
+pub(crate) fn no_figure(cell: &SweepCell) -> &'static str {
+    match cell.state {
+        CellState::Impossible => "×",
+        _ => "–",
+    }
+}
+
+/// How well the cells of all matrices are known: `half of the intervals are below ±1.2 %, the
+/// widest is ±34 % (randread-4M-d64)`.
+pub(crate) fn intervals_text(record: &Record) -> Option<String> {
+    let sweep = record.sweep.as_ref()?;
+    let mut widths = Vec::new();
+    for matrix in &sweep.matrices {
+        for cell in matrix
+            .cells
+            .iter()
+            .filter(|cell| cell.state == CellState::Measured)
+        {
+            let width = cell.iops.as_ref()?.relative_half_width();
+            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+            widths.push((width.unwrap_or(f64::INFINITY), name));
+        }
+    }
+    widths.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (median, (widest, name)) = (widths.get(widths.len() / 2)?.0, widths.last()?);
+    let text = |width: f64| match width.is_finite() {
+        true => format!("±{}", format_percent(width)),
+        false => "unknown".to_owned(),
+    };
+    Some(format!(
+        "median {}, widest {} ({name})",
+        text(median),
+        text(*widest)
+    ))
+}
+
+/// How many cells were not measured, and the reasons.
+pub(crate) fn missing_texts(record: &Record) -> Vec<String> {
+    let mut reasons: Vec<(&str, CellState, Vec<String>)> = Vec::new();
+    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
+    for matrix in matrices {
+        for cell in &matrix.cells {
+            let Some(why) = cell.why.as_deref() else {
+                continue;
+            };
+            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+            match reasons
+                .iter_mut()
+                .find(|(known, state, _)| *known == why && *state == cell.state)
+            {
+                Some((.., names)) => names.push(name),
+                None => reasons.push((why, cell.state, vec![name])),
+            }
+        }
+    }
+    let text = |(why, state, names): (&str, CellState, Vec<String>)| {
+        let sign = match state {
+            CellState::Impossible => "×",
+            CellState::Predicted => "~",
+            CellState::Measured | CellState::Unknown => "–",
+        };
+        let first = names.first().map_or("", String::as_str);
+        let which = match names.len() {
+            1 => first.to_owned(),
+            2 | 3 => list(names.iter().map(String::as_str)),
+            many => format!("{many} cells such as {first}"),
+        };
+        format!("{sign} {which}: {why}")
+    };
+    reasons.into_iter().map(text).collect()
+}
