@@ -46,6 +46,7 @@ impl KeptDirectory {
         mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
         let opened = openat(&parent, name, folder, Mode::empty());
         let directory = opened.map_err(failed("open the directory made in it"))?;
+        is_new(&directory).map_err(failed("use the directory made in it"))?;
         fsync(&directory)
             .and_then(|()| fsync(&parent))
             .map_err(failed("make a new directory durable"))?;
@@ -124,6 +125,21 @@ impl KeptDirectory {
     }
 }
 
+/// Whether it is the directory just made. One that another process put in its place between both
+/// calls belongs to another user or holds files, which would be removed at the end.
+fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
+    if rustix::fs::fstat(directory)?.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(Errno::PERM);
+    }
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        let entry = entry?;
+        if ![c".", c".."].contains(&entry.file_name()) {
+            return Err(Errno::NOTEMPTY);
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +165,7 @@ mod tests {
         let target = kept.create_target("pages").unwrap();
         assert!(target.is_writable());
         assert_eq!(std::fs::read(kept.path().join("one")).unwrap(), b"second");
+        assert_eq!(is_new(&kept.directory), Err(Errno::NOTEMPTY));
         kept.remove().unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(left.len(), 1);

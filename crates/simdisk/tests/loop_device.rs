@@ -11,6 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const SIZE: u64 = 64 << 20;
 
@@ -50,11 +51,14 @@ fn loop_device_attaches_with_sector_size_and_detaches_on_drop() {
             Some(image.display().to_string())
         );
         drop(device);
-        // Another test may have got the same number since.
-        assert_ne!(
-            sysfs(&path, "loop/backing_file"),
-            Some(image.display().to_string())
-        );
+        // Another test may have got the same number since. The kernel detaches only when the last
+        // program, such as one that reads signatures, has closed the device.
+        let is_attached = || sysfs(&path, "loop/backing_file") == Some(image.display().to_string());
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while is_attached() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!is_attached());
     }
 }
 

@@ -274,16 +274,16 @@ fn a_flag_of_another_verb_is_named_as_such() {
     };
     told(
         &["curve", "--time", "5s"],
-        "'--time' belongs to check, commit, run, ping and compare",
+        "'--time' belongs to check, commit, sweep, run, ping and compare",
     );
     told(
         &["info", "--no-history"],
-        "'--no-history' belongs to check, commit, run, curve, ping and compare",
+        "'--no-history' belongs to check, commit, sweep, run, curve, ping and compare",
     );
     told(&["compare", "-o"], "a value is required");
     told(
         &["history", "-o", "x.json"],
-        "'-o' belongs to check, commit, run, curve, ping, info, show, compare and export",
+        "'-o' belongs to check, commit, sweep, run, curve, ping, info, show, compare and export",
     );
     told(
         &["check", "--fail-on", "x"],
