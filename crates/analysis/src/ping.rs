@@ -59,8 +59,8 @@ fn with_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     by_idle
 }
 
-/// From when on a request took far longer than one without an idle time usually does; `None` where
-/// there is none of those.
+/// From when on a request took far longer than one without an idle time usually does; `None`
+/// without requests of that kind.
 fn slow_from_ns(m: &Measurement) -> Option<u64> {
     let by_idle = with_idle_time(m);
     let mut awake = by_idle.get(&0)?.clone();

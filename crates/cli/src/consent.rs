@@ -24,6 +24,19 @@ pub struct DestructiveFlags {
 }
 
 impl DestructiveFlags {
+    /// Why a target of this kind is not written to; `None` for a released one and a directory.
+    pub(crate) fn why_only_read(&self, kind: TargetKind) -> Option<&'static str> {
+        match kind {
+            TargetKind::BlockDevice if self.destroy.is_empty() => {
+                Some("a device is only read unless --destroy releases it")
+            }
+            TargetKind::File if !self.overwrite => {
+                Some("a file is only read unless --overwrite releases it")
+            }
+            _ => None,
+        }
+    }
+
     /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
     /// disk next time.
     pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {

@@ -166,7 +166,7 @@ impl WireMessage {
         let proof = || body.try_into().map_err(|_| "a proof of the wrong length");
         let empty = |message| match body.is_empty() {
             true => Ok(message),
-            false => Err("a body where there is none"),
+            false => Err("a message of this kind has no body"),
         };
         match kind {
             1 => Ok(Self::Challenge(proof()?)),

@@ -120,7 +120,7 @@ fn read_files(
     Ok(states)
 }
 
-/// The content of a regular file, as far as it can be one of ours; `None` where there is none.
+/// The content of a regular file, as far as it can be one of ours; `None` of anything else.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -453,11 +453,10 @@ fn scratch_size(
     let whole = |bytes: u64| bytes.next_multiple_of(SCRATCH_BYTES_UNIT);
     if directories().next().is_none() {
         return match (ping.measuring.size, identities.first()) {
-            (Some(_), Some(identity)) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {} needs none; use \
-                 --span to request a part of it",
-                identity.path
-            ))),
+            (Some(_), Some(identity)) => Err(Failure::no_scratch_file(
+                &identity.path,
+                "use --span to request a part of it",
+            )),
             _ => Ok(None),
         };
     }

@@ -16,7 +16,7 @@ use diskproof_device::{memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration, parse_duration};
+use diskproof_model::units::{format_bytes, parse_duration};
 use matrix::{Matrix, MatrixLimits};
 use std::path::PathBuf;
 
@@ -296,10 +296,7 @@ struct PlannedSweep {
 fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, Failure> {
     let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
     if time_ns < SECOND {
-        return Err(Failure::Usage(format!(
-            "--time {}: too short to measure anything; use at least 1s",
-            format_duration(time_ns)
-        )));
+        return Err(Failure::time_too_short(time_ns));
     }
     let scratch_bytes = scratch_size(sweep, identity)?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
@@ -448,17 +445,10 @@ fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
 
 /// Why writing operations are not measured.
 fn why_not_written(sweep: &SweepFlags, kind: TargetKind) -> Option<&'static str> {
-    let destructive = &sweep.measuring.destructive;
-    match kind {
-        _ if sweep.read_only => Some("--read-only"),
-        TargetKind::BlockDevice if destructive.destroy.is_empty() => {
-            Some("a device is only read unless --destroy releases it")
-        }
-        TargetKind::File if !destructive.overwrite => {
-            Some("a file is only read unless --overwrite releases it")
-        }
-        _ => None,
+    if sweep.read_only {
+        return Some("--read-only");
     }
+    sweep.measuring.destructive.why_only_read(kind)
 }
 
 /// The size of the scratch file of a directory, in whole MiB; other targets have none.
@@ -467,10 +457,7 @@ fn scratch_size(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Option<
     if identity.kind != TargetKind::Directory {
         return match given {
             None => Ok(None),
-            Some(_) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {} needs none; omit it",
-                identity.path
-            ))),
+            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
         };
     }
     let wanted = if sweep.quick {

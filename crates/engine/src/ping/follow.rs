@@ -44,7 +44,7 @@ impl PingWait {
         }
     }
 
-    /// How long the request in flight has been waited for, in nanoseconds; 0 while there is none.
+    /// How long the request in flight has taken so far, in nanoseconds; 0 without one.
     fn length_ns(&mut self, now: u64) -> u64 {
         let since_ns = self.signals.in_flight_since();
         if since_ns != self.noticed.map(|(since_ns, _)| since_ns) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct PingSignals {
     stop: AtomicBool,
-    /// When the request in flight was sent, on the pinger's clock; 0 while there is none.
+    /// When the request in flight was sent, on the pinger's clock; 0 without one.
     since_ns: AtomicU64,
 }
 

@@ -561,16 +561,10 @@ fn select(
 
 /// Why writing workloads are skipped.
 fn why_not_written(flags: &LiveFlags, identities: &[TargetIdentity]) -> Option<&'static str> {
-    match identities.first().map(|one| one.kind) {
-        _ if flags.read_only => Some("--read-only"),
-        Some(TargetKind::BlockDevice) if flags.destructive.destroy.is_empty() => {
-            Some("a device is only read unless --destroy releases it")
-        }
-        Some(TargetKind::File) if !flags.destructive.overwrite => {
-            Some("a file is only read unless --overwrite releases it")
-        }
-        _ => None,
+    if flags.read_only {
+        return Some("--read-only");
     }
+    flags.destructive.why_only_read(identities.first()?.kind)
 }
 
 /// What the campaign gave.
