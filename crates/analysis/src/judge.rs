@@ -2,6 +2,7 @@
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
 use crate::advice::postgres;
+use crate::compare::run_to_run;
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
 use crate::moved;
@@ -54,6 +55,8 @@ pub struct RunFacts {
     pub targets: Vec<TargetIdentity>,
     /// What their disks say of their own health.
     pub health: Vec<DiskHealth>,
+    /// Earlier runs of the same plan on the same targets, which show how much runs vary.
+    pub earlier: Vec<Record>,
 }
 
 /// The record of a run: what was seen, and what it means.
@@ -118,6 +121,7 @@ pub fn judge(
         advice: Vec::new(),
         expectations: Vec::new(),
     };
+    add_run_to_run(&mut record, &facts.earlier);
     record.findings = rules::findings(&record);
     let limits: Vec<_> = (0..record.measurements.len())
         .map(|index| limited_by(&record, index))
@@ -131,6 +135,13 @@ pub fn judge(
     let conditions = expected.iter().map(|e| e.evaluate(&record));
     record.expectations.extend(conditions.collect::<Vec<_>>());
     record
+}
+
+fn add_run_to_run(record: &mut Record, earlier: &[Record]) {
+    let varying = run_to_run(record, earlier);
+    for (m, varying) in record.measurements.iter_mut().zip(varying) {
+        m.run_to_run = varying;
+    }
 }
 
 /// The command that shows a figure again, with everything that ran at the same time on its target;
@@ -204,6 +215,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         slices: m.slices.clone(),
         laid_out: m.laid_out,
         shortened_from_ns: m.shortened_from_ns,
+        run_to_run: None,
         ping: plan.ping.as_ref().map(|_| ping_record(m)),
         stopped: m.stopped,
         limited_by: None,

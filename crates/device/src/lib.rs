@@ -43,6 +43,7 @@ mod scratch;
 mod signals;
 mod signatures;
 mod steps;
+mod stolen;
 mod sysroot;
 mod wipe;
 
@@ -58,3 +59,4 @@ pub use kept::KeptDirectory;
 pub use memory::memory_free_bytes;
 pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};
+pub use stolen::MachineCpuTime;

@@ -22,6 +22,7 @@ pub mod ping;
 pub mod plan;
 pub mod progress;
 pub mod record;
+pub mod run_to_run;
 pub mod saved;
 pub mod series;
 pub mod shell;

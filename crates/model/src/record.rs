@@ -12,6 +12,7 @@ use crate::measurement::{
 };
 use crate::ping::PingRecord;
 use crate::plan::Plan;
+use crate::run_to_run::RunToRun;
 use crate::series::TimeSeries;
 use crate::slice::TimeSlice;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
@@ -200,6 +201,9 @@ pub struct MeasurementRecord {
     /// clearly less; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened_from_ns: Option<u64>,
+    /// How its rate varies from run to run; absent where the history does not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_to_run: Option<RunToRun>,
     /// What a ping says of single requests; absent in every other measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ping: Option<PingRecord>,

@@ -182,7 +182,7 @@ pub struct Link {
 }
 
 /// Facts about the machine that the run took place on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// Host name.
@@ -211,6 +211,10 @@ pub struct HostFacts {
     /// Limits that control groups set on the I/O of this process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io_limits: Vec<IoLimit>,
+    /// The share of the machine's CPU time that its hypervisor gave to other machines while it
+    /// measured, from 0 to 1; absent where nothing reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_share: Option<f64>,
 }
 
 /// Why a target was not opened: every reason at once, and what the user can do.

@@ -44,16 +44,9 @@ impl<'a> EarlierRuns<'a> {
 
     /// The measurements of a workload in each group that compare with `first`.
     pub(super) fn measured(&self, first: Measured<'_>) -> Vec<Vec<Measured<'a>>> {
-        let workload = first.measurement();
         let of_group = |runs: &Vec<&'a Run<'a>>| {
-            let found = runs.iter().filter_map(|run| {
-                let index = run.record.measurements.iter().position(|m| {
-                    m.target == workload.target && m.workload.name == workload.workload.name
-                })?;
-                let name = "an earlier run";
-                Some(Measured { name, run, index })
-            });
-            found
+            runs.iter()
+                .filter_map(|run| same_workload(first, run))
                 .filter(|other| comparable::repeats(first, *other))
                 .collect()
         };
@@ -78,13 +71,26 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
+/// The workload of the same name on the same target in an earlier run.
+pub(super) fn same_workload<'a>(of: Measured<'_>, run: &'a Run<'a>) -> Option<Measured<'a>> {
+    let of = of.measurement();
+    let mut measurements = run.record.measurements.iter();
+    let index =
+        measurements.position(|m| m.target == of.target && m.workload.name == of.workload.name)?;
+    Some(Measured {
+        name: "an earlier run",
+        run,
+        index,
+    })
+}
+
 /// One run shows no variation.
 fn several<T>(groups: impl Iterator<Item = Vec<T>>) -> Vec<Vec<T>> {
     groups.filter(|group| group.len() > 1).collect()
 }
 
 /// Whether a run did the same on the same target: machine, paths, disks, verb and workloads.
-fn repeats(run: &Record, other: &Record) -> bool {
+pub(super) fn repeats(run: &Record, other: &Record) -> bool {
     let Origin::Native { verb, .. } = &run.plan.origin;
     let Origin::Native { verb: of_other, .. } = &other.plan.origin;
     verb == of_other

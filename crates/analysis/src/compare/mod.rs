@@ -7,7 +7,8 @@
 //! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
 //! * `blocks`: what the slices of a live comparison show.
-//! * `spread`: how figures vary from run to run; `earlier`: runs of the history that show it.
+//! * `spread`: how figures vary from run to run; `earlier`: runs of the history that show it;
+//!   `run_to_run`: the same for a single run.
 //!
 //! Knows records only, not where they come from or how a comparison is printed.
 
@@ -23,6 +24,7 @@ mod limit;
 mod ratio;
 mod reasons;
 mod rows;
+mod run_to_run;
 mod sides;
 mod spread;
 mod summary;
@@ -30,6 +32,7 @@ mod survey;
 
 pub use error::CompareError;
 pub use limit::{Limit, LimitError};
+pub(crate) use run_to_run::run_to_run;
 pub use sides::{Run, RunGroup};
 
 use comparable::Measured;

@@ -2,6 +2,7 @@
 //! the workloads and the average of the curve.
 
 use super::cpu_limited;
+use super::cpu_stolen;
 use super::evidence::{Measured, evidence, gigabytes, heaviest, real, scope};
 use super::ragged;
 #[cfg(test)]
@@ -187,9 +188,13 @@ fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> 
     let roughest = rough.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let name = &record.measurements[roughest.index].workload.name;
     let width = if roughest.width.is_finite() {
-        format!("to ±{} in {name}", format_percent(roughest.width))
+        format!("to ±{}", format_percent(roughest.width))
     } else {
-        format!("too short to tell in {name}")
+        "too short to tell".to_owned()
+    };
+    let width = match rough {
+        [_] => width,
+        _ => format!("{width} in {name}"),
     };
     let scope = scope(record, rough.iter().map(|hit| hit.index));
     Some(format!(
@@ -331,6 +336,13 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     } else {
         "--time"
     };
+    if let Some(share) = cpu_stolen::large_share(record) {
+        return format!(
+            "Measure when the hypervisor leaves this machine its processors: it gave {} of the \
+             CPU time to other machines, which makes any rate uneven.",
+            format_percent(share)
+        );
+    }
     // Where the program itself used all processors, `cpu-limited` reports it.
     if starved::is_kept_waiting(m)
         && !cpu_limited::is_cpu_limited(record, m)

@@ -1,10 +1,12 @@
 //! Earlier runs in the history that show how much figures vary from run to run. Their absence is
 //! never an error: a comparison does not need them.
 
+use diskproof_analysis::judge::RunFacts;
 use diskproof_history::{Filter, History, HistoryError};
-use diskproof_model::plan::Origin;
+use diskproof_model::plan::{METHOD_VERSION, Origin, Plan};
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
+use diskproof_model::target::{HostFacts, TargetIdentity};
 
 /// Most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
@@ -20,59 +22,85 @@ pub(crate) struct EarlierRun {
     pub(crate) record: Record,
 }
 
+/// What a run shares with its repetitions, as far as the short form of a saved run tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunKey {
+    verb: String,
+    method: u32,
+    host: String,
+    paths: Vec<String>,
+}
+
+impl RunKey {
+    /// Of a run that is recorded.
+    fn of(record: &Record) -> Self {
+        Self::of_parts(&record.plan, record.method, &record.host, &record.targets)
+    }
+
+    /// Of a run that has ended just now.
+    pub(crate) fn of_facts(facts: &RunFacts) -> Self {
+        Self::of_parts(&facts.plan, METHOD_VERSION, &facts.host, &facts.targets)
+    }
+
+    fn of_parts(plan: &Plan, method: u32, host: &HostFacts, targets: &[TargetIdentity]) -> Self {
+        let Origin::Native { verb, .. } = &plan.origin;
+        Self {
+            verb: verb.clone(),
+            method,
+            host: host.name.clone(),
+            paths: targets.iter().map(|t| t.path.clone()).collect(),
+        }
+    }
+
+    fn is_repeated_by(&self, run: &SavedRun) -> bool {
+        run.verb == self.verb
+            && run.method == self.method
+            && run.host == self.host
+            && run.targets == self.paths
+    }
+}
+
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
 /// `compare` decides which of them count.
 pub(super) fn find_earlier(
     records: &[&Record],
     history: &History,
 ) -> Result<Vec<EarlierRun>, HistoryError> {
+    let mut keys: Vec<RunKey> = Vec::new();
+    for key in records.iter().map(|record| RunKey::of(record)) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let ids: Vec<&str> = records.iter().map(|r| r.run_id.as_str()).collect();
+    repetitions(&keys, &ids, history)
+}
+
+/// Runs of the history that did the same, newest first, without those of these ids.
+pub(super) fn repetitions(
+    keys: &[RunKey],
+    without: &[&str],
+    history: &History,
+) -> Result<Vec<EarlierRun>, HistoryError> {
     let listed = history.list(&Filter {
         limit: Some(SEARCHED_MAX),
         ..Filter::default()
     })?;
-    let mut found: Vec<&SavedRun> = Vec::new();
-    for (index, record) in records.iter().enumerate() {
-        let is_new = !records[..index].iter().any(|other| alike(other, record));
-        let of_it = listed.runs.iter().filter(|run| {
-            is_new
-                && is_repetition(run, record)
-                && records.iter().all(|other| other.run_id != run.run_id)
-        });
-        found.extend(of_it.take(EARLIER_RUNS_MAX));
-    }
     let mut earlier = Vec::new();
-    for run in found {
-        // A run that cannot be read, or that another process removed, shows nothing.
-        if let Ok(Some(stored)) = history.get(&run.run_id) {
-            earlier.push(EarlierRun {
-                label: run.label.clone(),
-                record: stored.record,
-            });
+    for key in keys {
+        let of_key = listed
+            .runs
+            .iter()
+            .filter(|run| key.is_repeated_by(run) && !without.contains(&run.run_id.as_str()));
+        for run in of_key.take(EARLIER_RUNS_MAX) {
+            // A run that cannot be read, or that another process removed, shows nothing.
+            if let Ok(Some(stored)) = history.get(&run.run_id) {
+                earlier.push(EarlierRun {
+                    label: run.label.clone(),
+                    record: stored.record,
+                });
+            }
         }
     }
     Ok(earlier)
-}
-
-fn paths(record: &Record) -> Vec<&str> {
-    record.targets.iter().map(|t| t.path.as_str()).collect()
-}
-
-fn verb(record: &Record) -> &str {
-    let Origin::Native { verb, .. } = &record.plan.origin;
-    verb
-}
-
-fn alike(record: &Record, other: &Record) -> bool {
-    verb(record) == verb(other)
-        && record.method == other.method
-        && record.host.name == other.host.name
-        && paths(record) == paths(other)
-}
-
-/// As far as its short form tells.
-fn is_repetition(run: &SavedRun, record: &Record) -> bool {
-    run.verb == verb(record)
-        && run.method == record.method
-        && run.host == record.host.name
-        && run.targets == paths(record)
 }

@@ -8,7 +8,7 @@ mod label;
 mod place;
 
 pub(crate) use document::{SavedDocument, read_document};
-pub(crate) use earlier::EarlierRun;
+pub(crate) use earlier::{EarlierRun, RunKey};
 pub(crate) use label::parse_label;
 pub(crate) use place::{place, state_folder};
 
@@ -24,7 +24,7 @@ use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use document::from_file;
-use earlier::find_earlier;
+use earlier::{find_earlier, repetitions};
 use label::{is_hex, is_latest};
 use place::{Destination, HistoryEnvironment, NOWHERE};
 use std::path::{Path, PathBuf};
@@ -235,6 +235,23 @@ pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<E
         ));
         Vec::new()
     })
+}
+
+/// Earlier runs of the history that did the same as the one that has just ended. Without a history
+/// there are none; one that cannot be read is reported when the run is saved.
+pub(crate) fn runs_before(key: &RunKey, options: &HistoryOptions) -> Vec<Record> {
+    let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
+    else {
+        return Vec::new();
+    };
+    let history = open_if_there(&place).ok().flatten();
+    let found =
+        history.and_then(|history| repetitions(std::slice::from_ref(key), &[], &history).ok());
+    found
+        .unwrap_or_default()
+        .into_iter()
+        .map(|earlier| earlier.record)
+        .collect()
 }
 
 /// The access time across the whole rotating disk below a directory or file, as far as the history

@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt::Interrupt;
 use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
-use crate::saved::{self, SaveNote};
+use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_page,
@@ -53,6 +53,14 @@ pub(crate) fn conclude(
     };
     facts.partial = facts.ended_early.is_some();
     facts.stalled = end.stalled;
+    let wait = SaveWait {
+        limit: stall_timeout,
+        interrupt,
+        interrupted: Cell::new(None),
+    };
+    if !facts.partial && !flags.history.no_history {
+        facts.earlier = runs_before(&facts, &flags.history, &wait);
+    }
     let results = &end.results;
     let record = judge(
         facts,
@@ -61,11 +69,6 @@ pub(crate) fn conclude(
         &flags.expected,
     );
     let record = Arc::new(record);
-    let wait = SaveWait {
-        limit: stall_timeout,
-        interrupt,
-        interrupted: Cell::new(None),
-    };
     let saved = save_and_print(&record, files, flags, &wait);
     let hung = [&end.hung[..], &saved.hung].concat();
     if !hung.is_empty() {
@@ -89,6 +92,13 @@ pub(crate) fn conclude(
             ended
         }
     }
+}
+
+/// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
+fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) -> Vec<Record> {
+    let (key, options) = (RunKey::of_facts(facts), options.clone());
+    let found = Deferred::start_or_run(SAVE_THREAD, move || saved::runs_before(&key, &options));
+    wait.wait(&found).unwrap_or_default()
 }
 
 /// How long saving may take: up to the limit, and only a moment after Ctrl-C.

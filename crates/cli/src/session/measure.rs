@@ -11,6 +11,7 @@ use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use anyhow::Context as _;
+use diskproof_device::MachineCpuTime;
 use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -73,9 +74,10 @@ pub(super) fn measure_as(
     let stall_timeout = stall_timeout()?;
     let files = OutputFiles::prepare(&outputs);
     let files = check_outputs(files, &outputs, &job.identities)?;
-    let prepared = prepare(job, &consent, stall_timeout)?;
+    let mut prepared = prepare(job, &consent, stall_timeout)?;
     interrupt.end_cleanly();
     let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
+    let start = MachineCpuTime::now();
     let end = carry_out(ReadyRun {
         work: prepared.work,
         live,
@@ -86,6 +88,7 @@ pub(super) fn measure_as(
         },
         interrupt: &interrupt,
     })?;
+    prepared.facts.host.stolen_share = stolen_share_since(start);
     conclude(
         prepared.facts,
         end,
@@ -94,6 +97,11 @@ pub(super) fn measure_as(
         stall_timeout,
         &interrupt,
     )
+}
+
+/// The share of the machine's CPU time that its hypervisor gave to others since `start`.
+pub(crate) fn stolen_share_since(start: Option<MachineCpuTime>) -> Option<f64> {
+    MachineCpuTime::now()?.stolen_share_since(start?)
 }
 
 /// Checks what a run would refuse, and shows the plan.

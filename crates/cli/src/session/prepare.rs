@@ -97,6 +97,7 @@ pub(crate) fn prepare(
         plan: job.plan,
         targets: job.identities,
         health,
+        earlier: Vec::new(),
     };
     Ok(Prepared { work, facts })
 }

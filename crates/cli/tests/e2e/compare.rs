@@ -100,6 +100,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         plan,
         targets: Vec::new(),
         health: Vec::new(),
+        earlier: Vec::new(),
     };
     judge(facts, &measurements, None, &[])
 }

@@ -169,6 +169,7 @@ fn record_of(plan: Plan) -> Record {
         plan,
         targets: vec![target()],
         health: Vec::new(),
+        earlier: Vec::new(),
     };
     let expected = [
         "random-read-d32.iops>=50000".parse().unwrap(),

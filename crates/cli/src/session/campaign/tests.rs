@@ -287,6 +287,7 @@ fn facts() -> RunFacts {
         plan,
         targets: Vec::new(),
         health: Vec::new(),
+        earlier: Vec::new(),
     }
 }
 

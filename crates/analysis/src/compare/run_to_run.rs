@@ -1,0 +1,138 @@
+//! How much a workload's rate varies from run to run: this run and earlier ones that did the same
+//! on the same target, with nothing known that differs. The interval is the one in which the next
+//! run lies: the mean of the logarithms ± t·s·√(1 + 1/n) (Hahn & Meeker 1991, 4.7). The slices of
+//! one run cannot show what changes from one minute or day to the next.
+
+use super::comparable::{self, Measured};
+use super::differences::facts;
+use super::earlier;
+use super::figures::Figures;
+use super::sides::Run;
+use crate::estimate::mean;
+use crate::estimate::student::multiple_95;
+use diskproof_model::comparison::Figure;
+use diskproof_model::record::Record;
+use diskproof_model::run_to_run::RunToRun;
+
+/// Fewest earlier runs: the interval of two runs is wider than nine standard deviations.
+const EARLIER_RUNS_MIN: usize = 2;
+
+/// Of every measurement of `record`, in their order; `None` where too few of the earlier runs
+/// repeat it.
+pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
+    let named = |record| Run {
+        name: String::new(),
+        record,
+    };
+    let this = named(record);
+    let of_this = facts(record);
+    let runs: Vec<Run<'_>> = earlier
+        .iter()
+        .filter(|one| earlier::repeats(record, one) && facts(one) == of_this)
+        .map(named)
+        .collect();
+    (0..record.measurements.len())
+        .map(|index| {
+            of_workload(
+                Measured {
+                    name: "this run",
+                    run: &this,
+                    index,
+                },
+                &runs,
+            )
+        })
+        .collect()
+}
+
+fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+    let rates: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| earlier::same_workload(this, run))
+        .filter(|other| comparable::repeats(this, *other))
+        .filter_map(rate)
+        .collect();
+    (rates.len() >= EARLIER_RUNS_MIN).then_some(())?;
+    let logs: Vec<f64> = rates
+        .iter()
+        .copied()
+        .chain([rate(this)?])
+        .map(f64::ln)
+        .collect();
+    let (centre, n) = (mean(&logs), logs.len() as f64);
+    let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
+    let deviation = (squares / (n - 1.0)).sqrt();
+    let reach = multiple_95(n - 1.0) * deviation * (1.0 + 1.0 / n).sqrt();
+    Some(RunToRun {
+        earlier_runs: rates.len() as u64,
+        lowest_iops: rates.iter().copied().fold(f64::MAX, f64::min),
+        highest_iops: rates.iter().copied().fold(0.0, f64::max),
+        next_low_iops: (centre - reach).exp(),
+        next_high_iops: (centre + reach).exp(),
+    })
+    .filter(|found| found.next_high_iops.is_finite())
+}
+
+/// Operations per second of all kinds that count.
+fn rate(of: Measured<'_>) -> Option<f64> {
+    let rate = Figures::of(&[of.measurement()]).rate(None, Figure::Iops)?;
+    Some(rate.estimate.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// Runs of the fixture whose rates are this share of its own.
+    fn earlier(shares: &[f64]) -> Vec<Record> {
+        let run = |(index, share): (usize, &f64)| {
+            let mut record = fixture::record();
+            record.run_id = format!("earlier-{index}");
+            for m in &mut record.measurements {
+                m.ops.values_mut().for_each(|op| op.iops.value *= share);
+            }
+            record
+        };
+        shares.iter().enumerate().map(run).collect()
+    }
+
+    fn of_random_reads(earlier: &[Record]) -> Option<(f64, RunToRun)> {
+        let record = fixture::record();
+        let index = record
+            .measurements
+            .iter()
+            .position(|m| m.workload.name == "random-read-d32")
+            .unwrap();
+        let found = run_to_run(&record, earlier)[index]?;
+        let (_, op) = record.measurements[index].headline_ops()[0];
+        Some((op.iops.value, found))
+    }
+
+    /// By hand: logarithms 0, ln 0.8 and ln 1.25 = ∓0.22314 have the mean 0 and the deviation
+    /// 0.22314; t at two degrees of freedom is 4.30265; 4.30265 × 0.22314 × √(4/3) = 1.10864, and
+    /// e^1.10864 = 3.03022.
+    #[test]
+    fn interval_of_the_next_run_is_the_one_computed_by_hand() {
+        let (rate, found) = of_random_reads(&earlier(&[0.8, 1.25])).unwrap();
+        let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-4;
+        assert_eq!(found.earlier_runs, 2);
+        assert!(close(found.lowest_iops, 0.8 * rate) && close(found.highest_iops, 1.25 * rate));
+        assert!(
+            close(found.next_high_iops, 3.03022 * rate)
+                && close(found.next_low_iops, rate / 3.03022),
+            "{found:?} {rate}"
+        );
+    }
+
+    #[test]
+    fn other_plans_disks_and_disturbed_runs_do_not_count() {
+        assert_eq!(of_random_reads(&earlier(&[0.8])), None);
+        let mut runs = earlier(&[0.8, 0.9, 1.1]);
+        runs[0].plan.workloads.pop();
+        runs[1].host.kernel.push('x');
+        assert_eq!(of_random_reads(&runs), None);
+        let alike = earlier(&[0.8, 0.9, 1.1]);
+        assert_eq!(of_random_reads(&alike).unwrap().1.earlier_runs, 3);
+    }
+}

@@ -1,0 +1,181 @@
+//! `varies-between-runs`: earlier runs of the same plan on the same target show that a rate changes
+//! more from run to run than this run alone can tell.
+
+use super::evidence::{Measured, evidence, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use diskproof_model::digits::{figure_text, joined_range};
+use diskproof_model::finding::Severity;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::run_to_run::RunToRun;
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    code: "varies-between-runs",
+    title: "The rate differs from run to run",
+    meaning: "Earlier runs of the same plan on this target differ by more than the interval of \
+              this run. What changes from one hour to the next does not show within one run.",
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
+
+/// Relative half-width of the interval of the next run up to which it needs no comment.
+const WIDTH_MIN: f64 = 0.10;
+/// Least multiple of this run's own half-width: with less, the table already says it.
+const TIMES_OWN_MIN: f64 = 2.0;
+/// From this block size on a rate is stated in bytes.
+const LARGE_BLOCK_BYTES: u32 = 64 << 10;
+/// Share of the half-width that the last digit of a rate shows.
+const FINEST: f64 = 0.1;
+
+/// A workload whose rate varies from run to run.
+struct Varying<'a> {
+    index: usize,
+    m: &'a MeasurementRecord,
+    runs: RunToRun,
+}
+
+impl Varying<'_> {
+    /// Two rates as a range, in bytes for large blocks.
+    fn range(&self, low_iops: f64, high_iops: f64) -> String {
+        let ops = self.m.headline_ops();
+        let bytes: f64 = ops.iter().map(|(_, op)| op.throughput.value).sum();
+        let iops = total_iops(self.m);
+        let (scale, unit) = if self.m.workload.block_bytes >= LARGE_BLOCK_BYTES && iops > 0.0 {
+            (bytes / iops, "B/s")
+        } else {
+            (1.0, "1/s")
+        };
+        let finest = FINEST * self.half_width() * scale;
+        let [low, high] =
+            [low_iops, high_iops].map(|rate| figure_text(rate * scale, Some(finest), unit));
+        joined_range(&low, &high)
+    }
+
+    /// Of the interval of the next run.
+    fn half_width(&self) -> f64 {
+        0.5 * (self.runs.next_high_iops - self.runs.next_low_iops)
+    }
+
+    /// The same, relative to this run's rate.
+    fn width(&self) -> f64 {
+        self.half_width() / total_iops(self.m)
+    }
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let found: Vec<Varying<'_>> = real(record).filter_map(varying).collect();
+    let worst = found
+        .iter()
+        .max_by(|a, b| a.width().total_cmp(&b.width()))?;
+    let runs = worst.runs;
+    Some(Diagnosis {
+        severity: Severity::Note,
+        claim: format!(
+            "Runs differ by more than this one can show in {}. {} earlier runs of {} reached {}; \
+             expect {} from the next one.",
+            scope(record, found.iter().map(|varying| varying.index)),
+            runs.earlier_runs,
+            worst.m.workload.name,
+            worst.range(runs.lowest_iops, runs.highest_iops),
+            worst.range(runs.next_low_iops, runs.next_high_iops),
+        ),
+        evidence: found
+            .iter()
+            .flat_map(|varying| {
+                let threshold = total_iops(varying.m);
+                [
+                    ("next_low_iops", varying.runs.next_low_iops),
+                    ("next_high_iops", varying.runs.next_high_iops),
+                ]
+                .map(|(figure, observed)| {
+                    let place = format!("run_to_run/{figure}");
+                    evidence(varying.index, &place, observed, threshold, "/s")
+                })
+            })
+            .collect(),
+        remedy: "Decide from several runs a side: 'diskproof compare' counts the runs of the \
+                 history, and 'diskproof compare DIR1 DIR2' measures both in turns."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+fn total_iops(m: &MeasurementRecord) -> f64 {
+    m.headline_ops().iter().map(|(_, op)| op.iops.value).sum()
+}
+
+fn varying((index, m): Measured<'_>) -> Option<Varying<'_>> {
+    let runs = m.run_to_run?;
+    let own: f64 = m
+        .headline_ops()
+        .iter()
+        .filter_map(|(_, op)| op.iops.half_width_95)
+        .sum();
+    let found = Varying { index, m, runs };
+    let is_wide = found.width() >= WIDTH_MIN && found.half_width() >= TIMES_OWN_MIN * own;
+    is_wide.then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// Two earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
+    fn after(shares: [f64; 2]) -> Record {
+        let mut run = fixture::run();
+        run.0.earlier = Vec::from_iter(shares.iter().enumerate().map(|(index, share)| {
+            let mut record = fixture::record();
+            record.run_id = format!("earlier-{index}");
+            for m in &mut record.measurements {
+                if m.workload.name == "random-read-d32" {
+                    m.ops.values_mut().for_each(|op| op.iops.value *= share);
+                }
+            }
+            record
+        }));
+        fixture::judge(run)
+    }
+
+    pub(super) fn fires() -> Record {
+        after([0.8, 1.25])
+    }
+
+    pub(super) fn silent() -> Record {
+        after([0.99, 1.01])
+    }
+
+    #[test]
+    fn rates_of_earlier_runs_and_of_the_next_are_stated() {
+        let finding = check(&fires()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.claim.as_str()),
+            (
+                Severity::Note,
+                "Runs differ by more than this one can show in 1 of 8 workloads \
+                 (random-read-d32). 2 earlier runs of random-read-d32 reached 8000 to 13,000/s; \
+                 expect 3000 to 30,000/s from the next one."
+            )
+        );
+        assert_eq!(finding.evidence.len(), 2);
+    }
+
+    #[test]
+    fn equal_and_single_runs_are_silent() {
+        assert_eq!(check(&silent()), None);
+        assert_eq!(check(&fixture::record()), None);
+        let mut imprecise = fires();
+        for m in &mut imprecise.measurements {
+            m.ops.values_mut().for_each(|op| {
+                op.iops.half_width_95 = Some(op.iops.value);
+            });
+        }
+        assert_eq!(check(&imprecise), None);
+    }
+}
