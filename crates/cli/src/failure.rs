@@ -26,6 +26,8 @@ pub enum Exit {
     Undecided,
     /// A signal ended the run; what was measured was printed and saved.
     Signal(u8),
+    /// As another tool ends.
+    Tool(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -39,6 +41,7 @@ impl From<Exit> for ExitCode {
             Exit::Undecided => 5,
             // As a shell reports a process that died of the signal.
             Exit::Signal(number) => 128 + number,
+            Exit::Tool(code) => code,
         })
     }
 }

@@ -28,6 +28,7 @@ mod standard_workloads;
 mod stderr;
 mod stdout;
 mod targets;
+mod tool_lines;
 mod workload;
 
 use clap::Parser as _;
@@ -52,6 +53,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
+    if let Some(exit) = commands::as_tool::run_as_link() {
+        return exit.into();
+    }
     match commands::Args::try_parse() {
         Err(error) => flag_hints::report(error),
         Ok(args) => match args.verb.run() {

@@ -5,6 +5,7 @@
 use crate::interrupt::Interrupt;
 use crate::resume::scan_command;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line, stderr_columns};
+use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
 use diskproof_analysis::surface::surface_record;
 use diskproof_engine::watchdog::Heartbeat;
@@ -64,6 +65,8 @@ pub(crate) struct Live {
     resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
     heartbeat: Heartbeat,
+    /// The tool whose text is printed.
+    tool: Option<ToolLines>,
 }
 
 impl Live {
@@ -85,7 +88,23 @@ impl Live {
             step: String::new(),
             resume_noted: Instant::now(),
             heartbeat: Heartbeat::default(),
+            tool: None,
         }
+    }
+
+    /// Prints the text of a tool after each workload.
+    pub(crate) fn follow_tool(&mut self, tool: Option<ToolLines>) {
+        self.tool = tool;
+    }
+
+    /// The tool's lines are complete.
+    pub(crate) fn take_tool(&mut self) -> Option<ToolLines> {
+        self.tool.take()
+    }
+
+    /// Whether what was measured suffices for the tool.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.tool.as_ref().is_some_and(ToolLines::is_complete)
     }
 
     /// Beats with every report of progress.
@@ -160,6 +179,9 @@ impl Live {
 
     /// The current workloads are over.
     pub(crate) fn end(&mut self, measured: &[Measurement]) {
+        if let Some(tool) = &self.tool {
+            tool.measured(measured);
+        }
         if self.verbosity != Verbosity::Lines {
             return;
         }

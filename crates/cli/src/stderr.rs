@@ -51,6 +51,11 @@ pub(crate) fn eprint_line(line: &str) {
     );
 }
 
+/// Writes the text of another tool to stderr as it is.
+pub(crate) fn eprint_text(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// A progress line that is redrawn in place. The cursor stays at its end: the terminal then echoes
 /// Ctrl-C on the same line, and erases it with the line.
 #[derive(Debug, Default)]

@@ -125,6 +125,24 @@ impl KeptDirectory {
     }
 }
 
+impl OpenTarget {
+    /// A new file with this name in a directory that was admitted for a scratch file, to be written
+    /// like one; it keeps its name. A name that exists is an error: nothing is taken over.
+    pub fn create_named(admission: Admission, name: &str) -> Result<Self, OpenError> {
+        let (identity, grant) = admission.into_parts();
+        let Grant::Scratch(permit) = grant else {
+            return Err(OpenError::NotScratch {
+                path: identity.path,
+            });
+        };
+        let held = open_directory(&identity, permit.size_bytes())?;
+        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = openat(&held, name, new, Mode::from_raw_mode(0o666))
+            .map_err(|errno| OpenError::from_errno(&identity.path, "create a file in it", errno))?;
+        Ok(Self::of_kept_file(file, &identity, &Arc::new(permit)))
+    }
+}
+
 /// Whether it is the directory just made. One that another process put in its place between both
 /// calls belongs to another user or holds files, which would be removed at the end.
 fn is_new(directory: &OwnedFd) -> Result<(), Errno> {

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use diskproof_compat::{DropIn, Treatment, drop_ins};
 use diskproof_report::format::OutputFile;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,10 @@ pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     for (name, verb) in names.iter().zip(verbs) {
         write(directory, name, verb, &["diskproof".to_owned()])?;
     }
-    let count = names.len() + 1;
+    for tool in drop_ins() {
+        write_drop_in(directory, tool)?;
+    }
+    let count = names.len() + 1 + drop_ins().len();
     eprint_line(&format!("wrote {count} pages to {}", directory.display()));
     Ok(Exit::Done)
 }
@@ -92,6 +96,50 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
     let path = directory.join(format!("{name}.1"));
     save_file(&OutputFile::new(&path, |out| out.write_all(&page)))
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes the page of a drop-in, such as `diskproof-as-ioping.1`.
+fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
+    let name = format!("diskproof-as-{}", tool.name);
+    let mut page = Roff::new();
+    let title = [name.as_str(), "1", "", "diskproof", "Disk measurements"];
+    page.control("TH", title);
+    page.control("SH", ["NAME"]);
+    page.text([roman(format!("{name} - {}", tool.summary))]);
+    page.control("SH", ["SYNOPSIS"]);
+    page.text([bold("diskproof as"), roman(" [FLAGS] "), bold(tool.name)]);
+    page.control("SH", ["DESCRIPTION"]);
+    page.text([roman(format!(
+        "Runs the command line of {} on the engine of diskproof and prints its output.",
+        tool.emulates
+    ))]);
+    for difference in tool.differences {
+        page.control("PP", []);
+        page.text([roman(*difference)]);
+    }
+    page.control("SH", ["OPTIONS"]);
+    for option in tool.options {
+        page.control("TP", []);
+        let long = match (option.short, option.long) {
+            (_, "") => String::new(),
+            ("", long) => format!("--{long}"),
+            (_, long) => format!(", --{long}"),
+        };
+        page.text([bold(format!("{}{long} {}", option.short, option.value))]);
+        page.text([roman(match option.treatment {
+            Treatment::Carried => option.help.to_owned(),
+            Treatment::Ignored(why) => format!("no effect: {why}"),
+            Treatment::Refused(instead) => format!("refused: {instead}"),
+        })]);
+    }
+    page.control("SH", ["SEE ALSO"]);
+    page.text([bold("diskproof-as"), roman("(1)")]);
+    let path = directory.join(format!("{name}.1"));
+    let text = page.render();
+    save_file(&OutputFile::new(&path, |out| {
+        out.write_all(text.as_bytes())
+    }))
+    .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The sections that clap does not know, and the text below the help, whose indented lines stay

@@ -48,6 +48,7 @@ verbs! {
     compare: Compare(CompareFlags),
     history: History(HistoryFlags),
     export: Export(ExportFlags),
+    as_tool: As(AsFlags),
     completions: Completions(CompletionsFlags),
     man: Man(ManFlags),
 }

@@ -147,7 +147,7 @@ where
     let consent = job.flags.destructive.consent(&job.identities)?;
     let stall_timeout = stall_timeout()?;
     let identities = job.identities.clone();
-    let Prepared { work, facts } = prepare(job, &consent, stall_timeout)?;
+    let Prepared { work, facts } = prepare(job, &consent, stall_timeout, None)?;
     interrupt.end_cleanly();
     let live = Live::new(&facts.plan, verbosity, interrupt.clone());
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {

@@ -6,11 +6,13 @@ use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt::Interrupt;
 use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
-use crate::stderr::{Verbosity, eprint_line};
+use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_page,
 };
+use crate::tool_lines::SharedPrinter;
 use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::plan::Plan;
@@ -38,15 +40,33 @@ struct SaveResult {
     is_incomplete: bool,
 }
 
+/// Where a result goes, and what ends the wait for that.
+pub(super) struct ResultOutputs<'a> {
+    /// Files to save.
+    pub files: &'a OutputFiles<'a>,
+    /// The shared flags.
+    pub flags: &'a MeasuringFlags,
+    /// The tool whose text is printed instead of our page.
+    pub tool: Option<SharedPrinter>,
+    /// The longest silence of a target.
+    pub stall_timeout: Duration,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+}
+
 /// Judges, saves and prints what was measured, and returns how the run ended.
-pub(crate) fn conclude(
+pub(super) fn conclude(
     mut facts: RunFacts,
     end: WatchdogResult,
-    files: &OutputFiles<'_>,
-    flags: &MeasuringFlags,
-    stall_timeout: Duration,
-    interrupt: &Interrupt,
+    conclusion: &ResultOutputs<'_>,
 ) -> anyhow::Result<Exit> {
+    let &ResultOutputs {
+        files,
+        flags,
+        stall_timeout,
+        interrupt,
+        ..
+    } = conclusion;
     facts.ended_early = match &end.ended {
         Ok(ended_early) => ended_early.clone(),
         Err(error) => Some(error.to_string()),
@@ -69,7 +89,11 @@ pub(crate) fn conclude(
         &flags.expected,
     );
     let record = Arc::new(record);
-    let saved = save_and_print(&record, files, flags, &wait);
+    let tool = conclusion.tool.as_ref().map(|tool| {
+        let is_interrupted = interrupt.signal().is_some();
+        tool.end(&results.measurements, is_interrupted)
+    });
+    let saved = save_and_print(&record, files, (flags, tool), &wait);
     let hung = [&end.hung[..], &saved.hung].concat();
     if !hung.is_empty() {
         flags
@@ -147,7 +171,7 @@ impl SaveWait<'_> {
 fn save_and_print(
     record: &Arc<Record>,
     files: &OutputFiles<'_>,
-    flags: &MeasuringFlags,
+    (flags, tool): (&MeasuringFlags, Option<ToolText>),
     wait: &SaveWait<'_>,
 ) -> SaveResult {
     let verbosity = flags.verbosity();
@@ -187,10 +211,14 @@ fn save_and_print(
     is_saved |= notes.iter().any(|note| matches!(note, SaveNote::Saved(_)));
     // A reader of stdout that stopped reading holds this up, and the record is saved by now.
     wait.interrupt.end_at_once();
-    let printed = to_stdout(|out| match flags.prints_json() {
-        true => json::write_record(record, out),
-        false => write_page(&page, flags.color, out),
+    let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
+        (true, _) => json::write_record(record, out),
+        (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
+        (false, None) => write_page(&page, flags.color, out),
     });
+    if let Some(text) = &tool {
+        eprint_text(&text.stderr);
+    }
     saved::print_notes(&notes, verbosity);
     let printed = match printed {
         Err(error) if flags.prints_json() && is_closed_stdout(&error) => {

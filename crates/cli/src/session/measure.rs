@@ -1,6 +1,6 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
-use super::conclude::conclude;
+use super::conclude::{ResultOutputs, conclude};
 use super::ping::PingLines;
 use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
 use super::run::{Steps, TargetRun};
@@ -10,6 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
+use crate::tool_lines::SharedPrinter;
 use anyhow::Context as _;
 use diskproof_device::MachineCpuTime;
 use diskproof_engine::RunError;
@@ -57,9 +58,27 @@ pub(super) struct ReadyRun<'a> {
     pub interrupt: &'a Interrupt,
 }
 
+/// How a run differs from those of our own verbs.
+#[derive(Default)]
+pub(super) struct Presentation {
+    /// The tool whose text is printed instead of our page.
+    pub tool: Option<SharedPrinter>,
+    /// The name under which the scratch file stays in its directory.
+    pub kept_name: Option<String>,
+}
+
 /// Prepares, lets `carry_out` measure, and concludes; or only shows the plan.
 pub(super) fn measure_as(
     job: MeasuringJob<'_>,
+    carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
+) -> anyhow::Result<Exit> {
+    measure_with(job, Presentation::default(), carry_out)
+}
+
+/// As [`measure_as`], for the output of another tool.
+pub(super) fn measure_with(
+    job: MeasuringJob<'_>,
+    presentation: Presentation,
     carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
 ) -> anyhow::Result<Exit> {
     let flags = job.flags;
@@ -74,7 +93,8 @@ pub(super) fn measure_as(
     let stall_timeout = stall_timeout()?;
     let files = OutputFiles::prepare(&outputs);
     let files = check_outputs(files, &outputs, &job.identities)?;
-    let mut prepared = prepare(job, &consent, stall_timeout)?;
+    let kept_name = presentation.kept_name.as_deref();
+    let mut prepared = prepare(job, &consent, stall_timeout, kept_name)?;
     interrupt.end_cleanly();
     let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
     let start = MachineCpuTime::now();
@@ -92,10 +112,13 @@ pub(super) fn measure_as(
     conclude(
         prepared.facts,
         end,
-        &files,
-        flags,
-        stall_timeout,
-        &interrupt,
+        &ResultOutputs {
+            files: &files,
+            flags,
+            tool: presentation.tool,
+            stall_timeout,
+            interrupt: &interrupt,
+        },
     )
 }
 

@@ -9,6 +9,7 @@ mod prepare_command;
 mod run;
 mod slices;
 mod time_left;
+mod tool;
 mod watchdog;
 
 pub(crate) use campaign::{
@@ -21,3 +22,4 @@ pub(crate) use ping::PingLines;
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};
 pub(crate) use run::{Filling, LayoutLimits};
+pub(crate) use tool::{ToolRun, measure_tool};

@@ -8,6 +8,7 @@ use crate::live::Live;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::write_in_locale;
+use crate::tool_lines::SharedPrinter;
 use diskproof_engine::RunError;
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
@@ -35,6 +36,7 @@ impl PingLines {
         Ok(PingOutput {
             lines: self.lines,
             verbosity: self.verbosity,
+            tool: None,
             printer: RequestPrinter::start()?,
             interrupt: interrupt.clone(),
         })
@@ -44,9 +46,19 @@ impl PingLines {
 /// Where the lines go.
 pub(super) struct PingOutput {
     lines: Option<RequestLines>,
+    /// The tool whose text is printed.
+    tool: Option<SharedPrinter>,
     verbosity: Verbosity,
     printer: RequestPrinter,
     interrupt: Interrupt,
+}
+
+impl PingOutput {
+    /// Prints the text of a tool, behind what this printer has printed of it so far.
+    pub(super) fn follow_tool(&mut self, tool: SharedPrinter, printer: RequestPrinter) {
+        self.tool = Some(tool);
+        self.printer = printer;
+    }
 }
 
 impl TargetRun {
@@ -225,6 +237,12 @@ impl PingWatch for PingLive<'_> {
             .filter(|so_far| so_far.count > 0)
             .map(|so_far| so_far.sum_ns / so_far.count as f64);
         self.print(|lines, out| lines.write((target, request), mean_ns, out));
+        if let Some(tool) = &self.output.tool {
+            let text = tool.request(request);
+            if !text.is_empty() {
+                self.output.printer.line(text);
+            }
+        }
         if request.error.is_some() {
             self.failed += 1;
         }

@@ -48,11 +48,13 @@ pub(crate) struct Prepared {
     pub facts: RunFacts,
 }
 
-/// Admits and opens the targets, reads their health, and measures the clock.
+/// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
+/// name stays in its directory.
 pub(crate) fn prepare(
     job: MeasuringJob<'_>,
     consent: &Consent,
     stall_timeout: Duration,
+    kept_name: Option<&str>,
 ) -> Result<Prepared, Failure> {
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     raise_descriptor_limit();
@@ -62,7 +64,10 @@ pub(crate) fn prepare(
     }
     let mut targets = Vec::new();
     for admission in admissions {
-        targets.push(OpenTarget::open(admission)?);
+        targets.push(match kept_name {
+            Some(name) => OpenTarget::create_named(admission, name)?,
+            None => OpenTarget::open(admission)?,
+        });
     }
     for target in &targets {
         target.wipe_unknown()?;

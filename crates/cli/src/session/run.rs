@@ -117,6 +117,9 @@ impl TargetRun {
                     if ended.is_some() {
                         return Ok(ended);
                     }
+                    if live.is_complete() {
+                        return Ok(None);
+                    }
                 }
                 round += 1;
             }

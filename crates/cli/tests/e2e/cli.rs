@@ -278,12 +278,13 @@ fn a_flag_of_another_verb_is_named_as_such() {
     );
     told(
         &["info", "--no-history"],
-        "'--no-history' belongs to check, commit, sweep, run, curve, ping and compare",
+        "'--no-history' belongs to check, commit, sweep, run, curve, ping, compare and as",
     );
     told(&["compare", "-o"], "a value is required");
     told(
         &["history", "-o", "x.json"],
-        "'-o' belongs to check, commit, sweep, run, curve, ping, info, show, compare and export",
+        "'-o' belongs to check, commit, sweep, run, curve, ping, info, show, compare, export \
+         and as",
     );
     told(
         &["check", "--fail-on", "x"],

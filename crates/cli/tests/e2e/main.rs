@@ -9,6 +9,7 @@ mod compare;
 mod compare_live;
 mod curve;
 mod curve_findings;
+mod drop_in;
 mod faults;
 mod fitness;
 mod formats;

@@ -38,7 +38,13 @@ fn manual_has_a_page_for_each_verb_and_each_page_every_flag() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let verbs = verbs();
     assert!(verbs.len() > 8, "{verbs:?}");
-    assert_eq!(names(&directory).len(), verbs.len() + 1);
+    let drop_ins = diskproof_compat::drop_ins();
+    assert_eq!(names(&directory).len(), verbs.len() + 1 + drop_ins.len());
+    for tool in drop_ins {
+        let path = directory.join(format!("diskproof-as-{}.1", tool.name));
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(page.contains(".SH OPTIONS"), "{}", tool.name);
+    }
     for verb in &verbs {
         let page = std::fs::read_to_string(directory.join(format!("diskproof-{verb}.1"))).unwrap();
         let page = page.replace("\\-", "-");

@@ -13,7 +13,7 @@ use std::fs;
 const COLUMNS_MAX: usize = 100;
 
 /// Which crates of ours each crate may depend on. `cli` may know all of them.
-const MAY_KNOW: [(&str, &[&str]); 7] = [
+const MAY_KNOW: [(&str, &[&str]); 8] = [
     ("model", &[]),
     ("device", &["model"]),
     ("engine", &["model", "device"]),
@@ -21,6 +21,7 @@ const MAY_KNOW: [(&str, &[&str]); 7] = [
     ("report", &["model"]),
     ("history", &["model"]),
     ("powercut", &["model", "device"]),
+    ("compat", &["model"]),
 ];
 
 /// Phrases that read as translated or are private to this project, each with the plain wording.

@@ -1,0 +1,305 @@
+//! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
+//! `diskproof-compat`; the run is that of every verb.
+
+use crate::consent::DestructiveFlags;
+use crate::failure::{Exit, Failure, report};
+use crate::flags::MeasuringFlags;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, LayoutLimits, MeasuringJob, ToolRun, measure_tool};
+use crate::stderr::{eprint_line, eprint_text};
+use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::tool_lines::SharedPrinter;
+use anyhow::Context as _;
+use clap::Parser as _;
+use diskproof_compat::{
+    DropIn, DropInError, DropInLoad, LoadTarget, PlanContext, Started, drop_in_named, drop_ins,
+};
+use diskproof_device::{OpenError, probe};
+use diskproof_model::shell::quoted;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A scratch file is written completely, unless that takes longer.
+const FILLING_NS: u64 = 10_000_000_000;
+
+/// Run the command line of another tool on this engine, with that tool's output
+#[derive(Debug, clap::Args)]
+#[command(after_help = after_help())]
+pub struct AsFlags {
+    /// The tool and its arguments; flags of diskproof go before it
+    #[arg(
+        value_name = "TOOL",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "link"
+    )]
+    pub command: Vec<OsString>,
+    /// Create a link for each tool in this directory: diskproof, started through it, is that tool
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub link: Option<PathBuf>,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
+fn after_help() -> String {
+    let mut text = "Tools:\n".to_owned();
+    for tool in drop_ins() {
+        let _ = writeln!(text, "  {:<15}{}", tool.name, tool.summary);
+    }
+    text.push_str(
+        "\nOptions and output are the tool's own; 'diskproof as TOOL --help' lists the \
+         options.\nWhere a figure means something else, a line on stderr says so. Runs are \
+         saved in\nthe history. Flags of diskproof stand before the tool. A file is overwritten \
+         only\nwith --overwrite, a device only with --destroy NAME. docs/drop-in.md has \
+         every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
+    );
+    for tool in drop_ins() {
+        let _ = writeln!(text, "  diskproof as {} {}", tool.name, tool.example);
+    }
+    text.push_str("  diskproof as --link ~/bin");
+    text
+}
+
+/// Runs the tool, or creates the links.
+pub fn run(flags: &AsFlags) -> anyhow::Result<Exit> {
+    if let Some(directory) = &flags.link {
+        return link(directory);
+    }
+    let Some((name, arguments)) = flags.command.split_first() else {
+        return Err(Failure::Usage("name a tool".to_owned()).into());
+    };
+    let Some(tool) = name.to_str().and_then(drop_in_named) else {
+        let known: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
+        return Err(Failure::Usage(format!(
+            "{}: no such tool here; there are {}",
+            name.display(),
+            known.join(", ")
+        ))
+        .into());
+    };
+    Ok(carry_out(tool, arguments, &flags.measuring))
+}
+
+/// The tool as whose link the program was started, carried out; `None` under its own name.
+pub(crate) fn run_as_link() -> Option<Exit> {
+    let mut all = std::env::args_os();
+    let first = all.next()?;
+    let tool = drop_in_named(Path::new(&first).file_name()?.to_str()?)?;
+    let arguments: Vec<OsString> = all.collect();
+    // The flags' defaults.
+    let words = ["diskproof", "as", tool.name];
+    let defaults = super::Args::try_parse_from(words).ok()?;
+    match defaults.verb {
+        super::Verb::As(flags) => Some(carry_out(tool, &arguments, &flags.measuring)),
+        _ => None,
+    }
+}
+
+/// One link per tool; a name that exists stays as it is.
+fn link(directory: &Path) -> anyhow::Result<Exit> {
+    let program = std::env::current_exe().context("cannot find the program's own path")?;
+    let mut created = Vec::new();
+    for tool in drop_ins() {
+        let path = directory.join(tool.name);
+        std::os::unix::fs::symlink(&program, &path).with_context(|| {
+            format!(
+                "cannot create the link {}; remove what is there",
+                path.display()
+            )
+        })?;
+        created.push(tool.name);
+    }
+    eprint_line(&format!(
+        "created links in {}: {}",
+        directory.display(),
+        created.join(", ")
+    ));
+    Ok(Exit::Done)
+}
+
+/// Everything ends with an exit code of the tool.
+fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
+    let ended = start(tool, arguments, flags);
+    let exits = tool.exits;
+    let code = match ended {
+        Ok(Exit::Done) => 0,
+        Ok(Exit::Tool(code)) => code,
+        Ok(Exit::ThresholdMissed) => 1,
+        Ok(Exit::Undecided) => 5,
+        Ok(Exit::Usage) => exits.usage,
+        Ok(Exit::Refused) => exits.target,
+        Ok(Exit::Failed) => exits.run,
+        Ok(Exit::Signal(number)) => exits.signal.unwrap_or(128 + number),
+        Err(error) => {
+            let code = match error.downcast_ref::<Failure>() {
+                Some(Failure::Usage(_)) => exits.usage,
+                Some(Failure::Probe(_) | Failure::Refused(_) | Failure::Open(_)) => exits.target,
+                _ => exits.run,
+            };
+            report(&error);
+            code
+        }
+    };
+    Exit::Tool(code)
+}
+
+fn start(
+    tool: &'static DropIn,
+    arguments: &[OsString],
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    if flags.size.is_some() {
+        let text = format!("--size: {} sets the size by its own options", tool.name);
+        return Err(Failure::Usage(text).into());
+    }
+    let mut words = Vec::new();
+    for argument in arguments {
+        let word = argument
+            .to_str()
+            .ok_or_else(|| Failure::Usage(format!("{}: not valid UTF-8", argument.display())))?;
+        words.push(word.to_owned());
+    }
+    match (tool.start)(&words) {
+        Err(error) => Ok(failed(tool, &error)),
+        Ok(Started::Text(text)) => {
+            ignore_closed_pipe(to_stdout(|out| out.write_all(text.stdout.as_bytes())))?;
+            eprint_text(&text.stderr);
+            Ok(Exit::Done)
+        }
+        Ok(Started::Load(load)) => run_load(tool, &words, load.as_ref(), flags),
+    }
+}
+
+/// Prints the tool's error.
+fn failed(tool: &DropIn, error: &DropInError) -> Exit {
+    eprint_text(error.text());
+    Exit::Tool(match error {
+        DropInError::Usage(_) => tool.exits.usage,
+        DropInError::Target(_) => tool.exits.target,
+    })
+}
+
+/// The target of a load.
+struct FoundTarget {
+    identity: TargetIdentity,
+    /// The name of a file that is to be created in the target, a directory.
+    new_name: Option<String>,
+}
+
+fn find_target(target: &LoadTarget) -> Result<FoundTarget, Failure> {
+    let path = target.path();
+    let is_free = std::fs::symlink_metadata(path)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let name = path.file_name().and_then(OsStr::to_str);
+    match (target, name) {
+        (LoadTarget::Output(_), Some(name)) if is_free => {
+            let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
+            Ok(FoundTarget {
+                identity: probe(parent.unwrap_or(Path::new("."))).map_err(Failure::Probe)?,
+                new_name: Some(name.to_owned()),
+            })
+        }
+        _ => Ok(FoundTarget {
+            identity: probe(path).map_err(Failure::Probe)?,
+            new_name: None,
+        }),
+    }
+}
+
+fn run_load(
+    tool: &'static DropIn,
+    words: &[String],
+    load: &dyn DropInLoad,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    let target = load.target();
+    let FoundTarget { identity, new_name } = find_target(&target)?;
+    if matches!(target, LoadTarget::Output(_))
+        && identity.kind == TargetKind::Directory
+        && new_name.is_none()
+    {
+        let path = target.path().display();
+        return Err(Failure::Usage(format!("{path} is a directory; name a file")).into());
+    }
+    let context = PlanContext {
+        target: &identity,
+        seed: flags.seed.unwrap_or_else(random_seed),
+        argv: &command_line(),
+    };
+    let plan = match load.plan(&context) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(failed(tool, &error)),
+    };
+    if !flags.quiet {
+        for note in load.notes() {
+            eprint_line(&format!("{}: {note}", tool.name));
+        }
+    }
+    let printer = SharedPrinter::new(load.printer(&plan, &identity));
+    let filling = match plan.scratch_bytes.filter(|_| load.fills_scratch_file()) {
+        Some(bytes_min) => Filling::Within(LayoutLimits {
+            bytes_min,
+            time_ns: FILLING_NS,
+        }),
+        None => Filling::Span,
+    };
+    // stderr is the tool's.
+    let own = MeasuringFlags {
+        quiet: !flags.verbose,
+        ..flags.clone()
+    };
+    let (kind, path) = (identity.kind, identity.path.clone());
+    let job = MeasuringJob {
+        plan,
+        identities: vec![identity],
+        filling,
+        note: flags.note.clone(),
+        flags: &own,
+    };
+    let run = ToolRun {
+        printer,
+        kept_name: new_name,
+    };
+    let ended = measure_tool(job, run);
+    if is_refused(&ended) && load.writes() && kind != TargetKind::Directory {
+        name_accepted(tool, words, kind, &path, &flags.destructive);
+    }
+    ended
+}
+
+fn is_refused(ended: &anyhow::Result<Exit>) -> bool {
+    let failure = ended.as_ref().err().and_then(|error| error.downcast_ref());
+    matches!(
+        failure,
+        Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
+    )
+}
+
+/// The command that releases the target, where none of its flags was given.
+fn name_accepted(
+    tool: &DropIn,
+    words: &[String],
+    kind: TargetKind,
+    path: &str,
+    given: &DestructiveFlags,
+) {
+    if given.why_only_read(kind).is_none() {
+        return;
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let (flag, name) = match kind {
+        TargetKind::BlockDevice => (
+            "--destroy NAME",
+            format!("; NAME is its serial, as 'diskproof info {path}' shows it"),
+        ),
+        _ => ("--overwrite", String::new()),
+    };
+    eprint_line(&format!(
+        "to release it: diskproof as {flag} {} {}{name}",
+        tool.name,
+        words.join(" ")
+    ));
+}

@@ -1,0 +1,92 @@
+//! The text of another tool on stdout, while a run goes on and at its end.
+
+use crate::interrupt::Interrupt;
+use crate::request_printer::RequestPrinter;
+use crate::stderr::Verbosity;
+use diskproof_compat::{ToolPrinter, ToolResult, ToolText};
+use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::measurement::Measurement;
+use diskproof_model::ping::SingleRequest;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The printer of a tool: the run's thread and the main one use it, one after the other.
+#[derive(Clone)]
+pub(crate) struct SharedPrinter(Arc<Mutex<Box<dyn ToolPrinter>>>);
+
+impl SharedPrinter {
+    /// Nothing is printed yet.
+    pub(crate) fn new(printer: Box<dyn ToolPrinter>) -> Self {
+        Self(Arc::new(Mutex::new(printer)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<dyn ToolPrinter>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The text about a request.
+    pub(crate) fn request(&self, request: &SingleRequest) -> String {
+        self.lock().request(request, unix_ns())
+    }
+
+    /// The text at the end of the run.
+    pub(crate) fn end(&self, measurements: &[Measurement], is_interrupted: bool) -> ToolText {
+        self.lock().end(&ToolResult {
+            measurements,
+            interrupted: is_interrupted,
+            unix_ns: unix_ns(),
+        })
+    }
+}
+
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Prints a tool's text while workloads are measured.
+pub(crate) struct ToolLines {
+    printer: SharedPrinter,
+    lines: RequestPrinter,
+}
+
+impl ToolLines {
+    /// Starts the thread that prints, with the text before the first request.
+    pub(crate) fn start(printer: SharedPrinter) -> io::Result<Self> {
+        let lines = RequestPrinter::start()?;
+        let begin = printer.lock().begin();
+        let started = Self { printer, lines };
+        started.print(begin);
+        Ok(started)
+    }
+
+    /// For a run that prints its lines by itself.
+    pub(crate) fn into_parts(self) -> (SharedPrinter, RequestPrinter) {
+        (self.printer, self.lines)
+    }
+
+    fn print(&self, text: String) {
+        if !text.is_empty() {
+            self.lines.line(text);
+        }
+    }
+
+    /// Workloads have been measured.
+    pub(crate) fn measured(&self, measurements: &[Measurement]) {
+        for measurement in measurements {
+            let text = self.printer.lock().measured(measurement);
+            self.print(text);
+        }
+    }
+
+    /// Whether no further workload is needed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.printer.lock().is_complete()
+    }
+
+    /// Waits until everything is printed.
+    pub(crate) fn finish(self, interrupt: &Interrupt, heartbeat: &Heartbeat) {
+        self.lines.finish(interrupt, heartbeat, Verbosity::Quiet);
+    }
+}

@@ -1,0 +1,167 @@
+//! Targets, measurements and texts for the tests of all tools.
+
+use crate::drop_in::{DropIn, Started};
+use crate::load::{DropInLoad, PlanContext};
+use diskproof_model::measurement::{
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement,
+    Starvation, StopReason, ZeroSample,
+};
+use diskproof_model::plan::{EngineKind, Plan, Workload};
+use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A command line as its words.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The load of a command line.
+pub(crate) fn load(tool: &DropIn, line: &str) -> Box<dyn DropInLoad> {
+    match (tool.start)(&words(line)) {
+        Ok(Started::Load(load)) => load,
+        Ok(Started::Text(text)) => panic!("{line}: {}", text.stdout),
+        Err(error) => panic!("{line}: {}", error.text()),
+    }
+}
+
+/// The plan of a load.
+pub(crate) fn plan(load: &dyn DropInLoad, target: &TargetIdentity) -> Plan {
+    let context = PlanContext {
+        target,
+        seed: 7,
+        argv: &[],
+    };
+    load.plan(&context)
+        .unwrap_or_else(|error| panic!("{}", error.text()))
+}
+
+/// A file of the folder `fixtures`.
+pub(crate) fn text_of(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn identity(path: &str, kind: TargetKind, size_bytes: u64) -> TargetIdentity {
+    let is_device = kind == TargetKind::BlockDevice;
+    let filesystem = Filesystem {
+        kind: "ext4".to_owned(),
+        mount_point: "/".to_owned(),
+        source: "/dev/vda".to_owned(),
+        options: Vec::new(),
+        size_bytes: 252 << 30,
+        free_bytes: 100 << 30,
+    };
+    TargetIdentity {
+        path: path.to_owned(),
+        kind,
+        size_bytes,
+        free_bytes: (!is_device).then_some(100 << 30),
+        device: "254:0".to_owned(),
+        inode: 2,
+        filesystem: (!is_device).then_some(filesystem),
+        layers: vec![disk()],
+        unresolved: None,
+    }
+}
+
+fn disk() -> diskproof_model::target::Layer {
+    use diskproof_model::target::{Layer, LayerKind};
+    Layer {
+        name: "vda".to_owned(),
+        kind: LayerKind::Disk,
+        device: "254:0".to_owned(),
+        below: Vec::new(),
+        size_bytes: 256 << 30,
+        logical_block_bytes: Some(512),
+        physical_block_bytes: Some(512),
+        model: None,
+        vendor: None,
+        serial: None,
+        firmware: None,
+        rotational: None,
+        scheduler: None,
+        queue_requests: None,
+        request_bytes_max: None,
+        read_ahead_bytes: None,
+        write_cache: None,
+        link: None,
+        backing_file: None,
+        backing_direct: None,
+        discard: None,
+        read_only: false,
+    }
+}
+
+/// A directory on ext4.
+pub(crate) fn directory() -> TargetIdentity {
+    identity("/data", TargetKind::Directory, 252 << 30)
+}
+
+/// A regular file of this size.
+pub(crate) fn file(size_bytes: u64) -> TargetIdentity {
+    identity("/data/file", TargetKind::File, size_bytes)
+}
+
+/// A block device of this size.
+pub(crate) fn device(size_bytes: u64) -> TargetIdentity {
+    identity("/dev/vdb", TargetKind::BlockDevice, size_bytes)
+}
+
+/// So many operations of one kind in this time.
+pub(crate) fn measurement(
+    workload: &Workload,
+    kind: OpKind,
+    count: u64,
+    wall_ns: u64,
+) -> Measurement {
+    let op = OpMeasurement {
+        count,
+        bytes: count * u64::from(workload.block_bytes),
+        ..OpMeasurement::default()
+    };
+    Measurement {
+        target: 0,
+        workload: workload.clone(),
+        span_start_bytes: workload.span.start_bytes,
+        span_bytes: workload.span.length_bytes.unwrap_or(0),
+        engine: EngineUse {
+            asked: workload.engine,
+            used: EngineKind::Sync,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+            done_before_wait: None,
+        },
+        cache: CacheUse {
+            asked: workload.cache,
+            used: workload.cache,
+            why: None,
+        },
+        start_ns: 0,
+        wall_ns,
+        cpu: CpuTime::default(),
+        ops: BTreeMap::from([(kind, op)]),
+        asked: ByteCount::default(),
+        device: DeviceUse::default(),
+        achieved_depth: 1.0,
+        dead_time_ns: None,
+        starved: Starvation::default(),
+        ceiling_iops: None,
+        zero_blocks: ZeroSample::default(),
+        unwritten_bytes: None,
+        missed_starts: None,
+        punted: None,
+        verify: None,
+        hang: None,
+        interruptions: Vec::new(),
+        first_write: None,
+        laid_out: None,
+        windows: Vec::new(),
+        slices: Vec::new(),
+        shortened_from_ns: None,
+        requests: Vec::new(),
+        stopped: StopReason::Time,
+    }
+}

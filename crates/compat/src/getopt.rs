@@ -1,0 +1,229 @@
+//! Options as getopt(3), getopt_long(3) and getopt_long_only(3) of glibc read them, with the same
+//! errors. Options may stand behind operands. Knows no tool.
+
+use crate::drop_in::{DropInOption, Treatment};
+
+/// Which forms a tool accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OptionForms {
+    /// `-c 5`, `--count 5`.
+    Long,
+    /// Also `-count 5`.
+    LongWithOneDash,
+}
+
+/// An option with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GivenOption {
+    /// The short form without its dash, or the long one where there is no short form.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Option<String>,
+}
+
+/// A command line, read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct GivenArguments {
+    /// Options in order.
+    pub options: Vec<GivenOption>,
+    /// What is no option.
+    pub operands: Vec<String>,
+    /// Sentences about options without effect.
+    pub notes: Vec<String>,
+}
+
+impl GivenArguments {
+    /// The last value of an option.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let given = self.options.iter().rev().find(|given| given.name == name)?;
+        given.value.as_deref()
+    }
+
+    /// How often an option was given.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        let given = self.options.iter().filter(|given| given.name == name);
+        given.count()
+    }
+
+    /// Whether an option was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.count(name) > 0
+    }
+}
+
+/// What is wrong with a command line: glibc's message without the name of the program.
+type OptionError = String;
+
+/// Reads the arguments of a drop-in. A refused option is an error that names the alternative.
+pub(crate) fn parse(
+    options: &'static [DropInOption],
+    arguments: &[String],
+    forms: OptionForms,
+) -> Result<GivenArguments, OptionError> {
+    let mut reader = OptionReader {
+        options,
+        forms,
+        given: GivenArguments::default(),
+    };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--" {
+            reader.given.operands.extend(rest.by_ref().cloned());
+        } else if let Some(long) = argument.strip_prefix("--") {
+            reader.long("--", long, &mut rest)?;
+        } else if argument.len() > 1 && argument.starts_with('-') {
+            reader.dash(&argument[1..], &mut rest)?;
+        } else {
+            reader.given.operands.push(argument.clone());
+        }
+    }
+    Ok(reader.given)
+}
+
+struct OptionReader {
+    options: &'static [DropInOption],
+    forms: OptionForms,
+    given: GivenArguments,
+}
+
+impl OptionReader {
+    /// An argument with one dash.
+    fn dash(
+        &mut self,
+        text: &str,
+        rest: &mut std::slice::Iter<'_, String>,
+    ) -> Result<(), OptionError> {
+        let first = text.chars().next().unwrap_or('-');
+        let is_short = self.short(first).is_some();
+        // As _getopt_internal_r of glibc decides: one letter that is an option is that option.
+        if self.forms == OptionForms::LongWithOneDash
+            && (text.chars().count() > 1 || !is_short)
+            && (!is_short
+                || self
+                    .long_named(text.split('=').next().unwrap_or(text))
+                    .is_some())
+        {
+            return self.long("-", text, rest);
+        }
+        self.cluster(text, rest)
+    }
+
+    /// Short options in one argument.
+    fn cluster(
+        &mut self,
+        text: &str,
+        rest: &mut std::slice::Iter<'_, String>,
+    ) -> Result<(), OptionError> {
+        for (at, letter) in text.char_indices() {
+            let Some(option) = self.short(letter) else {
+                return Err(format!("invalid option -- '{letter}'"));
+            };
+            let behind = &text[at + letter.len_utf8()..];
+            if option.value.is_empty() {
+                self.add(option, None)?;
+                continue;
+            }
+            let value = match behind {
+                "" if is_optional(option) => None,
+                "" => Some(
+                    rest.next()
+                        .cloned()
+                        .ok_or_else(|| format!("option requires an argument -- '{letter}'"))?,
+                ),
+                behind => Some(behind.to_owned()),
+            };
+            return self.add(option, value);
+        }
+        Ok(())
+    }
+
+    /// A long option, perhaps abbreviated.
+    fn long(
+        &mut self,
+        dashes: &str,
+        text: &str,
+        rest: &mut std::slice::Iter<'_, String>,
+    ) -> Result<(), OptionError> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (text, None),
+        };
+        let Some(option) = self.long_named(name) else {
+            return Err(format!("unrecognized option '{dashes}{text}'"));
+        };
+        match (option.value.is_empty(), value) {
+            (true, Some(_)) => Err(format!(
+                "option '{dashes}{}' doesn't allow an argument",
+                option.long
+            )),
+            (true, None) => self.add(option, None),
+            (false, None) if !is_optional(option) => {
+                let next = rest.next().cloned();
+                let next = next.ok_or_else(|| {
+                    format!("option '{dashes}{}' requires an argument", option.long)
+                })?;
+                self.add(option, Some(next))
+            }
+            (false, value) => self.add(option, value),
+        }
+    }
+
+    fn short(&self, letter: char) -> Option<&'static DropInOption> {
+        let mut all = self.options.iter();
+        all.find(|option| option.short.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))
+    }
+
+    /// The option of this long name, or the only one that begins with it.
+    fn long_named(&self, name: &str) -> Option<&'static DropInOption> {
+        let exact = self.options.iter().find(|option| option.long == name);
+        if name.is_empty() || exact.is_some() {
+            return exact.filter(|option| !option.long.is_empty());
+        }
+        let mut like = self
+            .options
+            .iter()
+            .filter(|option| option.long.starts_with(name));
+        match (like.next(), like.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        }
+    }
+
+    fn add(
+        &mut self,
+        option: &'static DropInOption,
+        value: Option<String>,
+    ) -> Result<(), OptionError> {
+        let name = match option.short.strip_prefix('-') {
+            Some(short) => short,
+            None => option.long,
+        };
+        match option.treatment {
+            Treatment::Carried => {}
+            Treatment::Ignored(why) => {
+                let note = format!("{} has no effect: {why}", written(option));
+                self.given.notes.push(note);
+            }
+            Treatment::Refused(instead) => {
+                return Err(format!(
+                    "{} is not available here; {instead}",
+                    written(option)
+                ));
+            }
+        }
+        self.given.options.push(GivenOption { name, value });
+        Ok(())
+    }
+}
+
+/// The option as a user writes it.
+fn written(option: &DropInOption) -> String {
+    match option.short {
+        "" => format!("--{}", option.long),
+        short => short.to_owned(),
+    }
+}
+
+fn is_optional(option: &DropInOption) -> bool {
+    option.value.starts_with('[')
+}

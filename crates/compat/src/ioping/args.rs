@@ -1,0 +1,368 @@
+//! Arguments of ioping to a plan.
+
+use super::options::OPTIONS;
+use super::print::{IopingPrinter, OutputForm, ShownTarget};
+use super::statistics::ValidTimes;
+use super::suffix::{count, rate, size, time};
+use crate::drop_in::{Started, Treatment};
+use crate::error::DropInError;
+use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::plan_of;
+use crate::printer::{ToolPrinter, ToolText};
+use diskproof_model::ping::PingPlan;
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall,
+    SyncPolicy, Workload, WriteFlag,
+};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+pub(super) const NAME: &str = "ioping";
+pub(super) const EMULATES: &str = "ioping 1.3";
+const SECOND: u64 = 1_000_000_000;
+const BLOCK_BYTES: u64 = 4096;
+const LINEAR_BLOCK_BYTES: u64 = 256 << 10;
+const WORK_BYTES: u64 = 1 << 20;
+const RAPID_WORK_BYTES: u64 = 64 << 20;
+const RAPID_NS: u64 = 3 * SECOND;
+/// The kernel splits larger requests (MAX_RW_COUNT).
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Scratch files are made of pages.
+const PAGE_BYTES: u64 = 4096;
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct IopingLoad {
+    path: String,
+    notes: Vec<String>,
+    block_bytes: u64,
+    work_bytes: Option<u64>,
+    default_work_bytes: u64,
+    offset: u64,
+    interval_ns: u64,
+    deadline_ns: Option<u64>,
+    count: Option<u64>,
+    warmup: u64,
+    seed: Option<u64>,
+    /// How often writing was asked for: a file or a device needs three.
+    writes: usize,
+    is_alternating: bool,
+    is_linear: bool,
+    cache: CachePolicy,
+    sync: SyncPolicy,
+    engine: EngineChoice,
+    form: OutputForm,
+}
+
+/// Reads the arguments.
+pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    if arguments.is_empty() {
+        return Err(DropInError::Usage(help()));
+    }
+    let given = parse(OPTIONS, arguments, OptionForms::LongWithOneDash);
+    let given =
+        given.map_err(|error| DropInError::Usage(format!("ioping: {error}\n\n{}", help())))?;
+    if given.has("h") {
+        return Ok(Started::Text(ToolText {
+            stdout: help(),
+            stderr: String::new(),
+        }));
+    }
+    if given.has("v") {
+        return Ok(Started::version(EMULATES));
+    }
+    let load = read(&given).map_err(|error| DropInError::Usage(format!("ioping: {error}\n")))?;
+    Ok(Started::Load(Box::new(load)))
+}
+
+fn help() -> String {
+    let mut text = " Usage: ioping [options...] directory|file|device\n        ioping -h | -v\n\n \
+                    options:\n"
+        .to_owned();
+    for option in OPTIONS {
+        let value = match option.value {
+            "" => String::new(),
+            value if value.starts_with('[') => format!(" {value}"),
+            value => format!(" <{value}>"),
+        };
+        let forms = format!("{}, -{}{value}", option.short, option.long);
+        let limit = match option.treatment {
+            Treatment::Carried => "",
+            Treatment::Ignored(_) => " (no effect)",
+            Treatment::Refused(_) => " (refused)",
+        };
+        let _ = writeln!(text, "      {forms:<26} {}{limit}", option.help);
+    }
+    text
+}
+
+fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
+    let path = match given.operands.as_slice() {
+        [] => return Err("no destination specified".to_owned()),
+        [path] => path.clone(),
+        _ => return Err("more than one destination specified".to_owned()),
+    };
+    let is_linear = given.has("L");
+    let is_rapid = given.has("R");
+    let default_bytes = if is_linear {
+        LINEAR_BLOCK_BYTES
+    } else {
+        BLOCK_BYTES
+    };
+    let block_bytes = match optional(given, "s", size)? {
+        None | Some(0) => default_bytes,
+        Some(bytes) if bytes > BLOCK_BYTES_MAX => {
+            return Err(format!(
+                "this platform supports requests {BLOCK_BYTES_MAX} bytes at most"
+            ));
+        }
+        Some(bytes) => bytes,
+    };
+    if optional(given, "b", count)?.unwrap_or(0) > 1 {
+        return Err("-b above 1 is not available here; use -i 0 -c COUNT for one burst".to_owned());
+    }
+    let none_if_zero = |number: Option<u64>| number.filter(|number| *number > 0);
+    let rapid_ns = is_rapid.then_some(RAPID_NS);
+    let deadline_ns = optional(given, "w", time)?.or(rapid_ns);
+    let (cache, sync) = cache_and_sync(given);
+    Ok(IopingLoad {
+        path,
+        notes: notes(given),
+        block_bytes,
+        work_bytes: none_if_zero(optional(given, "S", size)?),
+        default_work_bytes: if is_rapid {
+            RAPID_WORK_BYTES
+        } else {
+            WORK_BYTES
+        }
+        .max(block_bytes),
+        offset: optional(given, "o", size)?.unwrap_or(0),
+        interval_ns: interval_ns(given, block_bytes, is_rapid)?,
+        deadline_ns: none_if_zero(deadline_ns),
+        count: none_if_zero(optional(given, "c", count)?),
+        warmup: optional(given, "a", count)?.unwrap_or(1),
+        seed: none_if_zero(optional(given, "e", seed)?),
+        writes: given.count("W") + given.count("G"),
+        is_alternating: given.has("G"),
+        is_linear,
+        cache,
+        sync,
+        engine: match given.has("A") {
+            true => EngineChoice::Fixed(EngineKind::Aio),
+            false => EngineChoice::Auto,
+        },
+        form: OutputForm {
+            is_quiet: is_rapid || given.has("q") || given.has("B"),
+            is_batch: given.has("B"),
+            is_json: given.has("J"),
+            time_format: time_format(given),
+            period_requests: none_if_zero(optional(given, "p", count)?),
+            period_ns: none_if_zero(optional(given, "P", time)?),
+            valid: ValidTimes {
+                min_ns: optional(given, "t", time)?.unwrap_or(0),
+                max_ns: optional(given, "T", time)?.unwrap_or(u64::MAX),
+            },
+        },
+    })
+}
+
+fn optional<T>(
+    given: &GivenArguments,
+    name: &str,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    given.value(name).map(read).transpose()
+}
+
+/// As strtoull(3) with base 0: what is no number is 0.
+fn seed(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    Ok(number.unwrap_or(0))
+}
+
+fn interval_ns(given: &GivenArguments, block_bytes: u64, is_rapid: bool) -> Result<u64, String> {
+    let by_speed = optional(given, "l", size)?.filter(|speed| *speed > 0);
+    let by_rate = optional(given, "r", rate)?.filter(|rate| *rate > 0.0);
+    let is_limited = given.has("l") || given.has("r");
+    let custom = optional(given, "i", time)?;
+    let base = custom.unwrap_or(if is_rapid || is_limited { 0 } else { SECOND });
+    let of_speed = by_speed.map_or(0.0, |speed| block_bytes as f64 * 1e9 / speed as f64);
+    let of_rate = by_rate.map_or(0.0, |rate| 1e9 / rate);
+    Ok(base.max(of_speed as u64).max(of_rate as u64))
+}
+
+fn time_format(given: &GivenArguments) -> Option<String> {
+    match (given.has("J"), given.has("I")) {
+        (true, _) => Some("%FT%T%z".to_owned()),
+        (false, true) => Some(given.value("I").unwrap_or("%b %d %T").to_owned()),
+        (false, false) => None,
+    }
+}
+
+fn cache_and_sync(given: &GivenArguments) -> (CachePolicy, SyncPolicy) {
+    let is_cached = given.has("C");
+    let cache = match (given.has("D"), is_cached) {
+        (true, _) => CachePolicy::Direct,
+        (false, true) => CachePolicy::Cached,
+        (false, false) => CachePolicy::Buffered,
+    };
+    let sync = if given.has("Y") {
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenSync,
+        }
+    } else if given.has("y") {
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenDsync,
+        }
+    } else if is_cached {
+        SyncPolicy::None
+    } else {
+        SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        }
+    };
+    (cache, sync)
+}
+
+fn notes(given: &GivenArguments) -> Vec<String> {
+    let mut notes = given.notes.clone();
+    if given.has("G") {
+        notes.push("the first request is a read; ioping begins with a write".to_owned());
+    }
+    let writes = given.has("W") || given.has("G");
+    if writes && (given.has("Y") || given.has("y")) && !given.has("C") {
+        notes.push("the time of a write has no fdatasync after O_SYNC or O_DSYNC".to_owned());
+    }
+    if given.has("I") && !given.has("J") {
+        notes.push("times are in UTC".to_owned());
+    }
+    notes
+}
+
+impl IopingLoad {
+    /// Part of the target that requests go to, and the size of the scratch file.
+    fn span(&self, target: &TargetIdentity) -> Result<(Span, Option<u64>), DropInError> {
+        let error = |text: &str| Err(DropInError::Target(format!("ioping: {text}\n")));
+        let is_directory = target.kind == TargetKind::Directory;
+        let work_bytes = match (is_directory, self.work_bytes) {
+            (_, Some(bytes)) => bytes,
+            (true, None) => self.default_work_bytes,
+            (false, None) => target.size_bytes.saturating_sub(self.offset),
+        };
+        let end = self.offset.saturating_add(work_bytes);
+        if !is_directory && end > target.size_bytes {
+            return error("target is too small for this");
+        }
+        if self.block_bytes > work_bytes {
+            return error("request size is too big for this target");
+        }
+        let span = Span {
+            start_bytes: self.offset,
+            length_bytes: Some(work_bytes),
+        };
+        let scratch_bytes = is_directory.then(|| end.next_multiple_of(PAGE_BYTES));
+        Ok((span, scratch_bytes))
+    }
+
+    fn workload(&self, span: Span) -> Workload {
+        let read_permille = match (self.writes, self.is_alternating) {
+            (0, _) => 1000,
+            (_, true) => 500,
+            (_, false) => 0,
+        };
+        let limit = self.count.into_iter().chain(
+            self.deadline_ns
+                .filter(|_| self.interval_ns > 0)
+                .map(|ns| ns.div_ceil(self.interval_ns)),
+        );
+        Workload {
+            read_permille,
+            access: match self.is_linear {
+                true => Access::Sequential,
+                false => Access::Random {
+                    distribution: Distribution::Uniform,
+                },
+            },
+            block_bytes: self.block_bytes as u32,
+            span,
+            stop: Stop {
+                precision: None,
+                time_ns: self.deadline_ns,
+                bytes: limit
+                    .min()
+                    .filter(|_| read_permille < 1000)
+                    .map(|requests| requests.saturating_mul(self.block_bytes)),
+                ops: self.count,
+            },
+            rate: (self.interval_ns > 0).then(|| 1e9 / self.interval_ns as f64),
+            sync: match read_permille {
+                1000 => SyncPolicy::None,
+                _ => self.sync,
+            },
+            cache: self.cache,
+            engine: self.engine,
+            ..Workload::named("ping")
+        }
+    }
+}
+
+impl DropInLoad for IopingLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(PathBuf::from(&self.path))
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        let is_directory = context.target.kind == TargetKind::Directory;
+        if !is_directory && (1..3).contains(&self.writes) {
+            return Err(DropInError::Target(
+                "ioping: think twice, then use -WWW to shred this target\n".to_owned(),
+            ));
+        }
+        let (span, scratch_bytes) = self.span(context.target)?;
+        let context = PlanContext {
+            seed: self.seed.unwrap_or(context.seed),
+            ..*context
+        };
+        let workloads = vec![self.workload(span)];
+        Ok(Plan {
+            ping: Some(PingPlan {
+                interval_ns: self.interval_ns,
+                warmup_requests: self.warmup,
+                abort_above_ns: None,
+                idle_ns: Vec::new(),
+            }),
+            ..plan_of(NAME, &context, scratch_bytes, workloads)
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn writes(&self) -> bool {
+        self.writes > 0
+    }
+
+    fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        let shown = ShownTarget::new(&self.path, target);
+        let block_bytes = plan.workloads.first().map_or(0, |one| one.block_bytes);
+        let direction = match (self.is_alternating, self.writes) {
+            (true, _) => "",
+            (false, 0) => " read",
+            (false, _) => " written",
+        };
+        let form = self.form.clone();
+        Box::new(IopingPrinter::new(
+            form,
+            shown,
+            direction,
+            u64::from(block_bytes),
+        ))
+    }
+}

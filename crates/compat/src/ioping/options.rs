@@ -1,0 +1,174 @@
+//! The options of ioping 1.3.
+
+use crate::drop_in::{DropInOption, Treatment};
+
+const fn flag(
+    short: &'static str,
+    long: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    valued(short, long, "", help, treatment)
+}
+
+const fn valued(
+    short: &'static str,
+    long: &'static str,
+    value: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    DropInOption {
+        short,
+        long,
+        value,
+        help,
+        treatment,
+    }
+}
+
+const DONE: Treatment = Treatment::Carried;
+
+pub(super) const OPTIONS: &[DropInOption] = &[
+    flag("-A", "async", "send requests by Linux AIO", DONE),
+    flag("-C", "cached", "use the page cache as it is", DONE),
+    flag("-D", "direct", "bypass the page cache (O_DIRECT)", DONE),
+    flag("-G", "read-write", "read and write in turn", DONE),
+    flag("-L", "linear", "request neighbouring blocks in order", DONE),
+    flag(
+        "-N",
+        "nowait",
+        "fail instead of waiting (RWF_NOWAIT)",
+        Treatment::Refused("the engine always waits for a request; use the real ioping"),
+    ),
+    flag(
+        "-H",
+        "hipri",
+        "poll for completions (RWF_HIPRI)",
+        Treatment::Refused("the engine does not poll the device; use fio --hipri"),
+    ),
+    flag("-W", "write", "write instead of reading", DONE),
+    flag("-Y", "sync", "open with O_SYNC", DONE),
+    flag("-y", "dsync", "open with O_DSYNC", DONE),
+    flag("-R", "rapid", "without pauses for 3 s (-q -i 0 -w 3)", DONE),
+    flag(
+        "-k",
+        "keep",
+        "keep the working file ioping.tmp",
+        Treatment::Ignored("the scratch file has no name; every run writes a new one"),
+    ),
+    valued(
+        "-a",
+        "warmup",
+        "count",
+        "do not count the first requests (1)",
+        DONE,
+    ),
+    valued(
+        "-b",
+        "burst",
+        "count",
+        "send so many requests without a pause (0)",
+        DONE,
+    ),
+    valued("-c", "count", "count", "end after so many requests", DONE),
+    valued(
+        "-e",
+        "entropy",
+        "seed",
+        "seed of the random offsets (0: random)",
+        DONE,
+    ),
+    valued(
+        "-i",
+        "interval",
+        "time",
+        "time from request to request (1s)",
+        DONE,
+    ),
+    valued(
+        "-s",
+        "size",
+        "size",
+        "bytes of a request (4k; 256k with -L)",
+        DONE,
+    ),
+    valued(
+        "-S",
+        "work-size",
+        "size",
+        "bytes of the working set (1m; 64m with -R)",
+        DONE,
+    ),
+    valued(
+        "-o",
+        "work-offset",
+        "size",
+        "start of the working set (0)",
+        DONE,
+    ),
+    valued("-w", "work-time", "time", "end after this time", DONE),
+    valued(
+        "-l",
+        "speed-limit",
+        "size",
+        "bytes per second at most",
+        DONE,
+    ),
+    valued(
+        "-r",
+        "rate-limit",
+        "count",
+        "requests per second at most",
+        DONE,
+    ),
+    valued(
+        "-t",
+        "min-time",
+        "time",
+        "do not count faster requests (0us)",
+        DONE,
+    ),
+    valued(
+        "-T",
+        "max-time",
+        "time",
+        "do not count slower requests",
+        DONE,
+    ),
+    flag("-B", "batch", "print the statistics as one raw line", DONE),
+    valued(
+        "-I",
+        "time",
+        "[format]",
+        "print the time of each request",
+        DONE,
+    ),
+    flag("-J", "json", "print JSON", DONE),
+    valued(
+        "-p",
+        "print-count",
+        "count",
+        "print a raw line every count requests",
+        DONE,
+    ),
+    valued(
+        "-P",
+        "print-interval",
+        "time",
+        "print a raw line at this interval",
+        DONE,
+    ),
+    flag("-q", "quiet", "print no line per request", DONE),
+    flag("-h", "help", "print this text", DONE),
+    flag("-v", "version", "print the version", DONE),
+];
+
+pub(super) const DIFFERENCES: &[&str] = &[
+    "With -G the first request is a read; ioping begins with a write.",
+    "-Y and -y alone make a write durable; ioping adds an fdatasync after it.",
+    "-b above 1 is refused: requests keep one pace.",
+    "Times of -I and -J are in UTC.",
+    "After an error of the disk, requests go on until 100 fail in a row; the exit code is 3.",
+    "Percentiles, the histogram and every request are in the history ('diskproof show').",
+];

@@ -1,0 +1,338 @@
+//! The output of ioping: a line per request, raw lines, JSON, and the statistics at the end.
+
+use super::statistics::{RequestFigures, RequestSum, ValidTimes};
+use super::suffix::{count_text, size_text, time_text};
+use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::ping::SingleRequest;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Which text is printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OutputForm {
+    pub(super) is_quiet: bool,
+    pub(super) is_batch: bool,
+    pub(super) is_json: bool,
+    /// strftime(3) format of the time of each request.
+    pub(super) time_format: Option<String>,
+    pub(super) period_requests: Option<u64>,
+    pub(super) period_ns: Option<u64>,
+    pub(super) valid: ValidTimes,
+}
+
+/// The target as ioping shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ShownTarget {
+    path: String,
+    filesystem: String,
+    device: String,
+    device_bytes: u64,
+}
+
+impl ShownTarget {
+    /// Of this target, named so on the command line.
+    pub(super) fn new(path: &str, target: &TargetIdentity) -> Self {
+        let (filesystem, device, device_bytes) = match (&target.filesystem, target.kind) {
+            (Some(filesystem), TargetKind::Directory | TargetKind::File) => (
+                filesystem.kind.clone(),
+                filesystem.source.clone(),
+                filesystem.size_bytes,
+            ),
+            (None, TargetKind::Directory | TargetKind::File) => (String::new(), String::new(), 0),
+            (_, TargetKind::BlockDevice) => {
+                ("block".to_owned(), "device".to_owned(), target.size_bytes)
+            }
+        };
+        Self {
+            path: path.to_owned(),
+            filesystem,
+            device,
+            device_bytes,
+        }
+    }
+
+    /// `. (ext4 /dev/vda 252.0 GiB)`.
+    fn text(&self) -> String {
+        format!(
+            "{} ({} {} {})",
+            self.path,
+            self.filesystem,
+            self.device,
+            size_text(self.device_bytes as f64)
+        )
+    }
+}
+
+/// Prints as ioping does.
+#[derive(Debug)]
+pub(super) struct IopingPrinter {
+    form: OutputForm,
+    target: ShownTarget,
+    direction: &'static str,
+    block_bytes: u64,
+    part: RequestSum,
+    total: RequestSum,
+    /// When the last request ended.
+    end_ns: u64,
+    next_period_ns: u64,
+    has_begun: bool,
+    json_objects: u64,
+    failed: Option<String>,
+}
+
+impl IopingPrinter {
+    /// Nothing is printed yet.
+    pub(super) fn new(
+        form: OutputForm,
+        target: ShownTarget,
+        direction: &'static str,
+        block_bytes: u64,
+    ) -> Self {
+        Self {
+            form,
+            target,
+            direction,
+            block_bytes,
+            part: RequestSum::default(),
+            total: RequestSum::default(),
+            end_ns: 0,
+            next_period_ns: u64::MAX,
+            has_begun: false,
+            json_objects: 0,
+            failed: None,
+        }
+    }
+
+    fn start_at(&mut self, at_ns: u64) {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.part = RequestSum::from(at_ns);
+            self.total = RequestSum::from(at_ns);
+            self.end_ns = at_ns;
+            self.next_period_ns = self.form.period_ns.map_or(u64::MAX, |ns| at_ns + ns);
+        }
+    }
+
+    fn line(&self, request: &SingleRequest, remark: Option<&str>, unix_ns: u64) -> String {
+        let time = match &self.form.time_format {
+            Some(format) => format!("{} ", time_as(format, unix_ns)),
+            None => String::new(),
+        };
+        let arrow = if request.op == OpKind::Read {
+            "<<<"
+        } else {
+            ">>>"
+        };
+        let remark = remark.map_or(String::new(), |remark| format!(" ({remark})"));
+        format!(
+            "{time}{} {arrow} {}: request={} time={}{remark}\n",
+            size_text(self.block_bytes as f64),
+            self.target.text(),
+            request.number,
+            time_text(request.latency_ns as f64)
+        )
+    }
+
+    fn json_head(&mut self, unix_ns: u64) -> String {
+        let comma = if self.json_objects > 0 { "," } else { "" };
+        self.json_objects += 1;
+        let format = self.form.time_format.as_deref().unwrap_or_default();
+        let target = &self.target;
+        format!(
+            "{comma}{{\n  \"timestamp\": {:.6},\n  \"localtime\": \"{}\",\n  \"target\": {{\n    \
+             \"path\": \"{}\",\n    \"fstype\": \"{}\",\n    \"device\": \"{}\",\n    \
+             \"device_size\": {}\n  }},\n",
+            unix_ns as f64 / 1e9,
+            time_as(format, unix_ns),
+            escaped(&target.path),
+            escaped(&target.filesystem),
+            escaped(&target.device),
+            target.device_bytes
+        )
+    }
+
+    fn json_request(&mut self, request: &SingleRequest, is_valid: bool, unix_ns: u64) -> String {
+        let operation = if request.op == OpKind::Read {
+            "read"
+        } else {
+            "write"
+        };
+        format!(
+            "{}  \"io\": {{\n    \"request\": {},\n    \"operation\": \"{operation}\",\n    \
+             \"size\": {},\n    \"time\": {},\n    \"ignored\": {}\n  }}\n}}",
+            self.json_head(unix_ns),
+            request.number,
+            self.block_bytes,
+            request.latency_ns,
+            !is_valid
+        )
+    }
+
+    fn json_statistics(&mut self, figures: &RequestFigures, unix_ns: u64) -> String {
+        format!(
+            "{}  \"stat\": {{\n    \"count\": {},\n    \"size\": {:.0},\n    \"time\": {:.0},\n    \
+             \"iops\": {:.6},\n    \"bps\": {:.0},\n    \"min\": {},\n    \"avg\": {:.0},\n    \
+             \"max\": {},\n    \"mdev\": {:.0}\n  }},\n  \"load\": {{\n    \"count\": {},\n    \
+             \"size\": {:.0},\n    \"time\": {},\n    \"iops\": {:.6},\n    \
+             \"bps\": {:.0}\n  }}\n}}",
+            self.json_head(unix_ns),
+            figures.sum.valid,
+            figures.size,
+            figures.sum_ns,
+            figures.iops,
+            figures.speed,
+            figures.min_ns,
+            figures.avg_ns,
+            figures.max_ns,
+            figures.mdev_ns,
+            figures.sum.count,
+            figures.load_size,
+            figures.load_ns,
+            figures.load_iops,
+            figures.load_speed
+        )
+    }
+
+    /// The statistics of a period, where one is over.
+    fn period(&mut self, unix_ns: u64) -> String {
+        let by_count = self.form.period_requests;
+        let is_over = by_count.is_some_and(|requests| self.part.valid >= requests)
+            || self.end_ns >= self.next_period_ns;
+        if !is_over {
+            return String::new();
+        }
+        let figures = self.part.figures(self.end_ns, self.block_bytes);
+        self.total.merge(&self.part);
+        self.part = RequestSum::from(self.end_ns);
+        let period_ns = self.form.period_ns;
+        self.next_period_ns = period_ns.map_or(u64::MAX, |ns| self.end_ns + ns);
+        match self.form.is_json {
+            true => self.json_statistics(&figures, unix_ns),
+            false => raw_line(&figures),
+        }
+    }
+
+    fn summary(&self, figures: &RequestFigures) -> String {
+        let mut text = format!(
+            "\n--- {} ioping statistics ---\n{} requests completed in {}, {}{}, {} iops, {}/s\n",
+            self.target.text(),
+            count_text(figures.sum.valid as f64),
+            time_text(figures.sum_ns),
+            size_text(figures.size),
+            self.direction,
+            count_text(figures.iops),
+            size_text(figures.speed)
+        );
+        let ignored = [
+            (figures.sum.too_fast, "fast"),
+            (figures.sum.too_slow, "slow"),
+        ];
+        for (count, which) in ignored.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!("{} too {which}, ", count_text(count as f64)));
+        }
+        text.push_str(&format!(
+            "generated {} requests in {}, {}, {} iops, {}/s\nmin/avg/max/mdev = {} / {} / {} / \
+             {}\n",
+            count_text(figures.sum.count as f64),
+            time_text(figures.load_ns as f64),
+            size_text(figures.load_size),
+            count_text(figures.load_iops),
+            size_text(figures.load_speed),
+            time_text(figures.min_ns as f64),
+            time_text(figures.avg_ns),
+            time_text(figures.max_ns as f64),
+            time_text(figures.mdev_ns)
+        ));
+        text
+    }
+}
+
+impl ToolPrinter for IopingPrinter {
+    fn begin(&mut self) -> String {
+        if self.form.is_json { "[" } else { "" }.to_owned()
+    }
+
+    fn request(&mut self, request: &SingleRequest, unix_ns: u64) -> String {
+        self.start_at(request.at_ns);
+        self.end_ns = request.at_ns + request.latency_ns;
+        if let Some(error) = &request.error {
+            self.failed.get_or_insert(error.clone());
+            return String::new();
+        }
+        let (remark, is_valid) = self.part.add(request, self.form.valid);
+        let mut text = match (self.form.is_quiet, self.form.is_json) {
+            (true, _) => String::new(),
+            (false, true) => self.json_request(request, is_valid, unix_ns),
+            (false, false) => self.line(request, remark, unix_ns),
+        };
+        text.push_str(&self.period(unix_ns));
+        text
+    }
+
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        self.total.merge(&self.part);
+        let figures = self.total.figures(self.end_ns, self.block_bytes);
+        let has_periods = self.form.period_requests.or(self.form.period_ns).is_some();
+        let stdout = if self.form.is_json {
+            self.json_statistics(&figures, result.unix_ns) + "]\n"
+        } else if self.form.is_batch {
+            raw_line(&figures)
+        } else if self.form.is_quiet && has_periods {
+            String::new()
+        } else {
+            self.summary(&figures)
+        };
+        let failed = self.failed.as_ref();
+        ToolText {
+            stdout,
+            stderr: failed.map_or(String::new(), |error| {
+                format!("ioping: request failed: {error}\n")
+            }),
+        }
+    }
+}
+
+/// The line of -B, -p and -P.
+fn raw_line(figures: &RequestFigures) -> String {
+    format!(
+        "{} {:.0} {:.0} {:.0} {} {:.0} {} {:.0} {} {}\n",
+        figures.sum.valid,
+        figures.sum_ns,
+        figures.iops,
+        figures.speed,
+        figures.min_ns,
+        figures.avg_ns,
+        figures.max_ns,
+        figures.mdev_ns,
+        figures.sum.count,
+        figures.load_ns
+    )
+}
+
+/// A time in UTC by a format of strftime(3); a format that is not understood shows RFC 3339.
+fn time_as(format: &str, unix_ns: u64) -> String {
+    let Ok(time) = Timestamp::from_nanosecond(i128::from(unix_ns)) else {
+        return String::new();
+    };
+    let zoned = time.to_zoned(TimeZone::UTC);
+    match jiff::fmt::strtime::format(format, &zoned) {
+        Ok(text) => text,
+        Err(_) => time.to_string(),
+    }
+}
+
+/// A string inside JSON.
+fn escaped(text: &str) -> String {
+    let mut json = String::new();
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json
+}

@@ -1,0 +1,26 @@
+//! The command lines of well-known tools, carried out by our engine: one folder per tool, with its
+//! arguments (argv to a plan) and its output (a result to the tool's own text), and one line in the
+//! registry. Pure: opens nothing, measures nothing, reads no clock.
+#![forbid(unsafe_code)]
+
+mod drop_in;
+mod error;
+#[cfg(test)]
+mod fixture;
+mod getopt;
+mod load;
+mod number;
+mod plan;
+mod printer;
+mod registry;
+
+mod dd;
+mod hdparm;
+mod ioping;
+mod pg_test_fsync;
+
+pub use drop_in::{DropIn, DropInOption, ExitCodes, Started, Treatment};
+pub use error::DropInError;
+pub use load::{DropInLoad, LoadTarget, PlanContext};
+pub use printer::{ToolPrinter, ToolResult, ToolText};
+pub use registry::{drop_in_named, drop_ins};

@@ -1,0 +1,63 @@
+//! The load that a command line asks for: its targets, its plan, its output.
+
+use crate::error::DropInError;
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::Plan;
+use diskproof_model::target::TargetIdentity;
+use std::path::PathBuf;
+
+/// A target as the command line names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadTarget {
+    /// A directory, file or device that exists.
+    Existing(PathBuf),
+    /// A file that is created where it does not exist, and stays.
+    Output(PathBuf),
+}
+
+impl LoadTarget {
+    /// The path as given.
+    pub fn path(&self) -> &PathBuf {
+        match self {
+            Self::Existing(path) | Self::Output(path) => path,
+        }
+    }
+}
+
+/// What a plan is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanContext<'a> {
+    /// The target, identified. For an output that does not exist yet, its directory.
+    pub target: &'a TargetIdentity,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The whole command line as given.
+    pub argv: &'a [String],
+}
+
+/// A load.
+pub trait DropInLoad {
+    /// What is measured.
+    fn target(&self) -> LoadTarget;
+
+    /// The plan for this target.
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError>;
+
+    /// Whether the whole scratch file is written before the first workload, instead of what each
+    /// workload uses.
+    fn fills_scratch_file(&self) -> bool {
+        false
+    }
+
+    /// Where the figures or the load differ from the tool's on this command line, a sentence each.
+    fn notes(&self) -> Vec<String>;
+
+    /// The flag that the gate needs, and does not get on this command line, for a load that
+    /// writes.
+    fn writes(&self) -> bool {
+        false
+    }
+
+    /// The output of a run of this plan.
+    fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter>;
+}

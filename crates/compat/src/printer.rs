@@ -1,0 +1,50 @@
+//! The output of a drop-in: text that follows the run, and text at its end.
+
+use diskproof_model::measurement::Measurement;
+use diskproof_model::ping::SingleRequest;
+
+/// Text for the two outputs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolText {
+    /// For stdout.
+    pub stdout: String,
+    /// For stderr.
+    pub stderr: String,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolResult<'a> {
+    /// What was measured, in the order of the plan.
+    pub measurements: &'a [Measurement],
+    /// Whether a signal ended the run.
+    pub interrupted: bool,
+    /// Wall-clock time in nanoseconds since 1970.
+    pub unix_ns: u64,
+}
+
+/// Turns a run into a tool's text, step by step. Each step returns text for stdout.
+pub trait ToolPrinter: Send {
+    /// Before the first request.
+    fn begin(&mut self) -> String {
+        String::new()
+    }
+
+    /// A single request has ended, at this time in nanoseconds since 1970.
+    fn request(&mut self, _request: &SingleRequest, _unix_ns: u64) -> String {
+        String::new()
+    }
+
+    /// A workload has been measured.
+    fn measured(&mut self, _measurement: &Measurement) -> String {
+        String::new()
+    }
+
+    /// Whether what was measured suffices: the other workloads are skipped then.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    /// The run is over.
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText;
+}

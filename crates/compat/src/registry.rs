@@ -1,0 +1,20 @@
+//! The drop-ins. Help, documentation, manual pages and links all read this list.
+
+use crate::dd::DROP_IN as DD;
+use crate::drop_in::DropIn;
+use crate::hdparm::DROP_IN as HDPARM;
+use crate::ioping::DROP_IN as IOPING;
+use crate::pg_test_fsync::DROP_IN as PG_TEST_FSYNC;
+
+static DROP_INS: [&DropIn; 4] = [&PG_TEST_FSYNC, &IOPING, &DD, &HDPARM];
+
+/// All drop-ins.
+pub fn drop_ins() -> &'static [&'static DropIn] {
+    &DROP_INS
+}
+
+/// The drop-in of this command name.
+pub fn drop_in_named(name: &str) -> Option<&'static DropIn> {
+    let mut all = DROP_INS.iter();
+    all.find(|drop_in| drop_in.name == name).copied()
+}
