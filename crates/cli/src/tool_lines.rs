@@ -7,6 +7,7 @@ use diskproof_compat::{ToolPrinter, ToolResult, ToolText};
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
+use diskproof_model::surface::SurfaceMeasurement;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -31,9 +32,15 @@ impl SharedPrinter {
     }
 
     /// The text at the end of the run.
-    pub(crate) fn end(&self, measurements: &[Measurement], is_interrupted: bool) -> ToolText {
+    pub(crate) fn end(
+        &self,
+        measurements: &[Measurement],
+        surface: Option<&SurfaceMeasurement>,
+        is_interrupted: bool,
+    ) -> ToolText {
         self.lock().end(&ToolResult {
             measurements,
+            surface,
             interrupted: is_interrupted,
             unix_ns: unix_ns(),
         })

@@ -17,7 +17,9 @@ mod registry;
 mod dd;
 mod hdparm;
 mod ioping;
+mod iops;
 mod pg_test_fsync;
+mod zcav;
 
 pub use drop_in::{DropIn, DropInOption, ExitCodes, Started, Treatment};
 pub use error::DropInError;

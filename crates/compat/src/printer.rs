@@ -2,6 +2,7 @@
 
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
+use diskproof_model::surface::SurfaceMeasurement;
 
 /// Text for the two outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct ToolText {
 pub struct ToolResult<'a> {
     /// What was measured, in the order of the plan.
     pub measurements: &'a [Measurement],
+    /// The survey, where the plan has one.
+    pub surface: Option<&'a SurfaceMeasurement>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
     /// Wall-clock time in nanoseconds since 1970.

@@ -4,9 +4,11 @@ use crate::dd::DROP_IN as DD;
 use crate::drop_in::DropIn;
 use crate::hdparm::DROP_IN as HDPARM;
 use crate::ioping::DROP_IN as IOPING;
+use crate::iops::DROP_IN as IOPS;
 use crate::pg_test_fsync::DROP_IN as PG_TEST_FSYNC;
+use crate::zcav::DROP_IN as ZCAV;
 
-static DROP_INS: [&DropIn; 4] = [&PG_TEST_FSYNC, &IOPING, &DD, &HDPARM];
+static DROP_INS: [&DropIn; 6] = [&PG_TEST_FSYNC, &IOPING, &DD, &HDPARM, &IOPS, &ZCAV];
 
 /// All drop-ins.
 pub fn drop_ins() -> &'static [&'static DropIn] {

@@ -91,7 +91,11 @@ pub(super) fn conclude(
     let record = Arc::new(record);
     let tool = conclusion.tool.as_ref().map(|tool| {
         let is_interrupted = interrupt.signal().is_some();
-        tool.end(&results.measurements, is_interrupted)
+        tool.end(
+            &results.measurements,
+            results.surface.as_ref(),
+            is_interrupted,
+        )
     });
     let saved = save_and_print(&record, files, (flags, tool), &wait);
     let hung = [&end.hung[..], &saved.hung].concat();

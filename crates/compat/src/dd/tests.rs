@@ -140,6 +140,7 @@ fn status_goes_to_stderr() {
     let measured = [measurement(&plan.workloads[0], OpKind::Write, 8, 4_000_000)];
     let end = load.printer(&plan, &target).end(&ToolResult {
         measurements: &measured,
+        surface: None,
         interrupted: false,
         unix_ns,
     });

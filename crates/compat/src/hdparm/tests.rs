@@ -32,6 +32,7 @@ fn both_timings_run_the_cache_first() {
     }
     let end = printer.end(&ToolResult {
         measurements: &[],
+        surface: None,
         interrupted: false,
         unix_ns: 0,
     });

@@ -153,6 +153,7 @@ fn printed(line: &str, requests: &[SingleRequest]) -> String {
     }
     let end = printer.end(&ToolResult {
         measurements: &[],
+        surface: None,
         interrupted: false,
         unix_ns: 1_700_000_001_000_000_000,
     });

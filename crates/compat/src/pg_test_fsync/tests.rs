@@ -95,6 +95,7 @@ fn output_has_the_layout_of_the_tool() {
     }
     let end = printer.end(&ToolResult {
         measurements: &measured,
+        surface: None,
         interrupted: false,
         unix_ns: 0,
     });

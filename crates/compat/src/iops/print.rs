@@ -1,0 +1,96 @@
+//! The lines of iops, one for each block size.
+
+use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::{Measurement, OpKind};
+
+/// How sizes are spelt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpellingUnits {
+    /// `1 KiB`, the versions until 2010.
+    Binary,
+    /// `1 kB`.
+    Decimal,
+}
+
+impl SpellingUnits {
+    /// A number with its prefix, as wide as iops prints it.
+    pub(super) fn text(self, value: f64, places: usize) -> String {
+        let (base, prefixes, none): (f64, [&str; 5], &str) = match self {
+            Self::Binary => (1024.0, ["Ki", "Mi", "Gi", "Ti", "Pi"], "  "),
+            Self::Decimal => (1000.0, ["k", "M", "G", "T", "P"], " "),
+        };
+        let (mut value, mut prefix) = (value, none);
+        for larger in prefixes {
+            if value < base {
+                break;
+            }
+            value /= base;
+            prefix = larger;
+        }
+        match places {
+            0 => format!("{:3} {prefix}", value as u64),
+            places => format!("{value:width$.places$} {prefix}", width = places + 4),
+        }
+    }
+}
+
+/// Prints line by line.
+#[derive(Debug)]
+pub(super) struct SizesPrinter {
+    head: String,
+    units: SpellingUnits,
+    threads: u32,
+    is_complete: bool,
+}
+
+impl SizesPrinter {
+    /// Nothing is printed yet.
+    pub(super) fn new(head: String, units: SpellingUnits, threads: u32) -> Self {
+        Self {
+            head,
+            units,
+            threads,
+            is_complete: false,
+        }
+    }
+}
+
+impl ToolPrinter for SizesPrinter {
+    fn begin(&mut self) -> String {
+        std::mem::take(&mut self.head)
+    }
+
+    fn measured(&mut self, measurement: &Measurement) -> String {
+        let count = measurement.ops.get(&OpKind::Read).map_or(0, |op| op.count);
+        let iops = match measurement.wall_ns {
+            0 => 0.0,
+            ns => count as f64 * 1e9 / ns as f64,
+        };
+        // As iops ends: one read per second and four threads.
+        self.is_complete = iops <= (f64::from(self.threads) / 4.0).max(1.0);
+        let block_bytes = f64::from(measurement.workload.block_bytes);
+        let bandwidth = block_bytes * iops;
+        format!(
+            " {}B blocks: {iops:6.1} IO/s, {}B/s ({}bit/s)\n",
+            self.units.text(block_bytes, 0),
+            self.units.text(bandwidth, 1),
+            SpellingUnits::Decimal.text(8.0 * bandwidth, 1)
+        )
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let end = if result.interrupted {
+            "caught ctrl-c, bye.\n"
+        } else {
+            ""
+        };
+        ToolText {
+            stdout: end.to_owned(),
+            stderr: String::new(),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Arguments of zcav to a survey.
+
+use super::print::BlocksPrinter;
+use crate::drop_in::{DropInOption, Started, Treatment};
+use crate::error::DropInError;
+use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::plan_of;
+use crate::printer::ToolPrinter;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{EngineChoice, Plan, Span};
+use diskproof_model::surface::{Coverage, CurvePlan, Survey};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::path::PathBuf;
+
+pub(super) const NAME: &str = "zcav";
+pub(super) const EMULATES: &str = "zcav 2.00a (bonnie++)";
+const MIB: u64 = 1 << 20;
+const BLOCK_MIB: u64 = 512;
+const BLOCK_MIB_MAX: u64 = 1 << 20;
+/// A survey keeps so many points.
+const POINTS_MAX: u64 = 100_000;
+
+const USAGE: &str = "\
+Usage: zcav [-b block-size[:chunk-size]] [-r [start offset:]end offset]
+            [-s skip rate] [-f] file-name
+
+Block size and offsets are in MiB.
+";
+
+const fn option(
+    short: &'static str,
+    value: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    DropInOption {
+        short,
+        long: "",
+        value,
+        help,
+        treatment,
+    }
+}
+
+const NO_USER: Treatment =
+    Treatment::Ignored("nothing is written, and the user stays the one who started it");
+
+pub(super) const OPTIONS: &[DropInOption] = &[
+    option(
+        "-b",
+        "MiB[:chunk]",
+        "size of a block (512)",
+        Treatment::Carried,
+    ),
+    option(
+        "-c",
+        "count",
+        "passes over the device; only 1",
+        Treatment::Carried,
+    ),
+    option(
+        "-r",
+        "start:end",
+        "part to read, in MiB",
+        Treatment::Carried,
+    ),
+    option(
+        "-s",
+        "rate",
+        "read one block in so many, from 2 to 20",
+        Treatment::Carried,
+    ),
+    option("-f", "file-name", "the device or file", Treatment::Carried),
+    option(
+        "-w",
+        "",
+        "write zeros instead of reading",
+        Treatment::Refused("use 'diskproof curve DEVICE --write --destroy NAME'"),
+    ),
+    option(
+        "-l",
+        "log-file",
+        "write the output to this file",
+        Treatment::Refused("redirect stdout: zcav DEVICE > log-file"),
+    ),
+    option("-u", "user:group", "run as this user", NO_USER),
+    option("-g", "group", "run as this group", NO_USER),
+];
+
+pub(super) const DIFFERENCES: &[&str] = &[
+    "Every block has its figure. zcav prints ++++ for a block that it read in less than a second.",
+    "Reads bypass the page cache and keep several requests of the device's best size in flight; \
+     zcav reads through the cache, and its chunk size has no effect here.",
+    "The lines come at the end of the run.",
+    "-c above 1 is refused: run it again, and let 'diskproof compare' judge the difference.",
+];
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlocksLoad {
+    path: String,
+    block_bytes: u64,
+    start_bytes: u64,
+    end_bytes: Option<u64>,
+    skip: u64,
+    notes: Vec<String>,
+}
+
+/// Reads the arguments.
+pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    if arguments.first().is_some_and(|word| word == "--version") {
+        return Ok(Started::version(EMULATES));
+    }
+    let usage = |text: String| DropInError::Usage(format!("zcav: {text}\n{USAGE}"));
+    let given = parse(OPTIONS, arguments, OptionForms::Long).map_err(usage)?;
+    Ok(Started::Load(Box::new(read(given).map_err(usage)?)))
+}
+
+fn read(given: GivenArguments) -> Result<BlocksLoad, String> {
+    let mut paths: Vec<&str> = given.operands.iter().map(String::as_str).collect();
+    paths.extend(given.value("f"));
+    let path = match paths.as_slice() {
+        [] => return Err("no file name".to_owned()),
+        ["-"] => return Err("standard input has no positions; name a device".to_owned()),
+        [path] => (*path).to_owned(),
+        _ => return Err("one device at a time; run it once for each".to_owned()),
+    };
+    let mut notes = given.notes.clone();
+    let block_mib = match given.value("b") {
+        None => BLOCK_MIB,
+        Some(text) => {
+            let (block, chunk) = text
+                .split_once(':')
+                .map_or((text, None), |(block, chunk)| (block, Some(chunk)));
+            if let Some(chunk) = chunk {
+                mib("-b", chunk)?;
+                notes.push("the chunk size has no effect: the engine chooses it".to_owned());
+            }
+            mib("-b", block)?
+        }
+    };
+    if !(1..=BLOCK_MIB_MAX).contains(&block_mib) {
+        return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
+    }
+    if given.value("c").is_some_and(|text| text != "1") {
+        return Err("-c above 1 is not available here; run it again".to_owned());
+    }
+    let (start, end) = match given.value("r") {
+        None => (0, None),
+        Some(text) => match text.split_once(':') {
+            Some((start, end)) => (mib("-r", start)?, Some(mib("-r", end)?)),
+            None => (0, Some(mib("-r", text)?)),
+        },
+    };
+    let skip = match given.value("s") {
+        None => 1,
+        Some(text) => match text.parse() {
+            Ok(skip @ 2..=20) => skip,
+            _ => return Err(format!("-s {text}: use from 2 to 20")),
+        },
+    };
+    let whole = |mib: u64| mib / block_mib * block_mib * MIB;
+    Ok(BlocksLoad {
+        path,
+        block_bytes: block_mib * MIB,
+        start_bytes: whole(start),
+        end_bytes: end.map(whole),
+        skip,
+        notes,
+    })
+}
+
+fn mib(option: &str, text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|mib| *mib <= u64::MAX / MIB);
+    number.ok_or_else(|| format!("{option} {text}: not a number of MiB"))
+}
+
+impl BlocksLoad {
+    /// The blocks to read.
+    fn blocks(&self, target: &TargetIdentity) -> u64 {
+        let end = self.end_bytes.unwrap_or(u64::MAX).min(target.size_bytes);
+        end.saturating_sub(self.start_bytes) / self.block_bytes
+    }
+}
+
+impl DropInLoad for BlocksLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(PathBuf::from(&self.path))
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        let error = |text: &str| DropInError::Target(format!("zcav: {}: {text}\n", self.path));
+        if context.target.kind == TargetKind::Directory {
+            return Err(error("a directory; name a device or a file"));
+        }
+        let blocks = self.blocks(context.target);
+        let points = blocks.div_ceil(self.skip);
+        if points == 0 {
+            return Err(error("smaller than a block; use a smaller -b"));
+        }
+        if points > POINTS_MAX {
+            return Err(error("more than 100,000 blocks; use a larger -b"));
+        }
+        let coverage = match self.skip {
+            1 => Coverage::Full,
+            _ => Coverage::Sampled {
+                sample_bytes: Some(self.block_bytes),
+            },
+        };
+        let survey = Survey {
+            operation: OpKind::Read,
+            span: Span {
+                start_bytes: self.start_bytes,
+                length_bytes: Some(blocks * self.block_bytes),
+            },
+            engine: EngineChoice::Auto,
+            curve: Some(CurvePlan {
+                points: points as u32,
+                coverage,
+                time_ns: None,
+            }),
+            burst: None,
+            access: None,
+            scan: None,
+        };
+        Ok(Plan {
+            survey: Some(survey),
+            ..plan_of(NAME, context, None, Vec::new())
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        notes.push("reads bypass the page cache; the lines come at the end".to_owned());
+        notes
+    }
+
+    fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        Box::new(BlocksPrinter::new(&self.path))
+    }
+}
