@@ -167,6 +167,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("curve_ns", NS),
     ("curve_share", SHARE),
     ("dead_time_ns", NS_MEAN),
+    ("decided_by_ns", NS),
     ("depth", WHOLE_32),
     ("depth_high", WHOLE_32),
     ("depth_low", WHOLE_32),

@@ -418,6 +418,10 @@ pub struct Expectation {
     /// Whether the interval leaves open if it was met.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
+    /// Where the interval leaves it open: the measured time of the workload, in nanoseconds, that
+    /// decides it in four of five cases. Absent where a day would not, or nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by_ns: Option<u64>,
     /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Promise>,

@@ -31,6 +31,12 @@ const METRICS: [(&str, Metric); 11] = [
 ];
 const OPS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
 
+/// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
+/// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
+/// normal distribution.
+const SPARE: f64 = 1.43;
+/// Longer times are no advice: a day.
+const DECIDED_BY_NS_MAX: f64 = 86_400e9;
 /// A run too short for an interval still decides a threshold that lies this many times above or
 /// below its figure. Equal runs of a few operations differ by less.
 const UNKNOWN_FACTOR: f64 = 2.0;
@@ -353,6 +359,10 @@ impl Expected {
             interval: seen.and_then(Observed::interval),
             met: outcome == ExpectationOutcome::Met,
             undecided: outcome == ExpectationOutcome::Undecided,
+            decided_by_ns: match (outcome, seen) {
+                (ExpectationOutcome::Undecided, Some(seen)) => self.decided_by_ns(seen, record),
+                _ => None,
+            },
             promise: None,
         }
     }
@@ -396,6 +406,25 @@ impl Expected {
             [false, false] => ExpectationOutcome::Missed,
             _ => ExpectationOutcome::Undecided,
         }
+    }
+
+    /// The measured time that decides it in four of five cases: the interval narrows with the root
+    /// of the time.
+    fn decided_by_ns(&self, seen: Observed, record: &Record) -> Option<u64> {
+        let [low, high] = seen.interval()?;
+        let arm = if self.threshold > seen.value {
+            high - seen.value
+        } else {
+            seen.value - low
+        };
+        let times = (SPARE * arm / (self.threshold - seen.value)).powi(2);
+        let workloads = record.measurements.iter();
+        let measured_ns = workloads
+            .filter(|m| m.workload.name == self.workload)
+            .map(|m| m.wall_ns)
+            .max()?;
+        let needed_ns = times * measured_ns as f64;
+        (needed_ns <= DECIDED_BY_NS_MAX).then_some(needed_ns as u64)
     }
 
     fn is_worse(
@@ -646,6 +675,20 @@ mod tests {
         let seen = expected("random-read-d32.iops>=9800").evaluate(&known);
         assert_eq!(seen.interval, Some([9500.0, 10_500.0]));
         assert!(seen.undecided && !seen.met);
+        // By hand: 1.43 × 500 / 200 = 3.575, and 3.575² = 12.78 times the measured time.
+        let mut m = known.measurements.iter();
+        let wall_ns = m.find(|m| m.workload.name == "random-read-d32");
+        let wall_ns = wall_ns.unwrap().wall_ns as f64;
+        let times = seen.decided_by_ns.unwrap() as f64 / wall_ns;
+        assert!((times - 12.78).abs() < 0.01, "{times}");
+        for (text, why) in [
+            ("random-read-d32.iops>=9500", "met"),
+            ("random-read-d32.iops>=10501", "missed"),
+            ("random-read-d32.iops>=9999.9", "a day does not decide"),
+        ] {
+            let decided = expected(text).evaluate(&known).decided_by_ns;
+            assert_eq!(decided, None, "{why}");
+        }
         op.iops.half_width_95 = None;
         let unknown = with(&op);
         for (text, expected) in [

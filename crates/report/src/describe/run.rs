@@ -3,6 +3,7 @@
 use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::plan::{Origin, Plan};
 use diskproof_model::record::{Expectation, Record};
+use diskproof_model::units::format_duration;
 
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
@@ -84,6 +85,12 @@ pub(crate) fn measured_text(expectation: &Expectation) -> String {
         None if expectation.undecided => format!("{}, interval unknown", text(value)),
         None => text(value),
     }
+}
+
+/// How to decide an undecided one: `measure it for 42 s to decide`.
+pub(crate) fn decision_text(expectation: &Expectation) -> Option<String> {
+    let time = format_duration(expectation.decided_by_ns?);
+    Some(format!("measure it for {time} to decide"))
 }
 
 fn unit_text(unit: &str, value: f64) -> String {

@@ -4,7 +4,9 @@ use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::{Chart, RateUnit, counted};
 use crate::describe::findings::{advised_text, grade_text};
-use crate::describe::run::{measured_text, partial_text, promise_text, request_text, start_text};
+use crate::describe::run::{
+    decision_text, measured_text, partial_text, promise_text, request_text, start_text,
+};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
 use diskproof_model::digits::figure_text;
@@ -273,7 +275,10 @@ fn expectations(record: &Record) -> Markup {
                     @if expectation.promise.is_some() { (shown(&promise_text(expectation))) }
                     @else { code { (shown(&expectation.expression)) } }
                 }
-                td { (measured_text(expectation)) }
+                td {
+                    (measured_text(expectation))
+                    @if let Some(how) = decision_text(expectation) { br; (how) }
+                }
             } } }
         }
     };

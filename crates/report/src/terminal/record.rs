@@ -11,7 +11,8 @@ use super::surface::write_surface;
 use super::sweep::write_sweep;
 use super::verdict::{write_grades, write_verdict};
 use crate::describe::run::{
-    measured_text, not_run, partial_text, promise_text, request_text, skipped, start_text,
+    decision_text, measured_text, not_run, partial_text, promise_text, request_text, skipped,
+    start_text,
 };
 use crate::describe::target::disk_name;
 use crate::page::{Page, TextStyle};
@@ -172,6 +173,10 @@ fn write_expectations(page: &mut Page<'_>, expectations: &[Expectation]) -> io::
         } else {
             let text = format!("{} ({})", row[0], glue(&row[1]));
             page.entry(label, EXPECTATION_INDENT, TextStyle::Plain.of(text))?;
+        }
+        if let Some(how) = decision_text(expectation) {
+            let none = TextStyle::Dim.of(String::new());
+            page.entry(none, EXPECTATION_INDENT, TextStyle::Dim.of(how))?;
         }
     }
     Ok(())

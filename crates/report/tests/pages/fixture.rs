@@ -176,6 +176,7 @@ pub(crate) fn partial() -> Record {
         interval: None,
         met,
         undecided: false,
+        decided_by_ns: None,
         promise: None,
     };
     record.expectations = vec![
@@ -190,6 +191,7 @@ pub(crate) fn partial() -> Record {
         Expectation {
             interval: Some([96_000.0, 100_240.0]),
             undecided: true,
+            decided_by_ns: Some(42_000_000_000),
             ..expectation("random-read-d32.iops>=97k", Some(98_120.0), false)
         },
     ];
@@ -292,6 +294,7 @@ pub(crate) fn hostile() -> Record {
         interval: Some([f64::MIN, f64::MAX]),
         met: false,
         undecided: true,
+        decided_by_ns: Some(u64::MAX),
         promise: None,
     }];
     record.advice[0].setting = "wide-设置-".repeat(20);
