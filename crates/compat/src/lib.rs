@@ -19,6 +19,7 @@ mod hdparm;
 mod ioping;
 mod iops;
 mod pg_test_fsync;
+mod sysbench;
 mod zcav;
 
 pub use drop_in::{DropIn, DropInOption, ExitCodes, Started, Treatment};

@@ -6,9 +6,18 @@ use crate::hdparm::DROP_IN as HDPARM;
 use crate::ioping::DROP_IN as IOPING;
 use crate::iops::DROP_IN as IOPS;
 use crate::pg_test_fsync::DROP_IN as PG_TEST_FSYNC;
+use crate::sysbench::DROP_IN as SYSBENCH;
 use crate::zcav::DROP_IN as ZCAV;
 
-static DROP_INS: [&DropIn; 6] = [&PG_TEST_FSYNC, &IOPING, &DD, &HDPARM, &IOPS, &ZCAV];
+static DROP_INS: [&DropIn; 7] = [
+    &PG_TEST_FSYNC,
+    &IOPING,
+    &DD,
+    &HDPARM,
+    &IOPS,
+    &ZCAV,
+    &SYSBENCH,
+];
 
 /// All drop-ins.
 pub fn drop_ins() -> &'static [&'static DropIn] {

@@ -251,7 +251,7 @@ fn run_load(
         quiet: !flags.verbose,
         ..flags.clone()
     };
-    let (kind, path) = (identity.kind, identity.path.clone());
+    let kind = identity.kind;
     let job = MeasuringJob {
         plan,
         identities: vec![identity],
@@ -263,42 +263,35 @@ fn run_load(
         printer,
         kept_name: new_name,
     };
-    let ended = measure_tool(job, run);
-    if is_refused(&ended) && load.writes() && kind != TargetKind::Directory {
-        name_accepted(tool, words, kind, &path, &flags.destructive);
+    match measure_tool(job, run) {
+        Err(error) if is_refused(&error) && load.writes() && kind != TargetKind::Directory => {
+            report(&error);
+            name_accepted(tool, words, kind, &flags.destructive);
+            Ok(Exit::Refused)
+        }
+        ended => ended,
     }
-    ended
 }
 
-fn is_refused(ended: &anyhow::Result<Exit>) -> bool {
-    let failure = ended.as_ref().err().and_then(|error| error.downcast_ref());
+fn is_refused(error: &anyhow::Error) -> bool {
     matches!(
-        failure,
+        error.downcast_ref(),
         Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
     )
 }
 
 /// The command that releases the target, where none of its flags was given.
-fn name_accepted(
-    tool: &DropIn,
-    words: &[String],
-    kind: TargetKind,
-    path: &str,
-    given: &DestructiveFlags,
-) {
+fn name_accepted(tool: &DropIn, words: &[String], kind: TargetKind, given: &DestructiveFlags) {
     if given.why_only_read(kind).is_none() {
         return;
     }
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let (flag, name) = match kind {
-        TargetKind::BlockDevice => (
-            "--destroy NAME",
-            format!("; NAME is its serial, as 'diskproof info {path}' shows it"),
-        ),
-        _ => ("--overwrite", String::new()),
+    let flag = match kind {
+        TargetKind::BlockDevice => "--destroy NAME",
+        _ => "--overwrite",
     };
     eprint_line(&format!(
-        "to release it: diskproof as {flag} {} {}{name}",
+        "to release it: diskproof as {flag} {} {}",
         tool.name,
         words.join(" ")
     ));

@@ -212,7 +212,8 @@ impl DropInLoad for BlocksLoad {
             operation: OpKind::Read,
             span: Span {
                 start_bytes: self.start_bytes,
-                length_bytes: Some(blocks * self.block_bytes),
+                // The last block read ends the span.
+                length_bytes: Some(((points - 1) * self.skip + 1) * self.block_bytes),
             },
             engine: EngineChoice::Auto,
             curve: Some(CurvePlan {
@@ -237,6 +238,6 @@ impl DropInLoad for BlocksLoad {
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(BlocksPrinter::new(&self.path))
+        Box::new(BlocksPrinter::new(&self.path, self.block_bytes))
     }
 }

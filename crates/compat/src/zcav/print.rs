@@ -10,12 +10,14 @@ const GIB: f64 = 1_073_741_824.0;
 #[derive(Debug)]
 pub(super) struct BlocksPrinter {
     path: String,
+    block_bytes: u64,
 }
 
 impl BlocksPrinter {
-    pub(super) fn new(path: &str) -> Self {
+    pub(super) fn new(path: &str, block_bytes: u64) -> Self {
         Self {
             path: path.to_owned(),
+            block_bytes,
         }
     }
 }
@@ -35,7 +37,9 @@ impl ToolPrinter for BlocksPrinter {
         );
         let (mut bytes, mut busy_ns) = (0.0, 0.0);
         for point in surface.curve.iter().filter(|point| point.bytes > 0) {
-            let offset = point.offset_bytes as f64 / GIB;
+            // The first request of a survey is not timed, so its point begins behind it.
+            let block = point.offset_bytes / self.block_bytes * self.block_bytes;
+            let offset = block as f64 / GIB;
             let rate = point.bytes_per_second / MIB;
             let seconds = point.bytes as f64 / point.bytes_per_second;
             let _ = writeln!(stdout, "{offset:.2} {rate:.2} {seconds:.3}");

@@ -20,7 +20,7 @@ fn blocks_of_the_range_become_points() {
     let survey = part.survey.unwrap();
     assert_eq!(
         (survey.span.start_bytes, survey.span.length_bytes),
-        (GIB, Some(3 * GIB))
+        (GIB, Some(11 * GIB / 4))
     );
     assert_eq!(survey.curve.unwrap().points, 6);
     let sample_bytes = Some(256 << 20);

@@ -1,0 +1,196 @@
+//! The options of sysbench 1.0.20 and its test fileio.
+
+use crate::drop_in::DropInOption;
+use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
+
+const fn option(
+    long: &'static str,
+    value: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    DropInOption {
+        short: "",
+        long,
+        value,
+        help,
+        treatment,
+    }
+}
+
+const SWITCH: &str = "[on|off]";
+const UNIFORM: Treatment = Ignored("the offsets of fileio are uniform in sysbench, too");
+
+pub(super) const OPTIONS: &[DropInOption] = &[
+    option(
+        "test",
+        "NAME",
+        "the test; deprecated in sysbench 1.0",
+        Carried,
+    ),
+    option("threads", "N", "threads (1)", Carried),
+    option(
+        "num-threads",
+        "N",
+        "the same, in the spelling of 0.4",
+        Carried,
+    ),
+    option(
+        "events",
+        "N",
+        "end after so many requests (0: no limit)",
+        Carried,
+    ),
+    option(
+        "max-requests",
+        "N",
+        "the same, in the spelling of 0.4",
+        Carried,
+    ),
+    option("time", "N", "end after so many seconds (10)", Carried),
+    option("max-time", "N", "the same, in the spelling of 0.4", Carried),
+    option("rate", "N", "requests per second (0: no limit)", Carried),
+    option("tx-rate", "N", "the same, in the spelling of 0.5", Carried),
+    option(
+        "forced-shutdown",
+        "STRING",
+        "",
+        Ignored("a run that hangs always ends after 45 s"),
+    ),
+    option(
+        "thread-stack-size",
+        "SIZE",
+        "",
+        Ignored("it changes no request"),
+    ),
+    option(
+        "report-interval",
+        "N",
+        "",
+        Ignored("'diskproof show latest' has the rate over time"),
+    ),
+    option(
+        "report-checkpoints",
+        "[LIST]",
+        "",
+        Refused("run once for each length of time"),
+    ),
+    option("debug", SWITCH, "", Ignored("it changes no request")),
+    option(
+        "validate",
+        SWITCH,
+        "",
+        Refused("use 'diskproof run --verify'"),
+    ),
+    option("help", SWITCH, "print the usage", Carried),
+    option("version", SWITCH, "print the version", Carried),
+    option(
+        "config-file",
+        "FILENAME",
+        "",
+        Refused("give the options on the command line"),
+    ),
+    option("rand-type", "STRING", "", UNIFORM),
+    option("rand-spec-iter", "N", "", UNIFORM),
+    option("rand-spec-pct", "N", "", UNIFORM),
+    option("rand-spec-res", "N", "", UNIFORM),
+    option(
+        "rand-seed",
+        "N",
+        "seed of the random offsets (0: random)",
+        Carried,
+    ),
+    option("rand-pareto-h", "N", "", UNIFORM),
+    option("verbosity", "N", "", Ignored("stdout has the report only")),
+    option(
+        "percentile",
+        "N",
+        "percentile of the latency (95; 0: none)",
+        Carried,
+    ),
+    option(
+        "histogram",
+        SWITCH,
+        "",
+        Ignored("'diskproof show latest' has the distribution"),
+    ),
+    option(
+        "file-num",
+        "N",
+        "files (128): the output names them, one file is used",
+        Carried,
+    ),
+    option(
+        "file-block-size",
+        "N",
+        "bytes of a request (16384)",
+        Carried,
+    ),
+    option(
+        "file-total-size",
+        "SIZE",
+        "size of all files together (2G)",
+        Carried,
+    ),
+    option(
+        "file-test-mode",
+        "STRING",
+        "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
+        Carried,
+    ),
+    option(
+        "file-io-mode",
+        "STRING",
+        "sync, async or mmap (sync)",
+        Carried,
+    ),
+    option(
+        "file-async-backlog",
+        "N",
+        "requests in flight per thread (128)",
+        Carried,
+    ),
+    option(
+        "file-extra-flags",
+        "[LIST]",
+        "sync, dsync and direct",
+        Carried,
+    ),
+    option(
+        "file-fsync-freq",
+        "N",
+        "sync after so many requests (100; 0: never)",
+        Carried,
+    ),
+    option(
+        "file-fsync-all",
+        SWITCH,
+        "sync after each write (off)",
+        Carried,
+    ),
+    option("file-fsync-end", SWITCH, "sync at the end (on)", Carried),
+    option("file-fsync-mode", "STRING", "fsync or fdatasync", Carried),
+    option(
+        "file-merged-requests",
+        "N",
+        "",
+        Refused("use a larger --file-block-size"),
+    ),
+    option(
+        "file-rw-ratio",
+        "N",
+        "reads per write of rndrw (1.5)",
+        Carried,
+    ),
+];
+
+pub(super) const DIFFERENCES: &[&str] = &[
+    "run measures one file of the total size, without a name, in the current directory. prepare \
+     and cleanup do nothing.",
+    "A sync concerns one file. sysbench syncs each of its files, and counts each sync as an event \
+     with a latency; here events and latencies are those of reads and writes.",
+    "With --file-fsync-freq above 0, the sync at the end is the one that follows the run.",
+    "With several threads, the standard deviations of the threads are nan: they are not measured.",
+    "The test cpu and the database tests are refused.",
+    "Each thread of a sequential test goes through a part of its own.",
+];

@@ -1,0 +1,146 @@
+use super::*;
+use crate::error::DropInError;
+use crate::fixture::{directory, load, measurement, plan, text_of, words};
+use crate::printer::ToolResult;
+use diskproof_model::measurement::{OpKind, OpMeasurement};
+use diskproof_model::plan::{CachePolicy, Layout, Plan, SyncCall, SyncPolicy};
+use std::collections::BTreeSet;
+
+fn plan_of(line: &str) -> Plan {
+    plan(load(&DROP_IN, line).as_ref(), &directory())
+}
+
+#[test]
+fn published_command_lines_of_both_spellings_are_read() {
+    let old = plan_of(
+        "--test=fileio --num-threads=1 --file-num=4 --file-total-size=4G --file-block-size=8K \
+         --file-test-mode=rndrd --file-fsync-freq=0 --file-fsync-end=no run",
+    );
+    let workload = &old.workloads[0];
+    assert_eq!(old.scratch_bytes, Some(4 << 30));
+    assert_eq!((workload.block_bytes, workload.read_permille), (8192, 1000));
+    assert_eq!(
+        (workload.sync, workload.cache),
+        (SyncPolicy::None, CachePolicy::Cached)
+    );
+    assert_eq!(workload.stop.time_ns, Some(10_000_000_000));
+    let new = plan_of(
+        "fileio --threads=4 --file-total-size=64M --file-test-mode=rndrw --time=2 \
+         --file-extra-flags=direct run",
+    );
+    let workload = &new.workloads[0];
+    assert_eq!((workload.workers, workload.read_permille), (4, 600));
+    let call = SyncCall::Fsync;
+    assert_eq!(workload.sync, SyncPolicy::Every { writes: 40, call });
+    assert_eq!(workload.cache, CachePolicy::Direct);
+    let commits = plan_of(
+        "fileio --file-num=1 --file-total-size=16384 --file-test-mode=rndwr --file-fsync-all=on \
+         --file-fsync-mode=fdatasync --events=100 --time=0 run",
+    );
+    let call = SyncCall::Fdatasync;
+    assert_eq!(
+        commits.workloads[0].sync,
+        SyncPolicy::Every { writes: 1, call }
+    );
+    assert_eq!(commits.workloads[0].stop.bytes, Some(100 * 16_384));
+    let create = plan_of("fileio --file-total-size=64M --file-test-mode=seqwr run");
+    assert_eq!(create.workloads[0].layout, Layout::Provides);
+    assert_eq!(create.workloads[0].stop.bytes, Some(64 << 20));
+}
+
+#[test]
+fn other_tests_and_endless_runs_are_refused() {
+    for (line, text) in [
+        ("cpu run", "measures no disk"),
+        ("oltp_read_write run", "measures no disk"),
+        ("fileio run", "--file-test-mode"),
+        ("fileio --file-test-mode=rndrd --time=0 run", "never ends"),
+        (
+            "fileio --validate=on --file-test-mode=rndrd run",
+            "diskproof run --verify",
+        ),
+        (
+            "fileio --file-fsync-end=perhaps --file-test-mode=rndwr run",
+            "invalid option",
+        ),
+        ("fileio", "use prepare, run"),
+    ] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{line}: {error}"),
+            _ => panic!("{line}: no usage error"),
+        }
+    }
+}
+
+/// Lines without their figures, trimmed.
+fn layout(text: &str) -> Vec<String> {
+    let is_figure = |c: char| c.is_ascii_digit() || ".%".contains(c);
+    text.lines()
+        .skip(1)
+        .filter(|line| !line.starts_with("[ ") && !line.starts_with("Report intermediate"))
+        .map(|line| {
+            line.replace(is_figure, "")
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect()
+}
+
+#[test]
+fn report_has_the_layout_of_the_tool() {
+    let line = "fileio --file-num=2 --file-total-size=64M --file-block-size=8K \
+                --file-test-mode=rndrw --time=2 run";
+    let (load, target) = (load(&DROP_IN, line), directory());
+    let plan = plan(load.as_ref(), &target);
+    let mut one = measurement(&plan.workloads[0], OpKind::Read, 10_843, 2_000_000_000);
+    let written = OpMeasurement {
+        count: 7229,
+        bytes: 7229 * 8192,
+        ..OpMeasurement::default()
+    };
+    one.ops.insert(OpKind::Write, written);
+    for op in one.ops.values_mut() {
+        op.latency.record_many(100_000, op.count);
+    }
+    let mut printer = load.printer(&plan, &target);
+    let mut text = printer.begin();
+    let end = printer.end(&ToolResult {
+        measurements: &[one],
+        surface: None,
+        interrupted: false,
+        unix_ns: 0,
+    });
+    text.push_str(&end.stdout);
+    let real = text_of("sysbench-1.0.20-rndrw.out");
+    assert_eq!(layout(&text), layout(&real));
+    for line in [
+        "    reads/s:                      5421.50",
+        "    read, MiB/s:                  42.36",
+        "    total time:                          2.0000s",
+        "    total number of events:              18072",
+        "         avg:                                    0.10",
+        "         95th percentile:                        0.10",
+        "    events (avg/stddev):           18072.0000/0.00",
+    ] {
+        assert!(
+            text.lines().any(|printed| printed == line),
+            "{line}\n{text}"
+        );
+    }
+}
+
+/// The options in the help of the real one.
+#[test]
+fn options_are_those_of_the_help() {
+    let help = text_of("sysbench-1.0.20.help");
+    let real: BTreeSet<&str> = help
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("--"))
+        .filter_map(|rest| rest.split(['=', '[', ' ']).next())
+        .collect();
+    let ours = DROP_IN.options.iter().map(|option| option.long);
+    // Deprecated, and no longer in the help.
+    let ours: BTreeSet<&str> = ours.filter(|name| *name != "test").collect();
+    assert_eq!(ours, real);
+}
