@@ -4,6 +4,7 @@
 use crate::advice::postgres;
 use crate::compare::run_to_run;
 use crate::expect::Expected;
+use crate::inserts::postgres_record;
 use crate::limited_by::limited_by;
 use crate::moved;
 use crate::ping::ping_record;
@@ -16,6 +17,7 @@ use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::postgres::PostgresMeasurement;
 use diskproof_model::record::{
     ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
@@ -57,6 +59,8 @@ pub struct RunFacts {
     pub health: Vec<DiskHealth>,
     /// Earlier runs of the same plan on the same targets, which show how much runs vary.
     pub earlier: Vec<Record>,
+    /// What a temporary PostgreSQL server measured on the first target.
+    pub postgres: Option<PostgresMeasurement>,
 }
 
 /// The record of a run: what was seen, and what it means.
@@ -94,6 +98,8 @@ pub fn judge(
         }
     });
     let sweep = sweep_record(&facts.plan, &measurements);
+    let postgres = facts.postgres.as_ref();
+    let postgres = postgres.map(|measured| postgres_record(measured, &measurements));
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: facts.tool,
@@ -109,6 +115,7 @@ pub fn judge(
         plan: facts.plan,
         campaign: None,
         sweep,
+        postgres,
         targets: facts.targets,
         moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),

@@ -1,11 +1,12 @@
 //! Errors, their messages and their exit codes.
 
 use crate::stderr::eprint_line;
-use diskproof_device::{OpenError, ProbeError};
+use diskproof_device::{ClaimError, OpenError, ProbeError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
 use diskproof_model::units::format_duration;
+use diskproof_postgres::PostgresError;
 use std::io;
 use std::process::ExitCode;
 
@@ -67,6 +68,9 @@ pub enum Failure {
     /// The history cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// The temporary PostgreSQL server cannot be used.
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
 }
 
 impl Failure {
@@ -89,9 +93,13 @@ impl Failure {
     /// Its exit code.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Probe(_) => Exit::Usage,
-            Self::Refused(_) | Self::Open(OpenError::Refused(_)) => Exit::Refused,
-            Self::Open(_) | Self::Run(_) | Self::History(_) => Exit::Failed,
+            Self::Usage(_) | Self::Probe(_) | Self::Postgres(PostgresError::NoServer { .. }) => {
+                Exit::Usage
+            }
+            Self::Refused(_)
+            | Self::Open(OpenError::Refused(_))
+            | Self::Postgres(PostgresError::Leftover(ClaimError::NotOurs { .. })) => Exit::Refused,
+            Self::Open(_) | Self::Run(_) | Self::History(_) | Self::Postgres(_) => Exit::Failed,
         }
     }
 }

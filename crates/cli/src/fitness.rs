@@ -117,6 +117,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         workloads,
         survey: None,
         sweep: None,
+        postgres: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

@@ -23,6 +23,7 @@ mod request_printer;
 mod resume;
 mod saved;
 mod selection;
+mod server_loads;
 mod session;
 mod standard_workloads;
 mod stderr;
@@ -53,6 +54,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
+    // Not a verb of the user: this process guards the temporary server of another one.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments
+        .next()
+        .is_some_and(|verb| verb == diskproof_postgres::GUARD_VERB)
+    {
+        return diskproof_postgres::guard(&arguments.collect::<Vec<_>>());
+    }
     if let Some(exit) = commands::as_tool::run_as_link() {
         return exit.into();
     }

@@ -19,6 +19,7 @@ pub(crate) fn plan_of(
         workloads,
         survey: None,
         sweep: None,
+        postgres: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

@@ -5,16 +5,28 @@ use crate::admit::{Admission, Grant, Permit};
 use crate::failure::OpenError;
 use crate::open::{OpenTarget, open_directory};
 use crate::scratch;
+use crate::tree::{entry_names, remove_entries};
 use diskproof_model::target::TargetIdentity;
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid, chownat, fchmod, flock, fstat,
+    fsync, mkdirat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The name under which a file is written before it gets its own.
 const UNFINISHED: &str = "unfinished";
+/// The file that proves a directory to be ours. Its lock shows that a process uses the directory.
+const CLAIM: &str = "claim";
+const CLAIM_TEXT: &[u8] = b"This directory belongs to diskproof, which removes it.\n";
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// A directory of our own, and the names that it holds.
 #[derive(Debug)]
@@ -41,10 +53,9 @@ impl KeptDirectory {
             move |errno: Errno| OpenError::from_errno(&path, doing, errno)
         };
         let held = open_directory(&identity, permit.size_bytes())?;
-        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let parent = openat(&held, ".", folder, Mode::empty()).map_err(failed("open it"))?;
+        let parent = openat(&held, ".", FOLDER, Mode::empty()).map_err(failed("open it"))?;
         mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
-        let opened = openat(&parent, name, folder, Mode::empty());
+        let opened = openat(&parent, name, FOLDER, Mode::empty());
         let directory = opened.map_err(failed("open the directory made in it"))?;
         is_new(&directory).map_err(failed("use the directory made in it"))?;
         fsync(&directory)
@@ -94,6 +105,34 @@ impl KeptDirectory {
         unlinkat(&self.directory, name, AtFlags::empty()).map_err(self.failed("remove a file"))
     }
 
+    /// Writes the file that proves the directory to be ours, so that [`ClaimedDirectory`] finds it
+    /// again after a crash.
+    pub fn mark(&self) -> Result<(), OpenError> {
+        self.replace_file(CLAIM, CLAIM_TEXT)?;
+        self.sync()
+    }
+
+    /// Makes a directory in it, for a program that writes there as the user and group `owner`;
+    /// `None`: as the same user.
+    pub fn create_directory(
+        &self,
+        name: &str,
+        owner: Option<(u32, u32)>,
+    ) -> Result<OwnedFd, OpenError> {
+        let failed = || self.failed("make a directory of the test");
+        mkdirat(&self.directory, name, Mode::RWXU).map_err(failed())?;
+        let made = openat(&self.directory, name, FOLDER, Mode::empty()).map_err(failed())?;
+        if let Some((user, group)) = owner {
+            // Others may pass, and see nothing.
+            fchmod(&self.directory, Mode::RWXU | Mode::XGRP | Mode::XOTH).map_err(failed())?;
+            let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+            let stay = AtFlags::SYMLINK_NOFOLLOW;
+            chownat(&self.directory, name, Some(user), Some(group), stay)
+                .map_err(self.failed("give a directory to the user of the server"))?;
+        }
+        Ok(made)
+    }
+
     /// Makes its entries durable.
     pub fn sync(&self) -> Result<(), OpenError> {
         fsync(&self.directory).map_err(self.failed("sync the directory"))
@@ -101,16 +140,9 @@ impl KeptDirectory {
 
     /// Removes it with everything in it.
     pub fn remove(self) -> Result<(), OpenError> {
-        let failed = || self.failed("remove the files of the test");
-        let mut entries = rustix::fs::Dir::read_from(&self.directory).map_err(failed())?;
-        while let Some(entry) = entries.read() {
-            let entry = entry.map_err(failed())?;
-            let name: &CStr = entry.file_name();
-            if name != c"." && name != c".." {
-                unlinkat(&self.directory, name, AtFlags::empty()).map_err(failed())?;
-            }
-        }
-        unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR).map_err(failed())
+        remove_entries(self.directory.as_fd())
+            .and_then(|()| unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR))
+            .map_err(self.failed("remove the files of the test"))
     }
 
     fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
@@ -146,16 +178,136 @@ impl OpenTarget {
 /// Whether it is the directory just made. One that another process put in its place between both
 /// calls belongs to another user or holds files, which would be removed at the end.
 fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
-    if rustix::fs::fstat(directory)?.st_uid != rustix::process::geteuid().as_raw() {
+    if fstat(directory)?.st_uid != rustix::process::geteuid().as_raw() {
         return Err(Errno::PERM);
     }
-    for entry in rustix::fs::Dir::read_from(directory)? {
-        let entry = entry?;
-        if ![c".", c".."].contains(&entry.file_name()) {
-            return Err(Errno::NOTEMPTY);
+    match entry_names(directory.as_fd())?.is_empty() {
+        true => Ok(()),
+        false => Err(Errno::NOTEMPTY),
+    }
+}
+
+/// A marked directory, found again under its name and locked.
+#[derive(Debug)]
+pub struct ClaimedDirectory {
+    directory: OwnedFd,
+    parent: OwnedFd,
+    name: String,
+    /// Locked until it is closed.
+    claim: File,
+}
+
+/// Why a directory cannot be taken over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// Another process works in it.
+    #[error("{path}: another diskproof works in this directory; wait until it has ended")]
+    InUse {
+        /// The directory.
+        path: String,
+    },
+    /// It was not made by this program and this user.
+    #[error("{path}: {why}, so diskproof leaves it alone; move it, or name another directory")]
+    NotOurs {
+        /// The directory.
+        path: String,
+        /// What speaks against it.
+        why: String,
+    },
+    /// The kernel refused something.
+    #[error(transparent)]
+    System(#[from] OpenError),
+}
+
+impl ClaimedDirectory {
+    /// The directory `name` in `parent`; `None` where there is none. What a crash left before the
+    /// directory was marked is removed: it holds nothing.
+    pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, ClaimError> {
+        let path = parent.join(name).display().to_string();
+        let not_ours = |why: String| {
+            let path = path.clone();
+            Err(ClaimError::NotOurs { path, why })
+        };
+        let failed = |errno| OpenError::from_errno(&path, "take over an earlier test", errno);
+        let parent = openat(rustix::fs::CWD, parent, FOLDER, Mode::empty()).map_err(failed)?;
+        let directory = match openat(&parent, name, FOLDER, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP | Errno::NOTDIR) => return not_ours("it is no directory".to_owned()),
+            opened => opened.map_err(failed)?,
+        };
+        let (found, user) = (fstat(&directory).map_err(failed)?, own_user());
+        if found.st_uid != user {
+            return not_ours(format!("it belongs to user {}", found.st_uid));
+        }
+        if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
+            return not_ours("other users may write to it".to_owned());
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let claim = match openat(&directory, CLAIM, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                let names = entry_names(directory.as_fd()).map_err(failed)?;
+                if names
+                    .iter()
+                    .any(|name| name.as_bytes() != UNFINISHED.as_bytes())
+                {
+                    return not_ours(format!("it lacks the file '{CLAIM}'"));
+                }
+                remove_entries(directory.as_fd())
+                    .and_then(|()| unlinkat(&parent, name, AtFlags::REMOVEDIR))
+                    .map_err(failed)?;
+                return Ok(None);
+            }
+            Err(Errno::LOOP) => return not_ours(format!("its '{CLAIM}' is a symlink")),
+            opened => File::from(opened.map_err(failed)?),
+        };
+        if !is_claim(&claim) {
+            return not_ours(format!("its file '{CLAIM}' was not written by diskproof"));
+        }
+        match flock(&claim, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(ClaimError::InUse { path }),
+            locked => {
+                locked.map_err(failed)?;
+                Ok(Some(Self {
+                    directory,
+                    parent,
+                    name: name.to_owned(),
+                    claim,
+                }))
+            }
         }
     }
-    Ok(())
+
+    /// A directory in it, to be entered and read.
+    pub fn open_directory(&self, name: &str) -> Result<OwnedFd, OpenError> {
+        openat(&self.directory, name, FOLDER, Mode::empty())
+            .map_err(|errno| OpenError::from_errno(name, "enter it", errno))
+    }
+
+    /// Removes it with everything in it, and releases the lock.
+    pub fn remove(self) -> Result<(), OpenError> {
+        let removed = remove_entries(self.directory.as_fd())
+            .and_then(|()| unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR));
+        drop(self.claim);
+        removed.map_err(|errno| OpenError::from_errno(&self.name, "remove it", errno))
+    }
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether a file says that diskproof made it, as this user.
+fn is_claim(file: &File) -> bool {
+    let Ok(found) = fstat(file) else {
+        return false;
+    };
+    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    let mut text = Vec::new();
+    let most = CLAIM_TEXT.len() as u64 + 1;
+    is_file
+        && found.st_uid == own_user()
+        && file.take(most).read_to_end(&mut text).is_ok()
+        && text == CLAIM_TEXT
 }
 
 #[cfg(test)]
@@ -187,5 +339,50 @@ mod tests {
         kept.remove().unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn marked_directory_is_claimed_once_and_removed_with_its_tree() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let claim = || ClaimedDirectory::claim(place.path(), "kept");
+        assert!(claim().unwrap().is_none());
+        let identity = probe(place.path()).unwrap();
+        let size_bytes = 1 << 20;
+        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let kept = KeptDirectory::create(admitted, "kept").unwrap();
+        kept.create_directory("data", None).unwrap();
+        let deep = place.path().join("kept/data/a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("file"), "x").unwrap();
+        std::fs::write(place.path().join("mine"), "x").unwrap();
+        std::os::unix::fs::symlink(place.path().join("mine"), deep.join("link")).unwrap();
+        assert!(
+            matches!(claim(), Err(ClaimError::NotOurs { .. })),
+            "no mark yet"
+        );
+        kept.mark().unwrap();
+        drop(kept);
+        let claimed = claim().unwrap().unwrap();
+        assert!(matches!(claim(), Err(ClaimError::InUse { .. })));
+        claimed.remove().unwrap();
+        assert!(claim().unwrap().is_none());
+        assert!(place.path().join("mine").exists(), "links are not followed");
+    }
+
+    #[test]
+    fn directory_of_the_known_name_that_is_not_ours_stays() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let claim = || ClaimedDirectory::claim(place.path(), "kept");
+        let kept = place.path().join("kept");
+        std::fs::write(&kept, "a file").unwrap();
+        assert!(matches!(claim(), Err(ClaimError::NotOurs { .. })));
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("claim"), "something else").unwrap();
+        assert!(matches!(claim(), Err(ClaimError::NotOurs { .. })));
+        assert!(kept.join("claim").exists());
+        std::fs::remove_file(kept.join("claim")).unwrap();
+        // A crash before it was marked.
+        assert!(claim().unwrap().is_none() && !kept.exists());
     }
 }

@@ -45,6 +45,7 @@ mod signatures;
 mod steps;
 mod stolen;
 mod sysroot;
+mod tree;
 mod wipe;
 
 pub use admit::{
@@ -55,7 +56,7 @@ pub use counters::{Pulse, Snapshot};
 pub use failure::OpenError;
 pub use health::disk_health;
 pub use host::host_facts;
-pub use kept::KeptDirectory;
+pub use kept::{ClaimError, ClaimedDirectory, KeptDirectory};
 pub use memory::memory_free_bytes;
 pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};

@@ -20,6 +20,7 @@ pub mod measurement;
 pub mod own_data;
 pub mod ping;
 pub mod plan;
+pub mod postgres;
 pub mod progress;
 pub mod record;
 pub mod run_to_run;

@@ -5,6 +5,7 @@ use crate::disk_access::DiskAccess;
 use crate::group::Group;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
+use crate::postgres::PostgresPlan;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,9 @@ pub struct Plan {
     /// Major version of the PostgreSQL server whose settings are advised, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres_version: Option<u32>,
+    /// INSERTs of a temporary PostgreSQL server in the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<PostgresPlan>,
     /// Workloads that this target cannot run, and why.
     pub skipped: Vec<Skipped>,
     /// Who made the plan.

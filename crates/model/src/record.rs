@@ -12,6 +12,7 @@ use crate::measurement::{
 };
 use crate::ping::PingRecord;
 use crate::plan::Plan;
+use crate::postgres::PostgresRecord;
 use crate::run_to_run::RunToRun;
 use crate::series::TimeSeries;
 use crate::slice::TimeSlice;
@@ -83,6 +84,9 @@ pub struct Record {
     /// The matrix of a sweep, and what follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepRecord>,
+    /// INSERTs of a temporary PostgreSQL server, beside this run's own commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<PostgresRecord>,
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,

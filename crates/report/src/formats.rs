@@ -3,12 +3,13 @@
 
 use crate::format::Format;
 use crate::{
-    csv, fio_json, gnuplot, hlog, html, iocost, json, markdown, openmetrics, seastar, svg,
+    csv, fio_json, gnuplot, hlog, html, iocost, json, markdown, openmetrics, postgresql_conf,
+    seastar, svg,
 };
 use std::path::Path;
 
 /// Every format.
-pub static FORMATS: [&Format; 11] = [
+pub static FORMATS: [&Format; 12] = [
     &json::FORMAT,
     &html::FORMAT,
     &csv::FORMAT,
@@ -17,6 +18,7 @@ pub static FORMATS: [&Format; 11] = [
     &gnuplot::FORMAT,
     &hlog::FORMAT,
     &openmetrics::FORMAT,
+    &postgresql_conf::FORMAT,
     &fio_json::FORMAT,
     &iocost::FORMAT,
     &seastar::FORMAT,

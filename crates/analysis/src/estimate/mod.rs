@@ -14,7 +14,7 @@ pub(crate) mod student;
 pub(crate) use batches::{BATCHES_MIN, widening};
 pub(crate) use even::scatter;
 pub(crate) use paired::PairedDifference;
-pub(crate) use single::mean_latency;
+pub(crate) use single::{mean_latency, mean_rate};
 pub(crate) use stats::{mean, variance};
 
 use batches::{BatchMeans, batch_means, burst};

@@ -2,6 +2,7 @@
 
 use super::batches::{BATCHES_MIN, batch_means};
 use super::paired::PairedDifference;
+use super::stats::mean;
 use diskproof_model::record::Estimate;
 
 /// From so many values on their correlation can be seen, and widens the interval.
@@ -28,6 +29,17 @@ pub(crate) fn mean_latency(values: &[f64], mean_ns: f64) -> Estimate {
         value: mean_ns,
         half_width_95: known.map(|(half_width, _)| half_width),
         unit: "ns".to_owned(),
+    }
+}
+
+/// Rates of measurements that lie apart in time, per second.
+pub(crate) fn mean_rate(rates: &[f64]) -> Estimate {
+    let known = PairedDifference::of(rates);
+    Estimate {
+        n: rates.len() as u64,
+        value: mean(rates),
+        half_width_95: known.map(|known| known.half_width(0.95)),
+        unit: "1/s".to_owned(),
     }
 }
 

@@ -260,6 +260,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         data_sheet: check.spec.map(|sheet| sheet.0),
         disk_access: None,
         sweep: None,
+        postgres: None,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
         origin: Origin::Native {

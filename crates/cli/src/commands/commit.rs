@@ -7,7 +7,8 @@ use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
+use crate::server_loads::{Breadth, ServerFlags, postgres_plan};
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure, measure_with_server};
 use crate::targets::resolve_target;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::plan::{
@@ -16,6 +17,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_postgres::{CLUSTER_BYTES, Programs};
 use std::path::PathBuf;
 
 /// PostgreSQL's WAL page (XLOG_BLCKSZ).
@@ -78,6 +80,7 @@ Examples:
   diskproof commit /data --quick            the most important ones, in 20 s
   diskproof commit /data --rewrite          the same blocks, as pg_test_fsync does
   diskproof commit /data --only fdatasync,group-c16
+  diskproof commit /data --postgres         and INSERTs of a temporary server
   diskproof commit /data --expect 'fdatasync.p99<=10ms'";
 
 /// Measure how many transactions a disk makes durable per second, by each method
@@ -103,6 +106,9 @@ pub struct CommitFlags {
     /// Write the same blocks again for each commit instead of advancing
     #[arg(long)]
     pub rewrite: bool,
+    /// A temporary PostgreSQL server.
+    #[command(flatten)]
+    pub server: ServerFlags,
     /// Major version of the PostgreSQL server whose settings are advised [default: that of the
     /// data directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
@@ -128,18 +134,23 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
             flags: &commit.measuring,
         });
     }
-    let plan = plan(commit, &identity)?;
+    let programs = commit.server.programs(&identity)?;
+    let plan = plan(commit, &identity, programs.as_ref())?;
     let limits = LayoutLimits {
         bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
         time_ns: time_ns(commit) / LAYOUT_SHARE,
     };
-    measure(MeasuringJob {
+    let job = MeasuringJob {
         plan,
         identities: vec![identity],
         filling: Filling::Within(limits),
         note: commit.measuring.note.clone(),
         flags: &commit.measuring,
-    })
+    };
+    match programs {
+        Some(programs) => measure_with_server(job, programs),
+        None => measure(job),
+    }
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {
@@ -147,8 +158,12 @@ fn time_ns(commit: &CommitFlags) -> u64 {
     commit.time.unwrap_or(default)
 }
 
-/// The plan of `commit` for this target.
-pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// The plan of `commit` for this target, and for this server.
+pub fn plan(
+    commit: &CommitFlags,
+    identity: &TargetIdentity,
+    programs: Option<&Programs>,
+) -> Result<Plan, Failure> {
     let (measuring, time_ns) = (&commit.measuring, time_ns(commit));
     if time_ns < SECOND {
         return Err(Failure::time_too_short(time_ns));
@@ -188,7 +203,13 @@ pub fn plan(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Plan, Fai
         first_write_ns: None,
         time_limit_ns: None,
         sweep: None,
-        postgres_version: postgres_version(commit.pg_version, &commit.target),
+        postgres: programs.map(|programs| postgres_plan(programs, breadth, time_ns)),
+        postgres_version: postgres_version(
+            commit
+                .pg_version
+                .or(programs.map(|programs| programs.version)),
+            &commit.target,
+        ),
         skipped,
         origin: Origin::Native {
             verb: "commit".to_owned(),
@@ -254,9 +275,14 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
     } else {
         DATA_BYTES
     };
+    let server_bytes = if commit.server.postgres {
+        CLUSTER_BYTES
+    } else {
+        0
+    };
     let wanted = size.unwrap_or_else(|| {
         (SEGMENT_BYTES + data_bytes)
-            .min(scratch_bytes_max(identity))
+            .min(scratch_bytes_max(identity).saturating_sub(server_bytes))
             .max(SEGMENT_BYTES)
     });
     if wanted < SEGMENT_BYTES {
@@ -267,13 +293,6 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
         )));
     }
     Ok(Some(wanted / SEGMENT_BYTES * SEGMENT_BYTES))
-}
-
-/// How many rows there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Breadth {
-    All,
-    Quick,
 }
 
 /// Workloads that are measured at the same time, mostly one, and their share of the time.

@@ -277,6 +277,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         workloads: vec![workload],
         survey: None,
         sweep: None,
+        postgres: None,
         ping: Some(requests),
         data_sheet: None,
         disk_access: None,

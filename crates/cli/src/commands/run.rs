@@ -291,6 +291,7 @@ impl RunRequest {
             data_sheet: None,
             disk_access: None,
             sweep: None,
+            postgres: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

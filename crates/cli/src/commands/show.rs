@@ -10,9 +10,12 @@ use crate::stderr::Verbosity;
 use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_page};
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
+use diskproof_model::record::Record;
+use diskproof_report::format::Format;
+use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Print a saved run again, exactly as it was printed then, or a record from a file
 #[derive(Debug, clap::Args)]
@@ -24,6 +27,10 @@ pub struct ShowFlags {
     /// Print the record as JSON; the same as -o -
     #[arg(long)]
     pub json: bool,
+    /// Print the record in this format instead: the extension of a file, or postgresql.conf
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format,
+          conflicts_with_all = ["json", "commands"])]
+    pub format: Option<&'static Format>,
     /// Also print a command of a well-known tool for each figure
     #[arg(long)]
     pub commands: bool,
@@ -51,6 +58,25 @@ impl ShowFlags {
     }
 }
 
+/// The format of `--format`.
+fn parse_format(text: &str) -> Result<&'static Format, String> {
+    let name = format!("record.{text}");
+    format_of(Path::new(&name)).ok_or_else(|| {
+        let known = extensions(|_| true).replace('.', "");
+        format!("there is no such format; use postgresql.conf or one of {known}")
+    })
+}
+
+/// Prints a record in a format that fills one file.
+fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
+    let files = format.files(record, Path::new("record"));
+    let Some(file) = files.first() else {
+        return Err(Failure::Usage(format.requires.missing_text().to_owned()).into());
+    };
+    ignore_closed_pipe(to_stdout(|out| (file.write)(out)))?;
+    Ok(Exit::Done)
+}
+
 /// Runs the verb.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     let StoredRun { record, page, .. } = match find(&show.run, show.history_file.file())? {
@@ -67,6 +93,9 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
             Verbosity::Lines
         },
     )?;
+    if let Some(format) = show.format {
+        return print_format(&record, format);
+    }
     if show.prints_json() {
         ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
     } else if outputs.is_empty() || show.commands {
@@ -82,6 +111,13 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 }
 
 fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
+    if show.format.is_some() {
+        return Err(Failure::Usage(format!(
+            "{}: --format prints a run, and this is a comparison. Use -o FILE",
+            show.run
+        ))
+        .into());
+    }
     if show.commands {
         return Err(Failure::Usage(format!(
             "{}: a comparison has no commands. Show one of its runs with --commands",

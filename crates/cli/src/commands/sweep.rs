@@ -341,6 +341,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         survey: None,
         ping: None,
         sweep: Some(spec),
+        postgres: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),

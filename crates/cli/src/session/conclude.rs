@@ -81,6 +81,7 @@ pub(super) fn conclude(
     if !facts.partial && !flags.history.no_history {
         facts.earlier = runs_before(&facts, &flags.history, &wait);
     }
+    facts.postgres = end.results.postgres.clone();
     let results = &end.results;
     let record = judge(
         facts,

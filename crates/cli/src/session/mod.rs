@@ -2,6 +2,7 @@
 
 mod campaign;
 mod conclude;
+mod inserts;
 mod measure;
 mod ping;
 mod prepare;
@@ -16,6 +17,7 @@ pub(crate) use campaign::{
     CampaignJob, CampaignOutcome, CampaignSide, Reopening, measure_by_campaign, measure_campaign,
 };
 pub(crate) use conclude::{has_errors, process_may_stay};
+pub(crate) use inserts::measure_with_server;
 pub(crate) use measure::{dry_run, measure, measure_pings};
 pub(crate) use ping::PingLines;
 #[cfg(test)]

@@ -103,6 +103,7 @@ pub(crate) fn prepare(
         targets: job.identities,
         health,
         earlier: Vec::new(),
+        postgres: None,
     };
     Ok(Prepared { work, facts })
 }

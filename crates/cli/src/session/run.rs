@@ -14,6 +14,7 @@ use diskproof_model::errno::remedy;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
+use diskproof_model::postgres::PostgresMeasurement;
 use diskproof_model::progress::Control;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
@@ -47,6 +48,8 @@ pub(crate) struct PartialResults {
     pub measurements: Vec<Measurement>,
     /// The survey.
     pub surface: Option<SurfaceMeasurement>,
+    /// What a temporary PostgreSQL server measured.
+    pub postgres: Option<PostgresMeasurement>,
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.

@@ -72,6 +72,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         data_sheet: None,
         disk_access: None,
         sweep: None,
+        postgres: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {
@@ -101,6 +102,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         targets: Vec::new(),
         health: Vec::new(),
         earlier: Vec::new(),
+        postgres: None,
     };
     judge(facts, &measurements, None, &[])
 }

@@ -24,6 +24,7 @@ mod manuals;
 mod outputs;
 mod ping;
 mod pipeline;
+mod postgres;
 mod powercut;
 mod program;
 mod run;

@@ -170,6 +170,7 @@ fn record_of(plan: Plan) -> Record {
         targets: vec![target()],
         health: Vec::new(),
         earlier: Vec::new(),
+        postgres: None,
     };
     let expected = [
         "random-read-d32.iops>=50000".parse().unwrap(),

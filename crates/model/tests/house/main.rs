@@ -13,7 +13,7 @@ use std::fs;
 const COLUMNS_MAX: usize = 100;
 
 /// Which crates of ours each crate may depend on. `cli` may know all of them.
-const MAY_KNOW: [(&str, &[&str]); 8] = [
+const MAY_KNOW: [(&str, &[&str]); 9] = [
     ("model", &[]),
     ("device", &["model"]),
     ("engine", &["model", "device"]),
@@ -22,6 +22,7 @@ const MAY_KNOW: [(&str, &[&str]); 8] = [
     ("history", &["model"]),
     ("powercut", &["model", "device"]),
     ("compat", &["model"]),
+    ("postgres", &["model", "device"]),
 ];
 
 /// Phrases that read as translated or are private to this project, each with the plain wording.

@@ -6,6 +6,7 @@ pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod health;
 pub(crate) mod identity;
+pub(crate) mod inserts;
 pub(crate) mod proof;
 pub(crate) mod remarks;
 pub(crate) mod run;

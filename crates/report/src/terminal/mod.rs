@@ -11,6 +11,7 @@ mod figures;
 mod findings;
 mod graph;
 mod identity;
+mod inserts;
 mod ping;
 mod plan;
 mod record;

@@ -2,6 +2,7 @@
 
 use super::facts::fact;
 use super::record::write_skipped;
+use crate::describe::inserts::plan_text;
 use crate::describe::run::request_text;
 use crate::labels;
 use crate::page::{Page, TextStyle};
@@ -50,6 +51,9 @@ pub fn write_plan(
     }
     if let Some(survey) = &plan.survey {
         fact(page, "survey", &survey_text(survey))?;
+    }
+    if let Some(postgres) = &plan.postgres {
+        fact(page, "server", &plan_text(postgres))?;
     }
     write_skipped(page, plan)?;
     if plan.workloads.is_empty() {

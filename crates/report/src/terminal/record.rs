@@ -6,6 +6,7 @@ use super::details::write_details;
 use super::facts::fact;
 use super::figures::write_figures;
 use super::findings::write_findings;
+use super::inserts::write_inserts;
 use super::ping::write_ping;
 use super::surface::write_surface;
 use super::sweep::write_sweep;
@@ -40,6 +41,9 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
             write_target(page, record, target)?;
         }
         write_skipped(page, &record.plan)?;
+    }
+    if let Some(postgres) = &record.postgres {
+        write_inserts(page, postgres)?;
     }
     write_findings(page, &record.findings)?;
     write_advice(page, &record.advice)?;

@@ -68,6 +68,7 @@ pub(crate) fn healthy() -> Record {
             .collect(),
         campaign: None,
         sweep: None,
+        postgres: None,
         moved: None,
         curve: Vec::new(),
         access: Vec::new(),

@@ -457,6 +457,7 @@ impl LivePlan {
             first_write_ns: None,
             time_limit_ns: None,
             sweep: None,
+            postgres: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {
@@ -646,6 +647,7 @@ impl Conclusion<'_> {
                 plan,
                 targets: vec![identity.clone()],
                 health: health.filter(|one| is_own(&one.disk)).cloned().collect(),
+                postgres: None,
                 ..outcome.facts.clone()
             };
             let of_side = outcome.measurements.iter().filter(|m| m.target == index);

@@ -262,6 +262,7 @@ fn facts() -> RunFacts {
         survey: None,
         ping: None,
         sweep: None,
+        postgres: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: None,
@@ -288,6 +289,7 @@ fn facts() -> RunFacts {
         targets: Vec::new(),
         health: Vec::new(),
         earlier: Vec::new(),
+        postgres: None,
     }
 }
 

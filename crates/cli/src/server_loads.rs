@@ -1,0 +1,136 @@
+//! Flags on a temporary PostgreSQL server, and the INSERTs that it is measured with. Starts no
+//! server.
+
+use crate::failure::Failure;
+use diskproof_model::postgres::{PostgresLoad, PostgresPlan};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_postgres::{Programs, find_programs};
+use std::path::PathBuf;
+
+/// Values of wal_sync_method that Linux has, the default first.
+const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
+/// Sessions at the same time.
+const CLIENTS: [u32; 3] = [1, 4, 16];
+/// pgbench confirms the fewest and the most.
+const PGBENCH_CLIENTS: [u32; 2] = [1, 16];
+/// Rounds before the workloads, and as many after them: with fewer than three in all a rate has no
+/// interval.
+const ROUNDS: u32 = 2;
+/// The INSERTs take this share of the time of all rows, in addition to it.
+const TIME_SHARE: u64 = 2;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// Everything.
+    All,
+    /// The most important rows.
+    Quick,
+}
+
+/// Flags on a temporary server.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ServerFlags {
+    /// Also measure INSERTs of a temporary PostgreSQL server in the target directory, on a Unix
+    /// socket only; takes half as long again
+    #[arg(long, conflicts_with = "fit_for")]
+    pub postgres: bool,
+    /// Directory of the programs postgres and initdb [default: the first on PATH, else the newest
+    /// installed server]
+    #[arg(long, value_name = "DIR", requires = "postgres")]
+    pub pg_bin: Option<PathBuf>,
+}
+
+impl ServerFlags {
+    /// The programs of the server; `None` without --postgres.
+    pub(crate) fn programs(&self, identity: &TargetIdentity) -> Result<Option<Programs>, Failure> {
+        if !self.postgres {
+            return Ok(None);
+        }
+        if identity.kind != TargetKind::Directory {
+            return Err(Failure::Usage(format!(
+                "--postgres needs a directory, and {} is none; name a directory on it",
+                identity.path
+            )));
+        }
+        let path = std::env::var_os("PATH");
+        Ok(Some(find_programs(
+            self.pg_bin.as_deref(),
+            path.as_deref(),
+        )?))
+    }
+}
+
+/// The INSERTs of a server, with this time for the rows of `commit`.
+pub(crate) fn postgres_plan(programs: &Programs, breadth: Breadth, time_ns: u64) -> PostgresPlan {
+    let loads = loads(breadth, programs.has_pgbench());
+    let slices = loads.len() as u64 * u64::from(2 * ROUNDS);
+    PostgresPlan {
+        programs: programs.folder.display().to_string(),
+        version: programs.version_text.clone(),
+        slice_ns: time_ns / TIME_SHARE / slices,
+        loads,
+        rounds: ROUNDS,
+    }
+}
+
+fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
+    let all = breadth == Breadth::All;
+    let load = |prefix: &str, method: &str, clients: u32| PostgresLoad {
+        name: format!("{prefix}-c{clients}"),
+        clients,
+        synchronous_commit: true,
+        wal_sync_method: method.to_owned(),
+        pgbench: false,
+    };
+    let mut loads = Vec::new();
+    for method in METHODS {
+        let is_default = method == METHODS[0];
+        let clients = CLIENTS
+            .iter()
+            .filter(|clients| all || is_default || **clients == 1);
+        loads.extend(clients.map(|clients| load(method, method, *clients)));
+    }
+    let without_sync = CLIENTS.iter().filter(|clients| all || **clients == 1);
+    loads.extend(without_sync.map(|clients| PostgresLoad {
+        synchronous_commit: false,
+        ..load("async", METHODS[0], *clients)
+    }));
+    if all && has_pgbench {
+        loads.extend(PGBENCH_CLIENTS.map(|clients| PostgresLoad {
+            pgbench: true,
+            ..load("pgbench", METHODS[0], clients)
+        }));
+    }
+    loads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_method_and_number_of_sessions_has_a_load() {
+        let names = |breadth, has_pgbench| -> Vec<String> {
+            let loads = loads(breadth, has_pgbench);
+            loads.into_iter().map(|load| load.name).collect()
+        };
+        let all = names(Breadth::All, true);
+        assert_eq!(all.len(), 4 * 3 + 3 + 2);
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+        assert_eq!(names(Breadth::All, false).len(), 15);
+        assert_eq!(
+            names(Breadth::Quick, true),
+            [
+                "fdatasync-c1",
+                "fdatasync-c4",
+                "fdatasync-c16",
+                "fsync-c1",
+                "open_datasync-c1",
+                "open_sync-c1",
+                "async-c1"
+            ]
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! INSERTs of a temporary PostgreSQL server in the target, before and after the workloads of the
+//! plan: the disk may drift meanwhile, and both halves together see the same disk as the workloads.
+
+use super::measure::{ReadyRun, measure_as};
+use super::prepare::MeasuringJob;
+use super::run::{EndedEarly, INTERRUPTED, PartialResults, Steps, TargetRun};
+use super::watchdog::{WatchdogResult, run};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::stderr::{ProgressLine, Verbosity};
+use diskproof_device::{Intent, admit};
+use diskproof_engine::random::Random;
+use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::postgres::{
+    LoadMeasurement, PostgresLoad, PostgresMeasurement, PostgresPlan, PostgresSlice,
+};
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::format_duration;
+use diskproof_postgres::{
+    CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, remove_leftover,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Streams of the order of loads, apart from those of the workloads.
+const ORDER_STREAM: u64 = 0x5047_0000;
+
+/// Measures the plan's workloads and its INSERTs, or only shows the plan.
+pub(crate) fn measure_with_server(
+    job: MeasuringJob<'_>,
+    programs: Programs,
+) -> anyhow::Result<Exit> {
+    let verbosity = job.flags.verbosity();
+    if let Some(identity) = job.identities.first() {
+        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + CLUSTER_BYTES;
+        admit(identity.clone(), Intent::Scratch { size_bytes }).map_err(Failure::Refused)?;
+    }
+    measure_as(job, |ready| carry_out(ready, programs, verbosity))
+}
+
+fn carry_out(
+    ready: ReadyRun<'_>,
+    programs: Programs,
+    verbosity: Verbosity,
+) -> Result<WatchdogResult, Failure> {
+    let ReadyRun {
+        work,
+        live,
+        identities,
+        deadline,
+        interrupt,
+    } = ready;
+    let stop = stop_check(interrupt);
+    let Some(identity) = identities.first() else {
+        return run((work, Box::new(TargetRun::run)), live, identities, deadline);
+    };
+    verbosity.note(&format!(
+        "starting a temporary PostgreSQL server; its INSERTs take about {} more",
+        format_duration(work.plan.postgres.as_ref().map_or(0, PostgresPlan::time_ns))
+    ));
+    let cluster = match start(identity, programs, &stop, verbosity) {
+        Err(PostgresError::Stopped) => return Ok(interrupted()),
+        started => started?,
+    };
+    let steps: Steps = Box::new(move |run, live| {
+        let mut inserts = Inserts::new(run, live, &cluster, (stop, verbosity));
+        let ended = inserts.surround(run, live);
+        // A cluster that stays is worse than what ended the run: the user has to know.
+        match cluster.end() {
+            Ok(()) => ended,
+            Err(error) => Ok(Some(error.to_string())),
+        }
+    });
+    run((work, steps), live, identities, deadline)
+}
+
+fn start(
+    identity: &TargetIdentity,
+    programs: Programs,
+    stop: &StopCheck,
+    verbosity: Verbosity,
+) -> Result<Cluster, PostgresError> {
+    if let Some(path) = remove_leftover(Path::new(&identity.path))? {
+        verbosity.note(&format!(
+            "{}: removed the temporary PostgreSQL cluster of a run that could not remove it",
+            path.display()
+        ));
+    }
+    let size_bytes = CLUSTER_BYTES;
+    let admission = admit(identity.clone(), Intent::Scratch { size_bytes });
+    let admission = admission.map_err(diskproof_device::OpenError::Refused)?;
+    let cluster = Cluster::start(admission, programs, stop)?;
+    match cluster.lay_out(stop) {
+        Ok(()) => Ok(cluster),
+        Err(error) => {
+            let error = cluster.explain(error);
+            cluster.end()?;
+            Err(error)
+        }
+    }
+}
+
+fn stop_check(interrupt: &Interrupt) -> StopCheck {
+    let interrupt = interrupt.clone();
+    Arc::new(move || interrupt.signal().is_some())
+}
+
+/// The end of a run that was interrupted before anything was measured.
+fn interrupted() -> WatchdogResult {
+    WatchdogResult {
+        results: PartialResults::default(),
+        ended: Ok(Some(INTERRUPTED.to_owned())),
+        hung: Vec::new(),
+        stalled: None,
+    }
+}
+
+/// The INSERTs of a plan while they are measured.
+struct Inserts<'a> {
+    plan: PostgresPlan,
+    seed: u64,
+    cluster: &'a Cluster,
+    stop: StopCheck,
+    heartbeat: Heartbeat,
+    line: Option<ProgressLine>,
+    /// Rounds so far.
+    rounds: u64,
+}
+
+impl<'a> Inserts<'a> {
+    fn new(
+        run: &TargetRun,
+        live: &Live,
+        cluster: &'a Cluster,
+        (stop, verbosity): (StopCheck, Verbosity),
+    ) -> Self {
+        let empty = PostgresPlan {
+            programs: String::new(),
+            version: String::new(),
+            loads: Vec::new(),
+            rounds: 0,
+            slice_ns: 0,
+        };
+        let plan = run.plan.postgres.clone().unwrap_or(empty);
+        let measurement = |load: &PostgresLoad| LoadMeasurement {
+            load: load.clone(),
+            slices: Vec::new(),
+            latency: LatencyHistogram::new(),
+        };
+        run.results().postgres = Some(PostgresMeasurement {
+            version: plan.version.clone(),
+            loads: plan.loads.iter().map(measurement).collect(),
+        });
+        Self {
+            plan,
+            seed: run.plan.seed,
+            cluster,
+            stop,
+            heartbeat: live.heartbeat(),
+            line: (verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            rounds: 0,
+        }
+    }
+
+    /// Half of the rounds, the workloads of the plan, the other half.
+    fn surround(
+        &mut self,
+        run: &mut TargetRun,
+        live: &mut Live,
+    ) -> Result<EndedEarly, diskproof_engine::RunError> {
+        if let Some(ended) = self.half(run) {
+            return Ok(Some(ended));
+        }
+        let ended = run.run(live)?;
+        if ended.is_some() {
+            return Ok(ended);
+        }
+        live.finish();
+        Ok(self.half(run))
+    }
+
+    fn half(&mut self, run: &TargetRun) -> EndedEarly {
+        run.results().step = Some("the INSERTs of PostgreSQL".to_owned());
+        for _ in 0..self.plan.rounds {
+            let ended = self.round(run);
+            if let Some(line) = &mut self.line {
+                line.clear();
+            }
+            match ended {
+                Ok(()) => {}
+                Err(PostgresError::Stopped) => return Some(INTERRUPTED.to_owned()),
+                Err(error) => return Some(self.cluster.explain(error).to_string()),
+            }
+        }
+        None
+    }
+
+    fn round(&mut self, run: &TargetRun) -> Result<(), PostgresError> {
+        let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
+        self.rounds += 1;
+        let mut order: Vec<usize> = (0..self.plan.loads.len()).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        self.cluster.recycle(&self.stop)?;
+        for index in order {
+            self.slice(index, run)?;
+            if (self.stop)() {
+                return Err(PostgresError::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self, index: usize, run: &TargetRun) -> Result<(), PostgresError> {
+        let asked = &self.plan.loads[index];
+        let load = CommitLoad {
+            clients: asked.clients,
+            synchronous: asked.synchronous_commit,
+            method: asked.wal_sync_method.clone(),
+            by_pgbench: asked.pgbench,
+        };
+        let (heartbeat, line, name) = (&self.heartbeat, &mut self.line, &asked.name);
+        let mut last = 0;
+        let mut progress = |count: u64| {
+            if count != last {
+                heartbeat.beat();
+            }
+            last = count;
+            if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
+                line.show(&format!("PostgreSQL {name}"));
+            }
+        };
+        let time = Duration::from_nanos(self.plan.slice_ns);
+        let result = self
+            .cluster
+            .run_load(&load, time, &self.stop, &mut progress)?;
+        self.heartbeat.beat();
+        if (self.stop)() {
+            return Err(PostgresError::Stopped);
+        }
+        let mut results = run.results();
+        let Some(measured) = results.postgres.as_mut() else {
+            return Ok(());
+        };
+        if let Some(measured) = measured.loads.get_mut(index) {
+            measured.latency.merge(&result.latency);
+            measured.slices.push(PostgresSlice {
+                commits: result.commits,
+                rate: result.rate,
+                wal_bytes: result.wal_bytes,
+                wal_syncs: result.wal_syncs,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! `diskproof commit --postgres` and settings for postgresql.conf, with a real server.
+
+use crate::program::{names, program, run};
+use diskproof_model::record::Advice;
+use diskproof_simdisk::testbed::{can_run, place};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Only what must happen within it: on a slow machine initdb takes many seconds.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// The programs of a server that Debian installed; diskproof finds them, too.
+fn server(test: &str) -> Option<PathBuf> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql");
+    let mut folders = installed.into_iter().flatten().flatten();
+    let found = folders.find_map(|version| {
+        let bin = version.path().join("bin");
+        bin.join("initdb").exists().then_some(bin)
+    });
+    // Without root only the message is of use.
+    let can_run = can_run(test, if found.is_some() { &[] } else { &["initdb"] });
+    found.filter(|_| can_run)
+}
+
+fn flags(time: &str) -> Vec<String> {
+    let flags = [
+        "--postgres",
+        "--only",
+        "fdatasync",
+        "--quick",
+        "--size",
+        "16M",
+    ];
+    let common = ["--time", time, "--json", "-q", "--no-history"];
+    flags
+        .iter()
+        .chain(&common)
+        .map(|flag| (*flag).to_owned())
+        .collect()
+}
+
+#[test]
+fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
+    if server("inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays").is_none() {
+        return;
+    }
+    let here = place();
+    // Deeper than the path of a socket may be.
+    let target = here.path().join("d".repeat(120));
+    std::fs::create_dir(&target).unwrap();
+    let words = ["commit".to_owned(), target.display().to_string()];
+    let ran = run(words.into_iter().chain(flags("1s")));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(names(&target).is_empty(), "{:?}", names(&target));
+    let record = ran.record();
+    let plan = record.plan.postgres.as_ref().unwrap();
+    let postgres = record.postgres.as_ref().unwrap();
+    assert_eq!(postgres.version, plan.version);
+    let measured: Vec<_> = postgres.loads.iter().map(|load| &load.load).collect();
+    assert_eq!(measured, plan.loads.iter().collect::<Vec<_>>());
+    for load in &postgres.loads {
+        let name = &load.load.name;
+        assert_eq!(load.slices.len(), 4, "{name}");
+        assert!(
+            load.iops.value > 0.0 && load.latency_max_ns > Some(0),
+            "{name}"
+        );
+        // A row with its header and the commit need more than 60 bytes.
+        assert!(load.wal_bytes_per_commit > 60.0, "{name}");
+        let is_own = load.load.synchronous_commit && load.load.name == "fdatasync-c1";
+        assert_eq!(
+            (load.own.is_some(), load.parts.is_some()),
+            (is_own, is_own),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn server_and_its_directory_vanish_when_diskproof_is_killed() {
+    if server("server_and_its_directory_vanish_when_diskproof_is_killed").is_none() {
+        return;
+    }
+    let here = place();
+    let mut child = program(["commit"])
+        .arg(here.path())
+        .args(flags("60s"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The server is about to listen, or listens.
+    let log = here.path().join("diskproof-postgres/data/postmaster.pid");
+    wait_until(|| log.exists());
+    let pid = std::fs::read_to_string(&log).unwrap_or_default();
+    let server = pid.lines().next().unwrap_or_default().to_owned();
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    wait_until(|| names(here.path()).is_empty());
+    // The command line of a process that has ended is empty until its parent has seen it.
+    let command_line = Path::new("/proc").join(&server).join("cmdline");
+    wait_until(|| server.is_empty() || std::fs::read(&command_line).unwrap_or_default().is_empty());
+}
+
+/// A program of the server, as a user without rights: it refuses to run as root.
+fn as_user(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(program)
+        .env("LC_ALL", "C")
+        .current_dir("/");
+    command
+}
+
+fn output(command: &mut Command) -> String {
+    let ran = command.output().unwrap();
+    let text = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+    assert!(ran.status.success(), "{text}");
+    text
+}
+
+#[test]
+fn real_server_accepts_every_line_of_the_settings() {
+    let Some(bin) = server("real_server_accepts_every_line_of_the_settings") else {
+        return;
+    };
+    let version: u32 = {
+        let name = bin.parent().unwrap().file_name().unwrap();
+        name.to_str().unwrap().parse().unwrap()
+    };
+    let here = place();
+    let short = [
+        "--quick",
+        "--only",
+        "fdatasync",
+        "--time",
+        "1s",
+        "--size",
+        "16M",
+    ];
+    let words = ["commit", here.path().to_str().unwrap(), "--json", "-q"];
+    let mut record = run(words.into_iter().chain(short)).record();
+    record.plan.postgres_version = Some(version);
+    let advice = |setting: &str, value: &str| Advice {
+        setting: setting.to_owned(),
+        value: Some(value.to_owned()),
+        range: None,
+        why: format!("A reason with 20 µs\nand {setting} = broken on a line of its own."),
+        from: vec!["random-read-d1".to_owned()],
+        default: Some("0".to_owned()),
+        condition: Some("for a test".to_owned()),
+    };
+    record.advice = vec![
+        advice("random_page_cost", "2.6"),
+        advice("effective_io_concurrency", "64"),
+        advice("maintenance_io_concurrency", "32"),
+        advice("wal_sync_method", "open_datasync"),
+        advice("commit_delay", "0"),
+        // Each is a comment: no version has both, and no value has a quote.
+        advice("io_workers", "8"),
+        advice("io_max_workers", "8"),
+        advice("port", "5432' # hostile"),
+    ];
+    let (saved, data) = (here.path().join("run.json"), here.path().join("data"));
+    std::fs::write(&saved, serde_json::to_string(&record).unwrap()).unwrap();
+    let ran = run([
+        OsStr::new("show"),
+        saved.as_os_str(),
+        "--format=postgresql.conf".as_ref(),
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    std::fs::create_dir(&data).unwrap();
+    std::os::unix::fs::chown(&data, Some(65534), Some(65534)).unwrap();
+    output(
+        as_user(&bin.join("initdb"))
+            .args(["-N", "-A", "trust", "-D"])
+            .arg(&data),
+    );
+    let mut conf = std::fs::read_to_string(data.join("postgresql.conf")).unwrap();
+    conf.push_str(&ran.out);
+    std::fs::write(data.join("postgresql.conf"), conf).unwrap();
+    // The server in single-user mode reads its configuration and answers on stdout.
+    let (query, mut writer) = std::io::pipe().unwrap();
+    let names = "'random_page_cost', 'effective_io_concurrency', 'wal_sync_method'";
+    let question = format!(
+        "SELECT 'broken: ' || error FROM pg_file_settings WHERE error IS NOT NULL\n\
+         SELECT 'set: ' || name || '=' || setting FROM pg_settings WHERE name IN ({names})\n"
+    );
+    writer.write_all(question.as_bytes()).unwrap();
+    drop(writer);
+    let mut single = as_user(&bin.join("postgres"));
+    let answer = output(
+        single
+            .args(["--single", "-D"])
+            .arg(&data)
+            .arg("postgres")
+            .stdin(query),
+    );
+    assert!(!answer.contains("broken: "), "{answer}\n{}", ran.out);
+    for set in [
+        "set: random_page_cost=2.6",
+        "set: effective_io_concurrency=64",
+        "set: wal_sync_method=open_datasync",
+    ] {
+        assert!(answer.contains(set), "{answer}");
+    }
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < WITHIN, "it takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,57 @@
+//! Removes what is in a directory of our own. Stays on its filesystem and follows no symlink. Knows
+//! nothing of who made it.
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// Deeper than any tree that a program of ours makes.
+const DEPTH_MAX: usize = 32;
+
+/// The names in a directory.
+pub(crate) fn entry_names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        if ![c".", c".."].contains(&entry.file_name()) {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Removes everything in a directory.
+pub(crate) fn remove_entries(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    remove_below(directory, fstat(directory)?.st_dev, DEPTH_MAX)
+}
+
+fn remove_below(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<(), Errno> {
+    for name in entry_names(directory)? {
+        let stay = AtFlags::SYMLINK_NOFOLLOW;
+        let found = match statat(directory, &name, stay) {
+            // A program that is ending removed it.
+            Err(Errno::NOENT) => continue,
+            found => found?,
+        };
+        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+            ignore_gone(unlinkat(directory, &name, AtFlags::empty()))?;
+            continue;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inner = openat(directory, &name, flags, Mode::empty())?;
+        if fstat(&inner)?.st_dev != device || depth == 0 {
+            return Err(Errno::XDEV);
+        }
+        remove_below(inner.as_fd(), device, depth - 1)?;
+        ignore_gone(unlinkat(directory, &name, AtFlags::REMOVEDIR))?;
+    }
+    Ok(())
+}
+
+fn ignore_gone(removed: Result<(), Errno>) -> Result<(), Errno> {
+    match removed {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,239 @@
+//! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
+//! The guard does the work and outlives diskproof, so that the cluster is removed in every case.
+
+use crate::client::{PostgresClient, StopCheck};
+use crate::error::PostgresError;
+use crate::guard::{self, ERROR, REMOVED, STARTED};
+use crate::known_names::{CLUSTER_NAME, DATA_NAME, SUPER_USER};
+use crate::processes::{Parent, end_processes};
+use crate::programs::Programs;
+use crate::user::ServerUser;
+use diskproof_device::{Admission, ClaimError, ClaimedDirectory, KeptDirectory};
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
+pub const CLUSTER_BYTES: u64 = 512 << 20;
+/// initdb writes 40 MB; a slow disk may take a minute.
+const START_WITHIN: Duration = Duration::from_secs(120);
+/// The guard itself stops waiting for processes after 60 s.
+const END_WITHIN: Duration = Duration::from_secs(75);
+/// The guard of a run that was killed needs a moment.
+const IN_USE_FOR: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
+
+/// A running cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    guard: Child,
+    /// The guard ends when this closes.
+    lifeline: Option<ChildStdin>,
+    lines: Receiver<String>,
+    data: OwnedFd,
+    path: PathBuf,
+    programs: Programs,
+    user: Option<ServerUser>,
+}
+
+impl Cluster {
+    /// Makes a cluster in an admitted directory and starts its server. `stop` ends the wait.
+    pub fn start(
+        admission: Admission,
+        programs: Programs,
+        stop: &StopCheck,
+    ) -> Result<Self, PostgresError> {
+        let user = ServerUser::needed();
+        let directory = KeptDirectory::create(admission, CLUSTER_NAME)?;
+        let path = directory.path();
+        let made = directory.mark().and_then(|()| {
+            directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
+        });
+        let data = match made {
+            Ok(data) => data,
+            Err(error) => {
+                // The first error says why.
+                let _ = directory.remove();
+                return Err(error.into());
+            }
+        };
+        let target = path.parent().unwrap_or(Path::new("."));
+        let spawned = guard::command(&programs.folder, user, target).spawn();
+        let mut guard = match spawned {
+            Ok(guard) => guard,
+            Err(error) => {
+                let _ = directory.remove();
+                return Err(PostgresError::Program {
+                    program: "diskproof postgres-guard".to_owned(),
+                    why: error.to_string(),
+                });
+            }
+        };
+        let lifeline = guard.stdin.take();
+        let (sender, lines) = channel();
+        if let Some(output) = guard.stdout.take() {
+            std::thread::Builder::new().spawn(move || {
+                let lines = BufReader::new(output).lines().map_while(Result::ok);
+                lines
+                    .take_while(|line| sender.send(line.clone()).is_ok())
+                    .for_each(drop);
+            })?;
+        }
+        let mut cluster = Self {
+            guard,
+            lifeline,
+            lines,
+            data,
+            path,
+            programs,
+            user,
+        };
+        match cluster.wait_until_ready(stop) {
+            Ok(()) => Ok(cluster),
+            Err(error) => {
+                // The first error says why; one of the removal is as important.
+                cluster.end()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn wait_until_ready(&mut self, stop: &StopCheck) -> Result<(), PostgresError> {
+        let (begun, mut is_started) = (Instant::now(), false);
+        while begun.elapsed() < START_WITHIN {
+            if stop() {
+                return Err(PostgresError::Stopped);
+            }
+            if !is_started {
+                is_started = match self.lines.recv_timeout(POLL) {
+                    Ok(line) if line == STARTED => true,
+                    Ok(line) => return Err(server_error(&line)),
+                    Err(RecvTimeoutError::Timeout) => false,
+                    Err(RecvTimeoutError::Disconnected) => return Err(guard_ended()),
+                };
+                continue;
+            }
+            self.check()?;
+            match self.connect(stop) {
+                Ok(_) => return Ok(()),
+                // It is starting: there is no socket yet, or it refuses connections.
+                Err(PostgresError::Connection(_) | PostgresError::Statement { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            std::thread::sleep(POLL);
+        }
+        Err(PostgresError::Server(format!(
+            "it did not start within {} s",
+            START_WITHIN.as_secs()
+        )))
+    }
+
+    /// Whether the server still runs; the error says how it ended.
+    pub fn check(&self) -> Result<(), PostgresError> {
+        match self.lines.try_recv() {
+            Ok(line) => Err(server_error(&line)),
+            Err(std::sync::mpsc::TryRecvError::Empty) => Ok(()),
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => Err(guard_ended()),
+        }
+    }
+
+    /// The reason of an error: if the server has ended, how.
+    pub fn explain(&self, error: PostgresError) -> PostgresError {
+        // The guard notices the end of the server within moments.
+        match self.lines.recv_timeout(Duration::from_secs(2)) {
+            Ok(line) => server_error(&line),
+            Err(_) => error,
+        }
+    }
+
+    /// A new session.
+    pub fn connect(&self, stop: &StopCheck) -> Result<PostgresClient, PostgresError> {
+        let socket = guard::path_of(&self.data).join(".s.PGSQL.5432");
+        PostgresClient::connect(&socket, SUPER_USER, StopCheck::clone(stop))
+    }
+
+    /// The programs of the server.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    pub(crate) fn data(&self) -> &OwnedFd {
+        &self.data
+    }
+
+    pub(crate) fn user(&self) -> Option<ServerUser> {
+        self.user
+    }
+
+    /// Stops the server and removes the cluster.
+    pub fn end(mut self) -> Result<(), PostgresError> {
+        drop(self.lifeline.take());
+        let not_removed = |why: &str| PostgresError::NotRemoved {
+            path: self.path.display().to_string(),
+            why: why.to_owned(),
+        };
+        let begun = Instant::now();
+        let mut last = String::new();
+        loop {
+            match self
+                .lines
+                .recv_timeout(END_WITHIN.saturating_sub(begun.elapsed()))
+            {
+                Ok(line) => last = line,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(not_removed(
+                        "the server does not end; its guard still waits",
+                    ));
+                }
+            }
+        }
+        let _ = self.guard.wait();
+        match last.strip_prefix(ERROR) {
+            _ if last == REMOVED => Ok(()),
+            Some(why) => Err(not_removed(why)),
+            // The guard was killed.
+            None => {
+                let target = self.path.parent().unwrap_or(Path::new("."));
+                remove_leftover(target).map(drop)
+            }
+        }
+    }
+}
+
+fn server_error(line: &str) -> PostgresError {
+    PostgresError::Server(line.strip_prefix(ERROR).unwrap_or(line).to_owned())
+}
+
+fn guard_ended() -> PostgresError {
+    PostgresError::Server("its guard process was killed".to_owned())
+}
+
+/// Removes the cluster that an earlier run could not remove, as after a power cut. Returns its path
+/// if there was one.
+pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> {
+    let begun = Instant::now();
+    let claimed = loop {
+        match ClaimedDirectory::claim(target, CLUSTER_NAME) {
+            Err(ClaimError::InUse { .. }) if begun.elapsed() < IN_USE_FOR => {
+                std::thread::sleep(POLL);
+            }
+            claimed => break claimed?,
+        }
+    };
+    let Some(claimed) = claimed else {
+        return Ok(None);
+    };
+    let path = target.join(CLUSTER_NAME);
+    if let Ok(data) = claimed.open_directory(DATA_NAME) {
+        end_processes(data.as_fd(), Parent::Other).map_err(|why| PostgresError::NotRemoved {
+            path: path.display().to_string(),
+            why,
+        })?;
+    }
+    claimed.remove()?;
+    Ok(Some(path))
+}

@@ -1,0 +1,17 @@
+//! A load of INSERTs that commit, whichever program makes it.
+
+/// One row, as a transaction of its own. pgbench runs the same.
+pub(crate) const INSERT: &str = "INSERT INTO commits VALUES (1, now(), 'diskproof')";
+
+/// A load of INSERTs.
+#[derive(Debug, Clone)]
+pub struct CommitLoad {
+    /// Sessions at the same time.
+    pub clients: u32,
+    /// Whether a commit waits until its WAL is durable.
+    pub synchronous: bool,
+    /// The server's wal_sync_method.
+    pub method: String,
+    /// Whether pgbench makes the load.
+    pub by_pgbench: bool,
+}

@@ -1,0 +1,60 @@
+//! Why PostgreSQL cannot be measured, each with what to do about it.
+
+use diskproof_device::{ClaimError, OpenError};
+use std::io;
+
+/// Why PostgreSQL cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// No server is installed where it was searched.
+    #[error(
+        "no PostgreSQL server found in {searched}. Install one, or name the directory of its \
+         programs with --pg-bin"
+    )]
+    NoServer {
+        /// Where.
+        searched: String,
+    },
+    /// A program of the server does not run.
+    #[error("cannot run {program}: {why}")]
+    Program {
+        /// Its path.
+        program: String,
+        /// The reason.
+        why: String,
+    },
+    /// The directory of the cluster cannot be made or removed.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// What an earlier run left cannot be removed.
+    #[error(transparent)]
+    Leftover(#[from] ClaimError),
+    /// The process that starts and removes the server reports an error.
+    #[error("the temporary PostgreSQL server failed: {0}")]
+    Server(String),
+    /// The server could not be removed.
+    #[error("{path}: the temporary PostgreSQL cluster is not removed yet: {why}")]
+    NotRemoved {
+        /// The directory.
+        path: String,
+        /// The reason.
+        why: String,
+    },
+    /// The server refused a statement.
+    #[error("PostgreSQL refused '{statement}': {message}")]
+    Statement {
+        /// The statement.
+        statement: String,
+        /// Its own words.
+        message: String,
+    },
+    /// The connection broke.
+    #[error("the connection to the temporary PostgreSQL server broke: {0}")]
+    Connection(#[from] io::Error),
+    /// The server sent something that the protocol does not allow.
+    #[error("PostgreSQL sent an unexpected answer: {0}")]
+    Protocol(String),
+    /// The caller ended the wait.
+    #[error("interrupted")]
+    Stopped,
+}

@@ -1,0 +1,262 @@
+//! The process that makes, starts, stops and removes the cluster. It ends when its standard input
+//! closes, which happens however diskproof ends, also by kill -9. It works in the directory under
+//! test, and is the program itself with a hidden verb.
+
+use crate::known_names::{CLUSTER_NAME, DATA_NAME, SUPER_USER};
+use crate::log::ProgramLog;
+use crate::processes::{Parent, end_processes};
+use crate::user::ServerUser;
+use diskproof_device::ClaimedDirectory;
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The hidden verb.
+pub const GUARD_VERB: &str = "postgres-guard";
+/// Lines of the guard.
+pub(crate) const STARTED: &str = "started";
+pub(crate) const REMOVED: &str = "removed";
+pub(crate) const ERROR: &str = "error: ";
+
+/// After SIGQUIT a server ends at once, unless its disk hangs.
+const QUIT_WITHIN: Duration = Duration::from_secs(7);
+const POLL: Duration = Duration::from_millis(10);
+
+/// Only what keeps the server to itself: no network, nothing outside its directory, no work that
+/// the measurement did not ask for. WAL segments are kept and recycled, as on a busy server.
+const SETTINGS: [&str; 17] = [
+    "listen_addresses=",
+    "unix_socket_directories=.",
+    "unix_socket_permissions=0700",
+    "port=5432",
+    "max_connections=40",
+    "shared_buffers=64MB",
+    "dynamic_shared_memory_type=mmap",
+    "huge_pages=off",
+    "autovacuum=off",
+    "checkpoint_timeout=1d",
+    "min_wal_size=256MB",
+    "max_wal_size=1GB",
+    "log_checkpoints=off",
+    "logging_collector=off",
+    "log_destination=stderr",
+    "restart_after_crash=off",
+    "fsync=on",
+];
+
+/// Runs the guard with the arguments behind its verb.
+pub fn guard(arguments: &[OsString]) -> ExitCode {
+    let Some(orders) = GuardOrders::parse(arguments) else {
+        return ExitCode::from(2);
+    };
+    let (served, removed) = match orders.carry_out() {
+        Ok(served) => (served, Ok(())),
+        Err(why) => (Ok(()), Err(why)),
+    };
+    if let Err(why) = served {
+        report(&format!("{ERROR}{why}"));
+    }
+    match removed {
+        Ok(()) => report(REMOVED),
+        Err(why) => report(&format!("{ERROR}{why}")),
+    }
+    ExitCode::SUCCESS
+}
+
+/// A line for diskproof, if it still lives.
+fn report(line: &str) {
+    let line = line.replace('\n', "; ");
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// What the guard has to start.
+struct GuardOrders {
+    programs: PathBuf,
+    user: Option<ServerUser>,
+}
+
+impl GuardOrders {
+    fn parse(arguments: &[OsString]) -> Option<Self> {
+        let [programs, user] = arguments else {
+            return None;
+        };
+        Some(Self {
+            programs: PathBuf::from(programs),
+            user: ServerUser::of_argument(user.to_str()?)?,
+        })
+    }
+
+    /// Serves until the end, then removes everything. The outer error: the cluster is not removed.
+    /// The inner one: the server failed.
+    fn carry_out(&self) -> Result<Result<(), String>, String> {
+        let text = |error: &dyn std::error::Error| error.to_string();
+        let ending = Ending::listen().map_err(|error| text(&error))?;
+        // Sessions of a server that dies become children of this process.
+        let _ = set_child_subreaper(Some(getpid()));
+        let claimed = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME);
+        let Some(claimed) = claimed.map_err(|error| text(&error))? else {
+            return Err("its directory has vanished".to_owned());
+        };
+        let data = claimed
+            .open_directory(DATA_NAME)
+            .map_err(|error| text(&error))?;
+        let served = inherited(&data)
+            .map_err(|errno| errno.to_string())
+            .and_then(|data| self.serve(&data, &ending));
+        end_processes(data.as_fd(), Parent::Guard)?;
+        claimed.remove().map_err(|error| text(&error))?;
+        Ok(served)
+    }
+
+    /// Makes the cluster and runs its server until the end.
+    fn serve(&self, data: &OwnedFd, ending: &Ending) -> Result<(), String> {
+        let path = path_of(data).display().to_string();
+        let flags = [
+            "--pgdata",
+            &path,
+            "--auth",
+            "trust",
+            "--username",
+            SUPER_USER,
+        ];
+        let more = ["--no-sync", "--encoding", "UTF8", "--no-locale"];
+        // Without initdb its server ends in order, and removes its shared memory.
+        let (end, log) = self.run(
+            "initdb",
+            &[&flags[..], &more].concat(),
+            (ending, Signal::KILL),
+            || (),
+        )?;
+        match end {
+            None => return Ok(()),
+            Some(status) if status.success() => {}
+            Some(status) => return Err(format!("initdb failed ({status}){}", log.quoted())),
+        }
+        let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
+        let flags: Vec<&str> = ["-D", &path].into_iter().chain(settings).collect();
+        let (end, log) = self.run("postgres", &flags, (ending, Signal::QUIT), || {
+            report(STARTED)
+        })?;
+        match end {
+            None => Ok(()),
+            Some(status) => Err(format!("it ended by itself ({status}){}", log.quoted())),
+        }
+    }
+
+    /// Runs a program until it ends, or until the guard has to: then the signal ends the program,
+    /// and the status is `None`.
+    fn run(
+        &self,
+        program: &str,
+        flags: &[&str],
+        (ending, signal): (&Ending, Signal),
+        started: impl FnOnce(),
+    ) -> Result<(Option<ExitStatus>, ProgramLog), String> {
+        let path = self.programs.join(program);
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let log = ProgramLog::new().map_err(failed)?;
+        let mut command = Command::new(&path);
+        command
+            .args(flags)
+            .current_dir("/")
+            .env_clear()
+            .env("LC_ALL", "C")
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .stdin(Stdio::null())
+            .stdout(log.output().map_err(failed)?)
+            .stderr(log.output().map_err(failed)?);
+        if let Some(user) = self.user {
+            command.uid(user.uid).gid(user.gid);
+        }
+        let mut child = command.spawn().map_err(failed)?;
+        started();
+        loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                return Ok((Some(status), log));
+            }
+            if ending.is_due() {
+                end_child(&mut child, signal).map_err(failed)?;
+                return Ok((None, log));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// Ends a program that the guard has started.
+fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
+    let begun = Instant::now();
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        // It may have ended meanwhile.
+        let _ = kill_process(pid, signal);
+    }
+    while child.try_wait()?.is_none() {
+        if begun.elapsed() >= QUIT_WITHIN {
+            child.kill()?;
+            break;
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// What ends the guard: its standard input closes, or a signal.
+struct Ending {
+    closed: Arc<AtomicBool>,
+    signal: Arc<AtomicBool>,
+}
+
+impl Ending {
+    fn listen() -> std::io::Result<Self> {
+        let (closed, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        for number in [SIGTERM, SIGINT, SIGHUP] {
+            signal_hook::flag::register(number, Arc::clone(&signal))?;
+        }
+        let theirs = Arc::clone(&closed);
+        std::thread::Builder::new().spawn(move || {
+            let mut rest = Vec::new();
+            let _ = std::io::stdin().read_to_end(&mut rest);
+            theirs.store(true, Ordering::SeqCst);
+        })?;
+        Ok(Self { closed, signal })
+    }
+
+    fn is_due(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) || self.signal.load(Ordering::SeqCst)
+    }
+}
+
+/// The guard, as diskproof starts it. Its own group keeps Ctrl-C of the terminal away from it.
+pub(crate) fn command(programs: &Path, user: Option<ServerUser>, target: &Path) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg(GUARD_VERB)
+        .arg(programs)
+        .arg(ServerUser::to_argument(user))
+        .current_dir(target)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+/// A directory as a descriptor that the programs inherit. They reach it by [`path_of`] even where
+/// the directories above it are closed to their user, and the path of its socket is short.
+pub(crate) fn inherited(directory: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    rustix::io::dup(directory)
+}
+
+/// The path of an open directory, in this process and in those that inherit it.
+pub(crate) fn path_of(directory: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+}

@@ -1,0 +1,8 @@
+//! Names in a cluster that its guard, its sessions and the next run must agree on.
+
+/// The directory of the cluster inside the target.
+pub(crate) const CLUSTER_NAME: &str = "diskproof-postgres";
+/// The data directory in it.
+pub(crate) const DATA_NAME: &str = "data";
+/// The superuser and only user.
+pub(crate) const SUPER_USER: &str = "diskproof";

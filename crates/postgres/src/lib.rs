@@ -1,0 +1,25 @@
+//! A throw-away PostgreSQL cluster in the directory under test: its programs are found, a server is
+//! started on a Unix socket only, loaded with INSERTs, stopped and removed. The only crate that
+//! speaks to PostgreSQL. Knows nothing of plans, figures and their meaning.
+#![forbid(unsafe_code)]
+
+mod client;
+mod cluster;
+mod commit_load;
+mod error;
+mod guard;
+mod known_names;
+mod load;
+mod log;
+mod pgbench;
+mod processes;
+mod programs;
+mod user;
+
+pub use client::{PostgresClient, StopCheck};
+pub use cluster::{CLUSTER_BYTES, Cluster, remove_leftover};
+pub use commit_load::CommitLoad;
+pub use error::PostgresError;
+pub use guard::{GUARD_VERB, guard};
+pub use load::LoadResult;
+pub use programs::{Programs, find_programs};

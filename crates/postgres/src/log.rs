@@ -1,0 +1,58 @@
+//! What a program of the server prints, kept in memory: a log on the disk under test would load it.
+
+use rustix::fs::MemfdFlags;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::process::Stdio;
+
+/// The end of a log is enough to explain an error.
+const BYTES_MAX: u64 = 64 << 10;
+const LINES_MAX: usize = 4;
+
+/// An output of a program.
+pub(crate) struct ProgramLog {
+    file: File,
+}
+
+impl ProgramLog {
+    /// An empty one.
+    pub(crate) fn new() -> io::Result<Self> {
+        let file = File::from(rustix::fs::memfd_create("server-log", MemfdFlags::CLOEXEC)?);
+        Ok(Self { file })
+    }
+
+    /// Where the program prints.
+    pub(crate) fn output(&self) -> io::Result<Stdio> {
+        Ok(self.file.try_clone()?.into())
+    }
+
+    /// Its end.
+    pub(crate) fn text(mut self) -> String {
+        let mut text = Vec::new();
+        // The program wrote through the same position.
+        let length = self.file.stream_position().unwrap_or(0);
+        let start = io::SeekFrom::Start(length.saturating_sub(BYTES_MAX));
+        let read = self
+            .file
+            .seek(start)
+            .and_then(|_| self.file.take(BYTES_MAX).read_to_end(&mut text));
+        match read {
+            Ok(_) => String::from_utf8_lossy(&text).into_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// The last lines as the end of a sentence: `: …`.
+    pub(crate) fn quoted(self) -> String {
+        let text = self.text();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
+        match &lines[lines.len().saturating_sub(LINES_MAX)..] {
+            [] => String::new(),
+            last => format!(": {}", last.join("; ")),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Finds the programs of a PostgreSQL server. Starts `postgres --version` only.
+
+use crate::error::PostgresError;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Debian and Red Hat install servers: a directory, and how the names in it begin.
+const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
+
+/// The programs of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Programs {
+    /// Their directory.
+    pub folder: PathBuf,
+    /// Major version.
+    pub version: u32,
+    /// The whole version, such as `15.8`.
+    pub version_text: String,
+}
+
+impl Programs {
+    /// The path of a program.
+    pub(crate) fn path(&self, program: &str) -> PathBuf {
+        self.folder.join(program)
+    }
+
+    /// Whether pgbench is installed with the server.
+    pub fn has_pgbench(&self) -> bool {
+        self.path("pgbench").exists()
+    }
+
+    fn of(folder: &Path) -> Result<Self, PostgresError> {
+        let program = folder.join("postgres");
+        let failed = |why: String| PostgresError::Program {
+            program: program.display().to_string(),
+            why,
+        };
+        let printed = Command::new(&program)
+            .arg("--version")
+            .output()
+            .map_err(|error| failed(error.to_string()))?;
+        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let (version, version_text) = parse_version(&text)
+            .ok_or_else(|| failed(format!("it prints '{}' as its version", text.trim())))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            version,
+            version_text,
+        })
+    }
+}
+
+/// `postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)`; `19beta1` before a release.
+fn parse_version(text: &str) -> Option<(u32, String)> {
+    let word = text
+        .split("(PostgreSQL)")
+        .nth(1)?
+        .split_whitespace()
+        .next()?;
+    let digits: String = word.chars().take_while(char::is_ascii_digit).collect();
+    Some((digits.parse().ok()?, word.to_owned()))
+}
+
+/// The server in `asked`; without it the first one on `search_path` (the variable PATH), else the
+/// newest one that a distribution installed.
+pub fn find_programs(
+    asked: Option<&Path>,
+    search_path: Option<&OsStr>,
+) -> Result<Programs, PostgresError> {
+    if let Some(folder) = asked {
+        return match has_server(folder) {
+            true => Programs::of(&absolute(folder)),
+            false => Err(PostgresError::NoServer {
+                searched: folder.display().to_string(),
+            }),
+        };
+    }
+    let on_path: Vec<PathBuf> = search_path
+        .map(|path| std::env::split_paths(path).collect())
+        .unwrap_or_default();
+    if let Some(folder) = on_path.iter().find(|folder| has_server(folder)) {
+        return Programs::of(&absolute(folder));
+    }
+    match newest(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix))) {
+        Some(folder) => Programs::of(&folder),
+        None => Err(PostgresError::NoServer {
+            searched: "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin".to_owned(),
+        }),
+    }
+}
+
+fn has_server(folder: &Path) -> bool {
+    ["postgres", "initdb"]
+        .iter()
+        .all(|program| folder.join(program).exists())
+}
+
+/// The server runs in another directory. Links to some of its programs lead to all of them.
+fn absolute(folder: &Path) -> PathBuf {
+    let program = folder.join("postgres").canonicalize();
+    let own = program
+        .ok()
+        .and_then(|path| Some(path.parent()?.to_owned()));
+    own.filter(|own| has_server(own))
+        .or_else(|| folder.canonicalize().ok())
+        .unwrap_or_else(|| folder.to_owned())
+}
+
+fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
+    let mut found: Vec<(u32, PathBuf)> = Vec::new();
+    for (folder, prefix) in folders {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let version = name.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
+            let bin = entry.path().join("bin");
+            found.extend(
+                version
+                    .filter(|_| has_server(&bin))
+                    .map(|number| (number, bin)),
+            );
+        }
+    }
+    found.into_iter().max().map(|(_, bin)| bin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_is_read_from_what_every_packager_prints() {
+        let of = |text| parse_version(text).map(|(major, text)| (major, text.to_string()));
+        let debian = "postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)\n";
+        assert_eq!(of(debian), Some((15, "15.8".to_owned())));
+        assert_eq!(
+            of("postgres (PostgreSQL) 19beta1"),
+            Some((19, "19beta1".to_owned()))
+        );
+        assert_eq!(of("postgres 9"), None);
+    }
+
+    #[test]
+    fn newest_installed_server_is_found_and_half_installed_ones_are_not() {
+        let place = tempfile::tempdir().unwrap();
+        for (version, programs) in [("9.6", 2), ("15", 2), ("17", 2), ("18", 1)] {
+            let bin = place.path().join(version).join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            for program in &["postgres", "initdb"][..programs] {
+                std::fs::write(bin.join(program), "").unwrap();
+            }
+        }
+        let found = newest(&[(place.path(), "")]).unwrap();
+        assert_eq!(found, place.path().join("17/bin"));
+        let empty = place.path().join("18/bin");
+        let error = find_programs(Some(&empty), None).unwrap_err().to_string();
+        assert!(error.contains("--pg-bin"), "{error}");
+    }
+}

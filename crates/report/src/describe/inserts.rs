@@ -1,0 +1,131 @@
+//! INSERTs of a PostgreSQL server in words: the table's cells, and what the server adds to the
+//! disk's own commits.
+
+use crate::labels;
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::postgres::{LoadRecord, PostgresPlan, PostgresRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
+
+/// Columns of the table.
+pub(crate) const HEADING: [&str; 8] = [
+    "",
+    "per s",
+    "± 95 %",
+    "p50",
+    "p99",
+    "max",
+    "disk alone",
+    "per sync",
+];
+/// Rates that are known worse explain nothing.
+const WIDTH_MAX: f64 = 0.25;
+/// Two parts that explain less or more than this do not explain the whole.
+const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+
+/// The title of the table.
+pub(crate) fn title(postgres: &PostgresRecord) -> String {
+    format!(
+        "PostgreSQL {}: INSERTs of single rows, each committed",
+        postgres.version
+    )
+}
+
+/// What the columns mean.
+pub(crate) const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
+    lose the last commits. disk alone: commits per second that this run measured without a \
+    server. per sync: INSERTs that share a sync of the WAL (group commit).";
+
+/// A row of the table.
+pub(crate) fn cells(load: &LoadRecord) -> Vec<String> {
+    let latency = |ns: Option<u64>| ns.map_or(labels::UNKNOWN.to_owned(), format_latency);
+    let own = load.own.as_ref();
+    let own = own.map(|own| rounded(own.iops.value, own.iops.half_width_95));
+    let shared = load
+        .commits_per_sync
+        .map(|count| rounded(count, Some(count * 0.02)));
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| labels::UNKNOWN.to_owned());
+    vec![
+        load.load.name.clone(),
+        rounded(load.iops.value, load.iops.half_width_95),
+        labels::interval(&load.iops),
+        latency(load.latency_p50_ns),
+        latency(load.latency_p99_ns),
+        latency(load.latency_max_ns),
+        or_unknown(own),
+        or_unknown(shared),
+    ]
+}
+
+/// What the server adds to the disk: a sentence for one session, and one for the most sessions.
+pub(crate) fn explanations(postgres: &PostgresRecord) -> Vec<String> {
+    let alone = postgres.loads.iter().find(|load| load.parts.is_some());
+    let shared = postgres
+        .loads
+        .iter()
+        .filter(|load| load.load.clients > 1 && load.commits_per_sync.is_some())
+        .max_by_key(|load| (!load.load.pgbench, load.load.clients));
+    let disk_iops = alone.and_then(|load| load.own.as_ref());
+    let mut texts: Vec<String> = alone.and_then(alone_text).into_iter().collect();
+    texts.extend(shared.and_then(|load| {
+        let per_sync = load.commits_per_sync?;
+        let syncs = figure_text(load.iops.value / per_sync, load.iops.half_width_95, "1/s");
+        let disk = disk_iops.map_or(String::new(), |own| {
+            format!(
+                " One session alone makes {} on this disk.",
+                own.iops.value_text()
+            )
+        });
+        Some(format!(
+            "{} sessions: {} INSERTs share a sync, so {} need {syncs} syncs.{disk}",
+            load.load.clients,
+            rounded(per_sync, Some(per_sync * 0.02)),
+            load.iops.value_text(),
+        ))
+    }));
+    texts
+}
+
+fn alone_text(load: &LoadRecord) -> Option<String> {
+    let (parts, own) = load.parts.as_ref().zip(load.own.as_ref())?;
+    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
+    let width = width(&load.iops).max(width(&own.iops));
+    if width > WIDTH_MAX {
+        return Some(format!(
+            "The rates of one session are known only to ±{}, too uncertain to explain each other. \
+             Measure longer (--time), or at a quieter time.",
+            format_percent(width)
+        ));
+    }
+    let time = |ns: f64| figure_text(ns, Some(ns * width), "ns");
+    let conclusion = if EXPLAINED.contains(&parts.explained) {
+        format!("Together that is {} of it", format_percent(parts.explained))
+    } else {
+        format!(
+            "Together that is {} of it, so the two figures do not explain each other: measure \
+             again at a quieter time",
+            format_percent(parts.explained)
+        )
+    };
+    Some(format!(
+        "One session: an INSERT takes {}. A commit of this disk takes {} ({}), the server without \
+         the disk {} (synchronous_commit off). {conclusion}. Each INSERT adds {:.0} bytes of WAL.",
+        time(parts.insert_ns),
+        time(parts.disk_ns),
+        own.workload,
+        time(parts.server_ns),
+        load.wal_bytes_per_commit,
+    ))
+}
+
+/// What a plan does with a server.
+pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
+    format!(
+        "PostgreSQL {} from {}: {} of INSERTs, {} each, in {}",
+        plan.version,
+        plan.programs,
+        counted(plan.loads.len() as u64, "load"),
+        format_duration(plan.slice_ns),
+        counted(u64::from(2 * plan.rounds), "round"),
+    )
+}

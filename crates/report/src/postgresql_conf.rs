@@ -1,0 +1,200 @@
+//! The settings that follow from a run, as a commented part of postgresql.conf. Every line that is
+//! not a comment is one that the server of the record's version accepts; a setting that keeps its
+//! default, or may not exist in the server, is a comment.
+
+use crate::ascii::transliterate;
+use crate::describe::run::start_text;
+use crate::format::{Format, OutputFile, Requires};
+use crate::text::{clean, wrap};
+use diskproof_model::record::{Advice, Record};
+use std::io::{self, Write};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".conf",
+    description: "settings with their reasons, to be included in postgresql.conf",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: None,
+    identity: None,
+};
+
+/// Columns of a comment.
+const COLUMNS: usize = 78;
+/// Longest name and value; every setting of PostgreSQL is shorter.
+const WORD_MAX: usize = 63;
+/// The first version with a setting, of those that not every version has.
+const SINCE: [(&str, u32); 5] = [
+    ("maintenance_io_concurrency", 13),
+    ("io_combine_limit", 17),
+    ("io_method", 18),
+    ("io_workers", 18),
+    ("io_max_workers", 19),
+];
+/// The last version with a setting.
+const UNTIL: [(&str, u32); 1] = [("io_workers", 18)];
+
+/// Settings that no figure of a disk decides, with the first version that has them.
+const LEAVE_ALONE: [(&str, u32, &str); 6] = [
+    (
+        "fsync, synchronous_commit",
+        0,
+        "Off is faster because a crash loses data. That is no property of the disk.",
+    ),
+    (
+        "wal_buffers",
+        0,
+        "The server sizes it by shared_buffers. No figure of a disk decides it.",
+    ),
+    (
+        "checkpoint_timeout, max_wal_size",
+        0,
+        "They follow from the WAL that your load writes and the recovery time that you accept.",
+    ),
+    (
+        "io_combine_limit",
+        17,
+        "128 kB suits most disks. Change it only after a test with your own scans.",
+    ),
+    (
+        "io_method",
+        18,
+        "worker is the default. io_uring needs a server built with it; test it with your own \
+         load.",
+    ),
+    (
+        "io_workers",
+        18,
+        "It limits reads in flight of all sessions together. Raise it if sessions wait for \
+         AioWorker.",
+    ),
+];
+
+/// Writes the settings.
+pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    write_head(record, out)?;
+    let version = record.plan.postgres_version;
+    let (set, kept): (Vec<&Advice>, Vec<&Advice>) = record
+        .advice
+        .iter()
+        .partition(|advice| advice.value.is_some());
+    if set.is_empty() {
+        comment(out, "No figure of this run decides a setting.")?;
+        writeln!(out)?;
+    }
+    for advice in set {
+        write_setting(advice, version, out)?;
+    }
+    write_kept(&kept, version, out)
+}
+
+fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let path = record.targets.first().map_or("", |target| &target.path);
+    comment(
+        out,
+        &format!(
+            "Settings that follow from the figures of {path}: run {} of diskproof {}, {}.",
+            record.run_id,
+            record.tool.version,
+            start_text(&record.started)
+        ),
+    )?;
+    comment(
+        out,
+        &match record.plan.postgres_version {
+            Some(version) => format!("For PostgreSQL {version}."),
+            None => "For any version: the run does not know the server's (--pg-version). Settings \
+                     that only some versions have are comments."
+                .to_owned(),
+        },
+    )?;
+    comment(
+        out,
+        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
+    )?;
+    writeln!(out)
+}
+
+/// The reason as a comment, then the setting.
+fn write_setting(advice: &Advice, version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+    comment(out, &advice.why)?;
+    if let Some(condition) = &advice.condition {
+        comment(out, &format!("Right {condition}."))?;
+    }
+    if !advice.from.is_empty() {
+        comment(out, &format!("From {}.", advice.from.join(", ")))?;
+    }
+    let value = advice.value.as_deref().unwrap_or_default();
+    if !is_word(&advice.setting) || !is_word(value) {
+        comment(out, &format!("{} = {value}", advice.setting))?;
+        return writeln!(out);
+    }
+    let line = format!("{} = {value}", advice.setting);
+    match why_comment(advice, version) {
+        Some(why) => writeln!(out, "#{line}    # {why}\n"),
+        None => writeln!(out, "{line}\n"),
+    }
+}
+
+/// Why a setting is not active.
+fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
+    if !advice.changes() {
+        return Some("the default".to_owned());
+    }
+    let bound = |list: &[(&str, u32)]| {
+        let found = list.iter().find(|(name, _)| *name == advice.setting);
+        found.map(|(_, bound)| *bound)
+    };
+    let (since, until) = (bound(&SINCE), bound(&UNTIL));
+    let exists = |version: u32| {
+        since.is_none_or(|since| version >= since) && until.is_none_or(|until| version <= until)
+    };
+    match version {
+        Some(version) if exists(version) => None,
+        None if since.is_none() && until.is_none() => None,
+        _ => Some(match (since, until) {
+            (Some(since), Some(until)) => format!("PostgreSQL {since} to {until}"),
+            (Some(since), None) => format!("PostgreSQL {since} or newer"),
+            (None, Some(until)) => format!("PostgreSQL {until} or older"),
+            (None, None) => String::new(),
+        }),
+    }
+}
+
+/// Settings to leave alone, with the reason.
+fn write_kept(kept: &[&Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+    comment(out, "Leave these settings alone:")?;
+    for advice in kept {
+        comment(out, &format!("  {}: {}", advice.setting, advice.why))?;
+    }
+    let is_named = |name: &str| kept.iter().any(|advice| advice.setting == name);
+    for (name, since, why) in LEAVE_ALONE {
+        if version.is_none_or(|version| version >= since) && !is_named(name) {
+            comment(out, &format!("  {name}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text is a word that may stand in the file outside of a comment. The record may come
+/// from a stranger.
+fn is_word(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+    (1..=WORD_MAX).contains(&text.len()) && text.chars().all(is_plain)
+}
+
+/// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
+fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    let text = transliterate(&clean(text));
+    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    let columns = COLUMNS - 2 - indent.len();
+    for (number, line) in wrap(&text, columns, columns).iter().enumerate() {
+        let hang = if number > 0 && !indent.is_empty() {
+            "  "
+        } else {
+            ""
+        };
+        writeln!(out, "# {indent}{hang}{}", line.trim_start())?;
+    }
+    Ok(())
+}
