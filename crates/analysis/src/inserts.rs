@@ -11,11 +11,12 @@ use diskproof_model::record::MeasurementRecord;
 
 const SECOND_NS: f64 = 1e9;
 
-/// What the record says of the server. Loads that were not measured are absent.
+/// What the record says of the server, if there was one. Loads that were not measured are absent.
 pub(crate) fn postgres_record(
-    measured: &PostgresMeasurement,
+    measured: Option<&PostgresMeasurement>,
     own: &[MeasurementRecord],
-) -> PostgresRecord {
+) -> Option<PostgresRecord> {
+    let measured = measured?;
     let mut loads: Vec<LoadRecord> = measured
         .loads
         .iter()
@@ -41,10 +42,10 @@ pub(crate) fn postgres_record(
             });
         }
     }
-    PostgresRecord {
+    Some(PostgresRecord {
         version: measured.version.clone(),
         loads,
-    }
+    })
 }
 
 fn insert_ns(loads: &[LoadRecord], is_it: fn(&PostgresLoad) -> bool) -> Option<f64> {
@@ -139,7 +140,7 @@ mod tests {
                 load("insert-async-c1", 1, false, 10_000.0),
             ],
         };
-        let record = postgres_record(&measured, &own);
+        let record = postgres_record(Some(&measured), &own).unwrap();
         let [alone, several, without_sync] = &record.loads[..] else {
             panic!("{record:?}");
         };

@@ -98,8 +98,6 @@ pub fn judge(
         }
     });
     let sweep = sweep_record(&facts.plan, &measurements);
-    let postgres = facts.postgres.as_ref();
-    let postgres = postgres.map(|measured| postgres_record(measured, &measurements));
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: facts.tool,
@@ -115,7 +113,7 @@ pub fn judge(
         plan: facts.plan,
         campaign: None,
         sweep,
-        postgres,
+        postgres: postgres_record(facts.postgres.as_ref(), &measurements),
         targets: facts.targets,
         moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
