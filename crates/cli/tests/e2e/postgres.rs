@@ -124,6 +124,50 @@ fn output(command: &mut Command) -> String {
     text
 }
 
+/// Advice on settings that every version has, on settings of some versions, and from a stranger.
+fn settings() -> Vec<Advice> {
+    let advice = |setting: &str, value: &str| Advice {
+        setting: setting.to_owned(),
+        value: Some(value.to_owned()),
+        range: None,
+        why: format!("A reason with 20 µs\nand {setting} = broken on a line of its own."),
+        from: vec!["random-read-d1".to_owned()],
+        default: Some("0".to_owned()),
+        condition: Some("for a test".to_owned()),
+    };
+    vec![
+        advice("random_page_cost", "2.6"),
+        advice("effective_io_concurrency", "64"),
+        advice("maintenance_io_concurrency", "32"),
+        advice("wal_sync_method", "open_datasync"),
+        advice("commit_delay", "0"),
+        // Each is a comment: no version has both, and no value has a quote.
+        advice("io_workers", "8"),
+        advice("io_max_workers", "8"),
+        advice("port", "5432' # hostile"),
+    ]
+}
+
+/// What a server in single-user mode says of its configuration.
+fn answer(bin: &Path, data: &Path) -> String {
+    let (query, mut writer) = std::io::pipe().unwrap();
+    let names = "'random_page_cost', 'effective_io_concurrency', 'wal_sync_method'";
+    let question = format!(
+        "SELECT 'broken: ' || error FROM pg_file_settings WHERE error IS NOT NULL\n\
+         SELECT 'set: ' || name || '=' || setting FROM pg_settings WHERE name IN ({names})\n"
+    );
+    writer.write_all(question.as_bytes()).unwrap();
+    drop(writer);
+    let mut single = as_user(&bin.join("postgres"));
+    output(
+        single
+            .args(["--single", "-D"])
+            .arg(data)
+            .arg("postgres")
+            .stdin(query),
+    )
+}
+
 #[test]
 fn real_server_accepts_every_line_of_the_settings() {
     let Some(bin) = server("real_server_accepts_every_line_of_the_settings") else {
@@ -146,26 +190,7 @@ fn real_server_accepts_every_line_of_the_settings() {
     let words = ["commit", here.path().to_str().unwrap(), "--json", "-q"];
     let mut record = run(words.into_iter().chain(short)).record();
     record.plan.postgres_version = Some(version);
-    let advice = |setting: &str, value: &str| Advice {
-        setting: setting.to_owned(),
-        value: Some(value.to_owned()),
-        range: None,
-        why: format!("A reason with 20 µs\nand {setting} = broken on a line of its own."),
-        from: vec!["random-read-d1".to_owned()],
-        default: Some("0".to_owned()),
-        condition: Some("for a test".to_owned()),
-    };
-    record.advice = vec![
-        advice("random_page_cost", "2.6"),
-        advice("effective_io_concurrency", "64"),
-        advice("maintenance_io_concurrency", "32"),
-        advice("wal_sync_method", "open_datasync"),
-        advice("commit_delay", "0"),
-        // Each is a comment: no version has both, and no value has a quote.
-        advice("io_workers", "8"),
-        advice("io_max_workers", "8"),
-        advice("port", "5432' # hostile"),
-    ];
+    record.advice = settings();
     let (saved, data) = (here.path().join("run.json"), here.path().join("data"));
     std::fs::write(&saved, serde_json::to_string(&record).unwrap()).unwrap();
     let ran = run([
@@ -184,23 +209,7 @@ fn real_server_accepts_every_line_of_the_settings() {
     let mut conf = std::fs::read_to_string(data.join("postgresql.conf")).unwrap();
     conf.push_str(&ran.out);
     std::fs::write(data.join("postgresql.conf"), conf).unwrap();
-    // The server in single-user mode reads its configuration and answers on stdout.
-    let (query, mut writer) = std::io::pipe().unwrap();
-    let names = "'random_page_cost', 'effective_io_concurrency', 'wal_sync_method'";
-    let question = format!(
-        "SELECT 'broken: ' || error FROM pg_file_settings WHERE error IS NOT NULL\n\
-         SELECT 'set: ' || name || '=' || setting FROM pg_settings WHERE name IN ({names})\n"
-    );
-    writer.write_all(question.as_bytes()).unwrap();
-    drop(writer);
-    let mut single = as_user(&bin.join("postgres"));
-    let answer = output(
-        single
-            .args(["--single", "-D"])
-            .arg(&data)
-            .arg("postgres")
-            .stdin(query),
-    );
+    let answer = answer(&bin, &data);
     assert!(!answer.contains("broken: "), "{answer}\n{}", ran.out);
     for set in [
         "set: random_page_cost=2.6",
