@@ -55,6 +55,30 @@ fn quick_sweep_of_a_directory_holds_every_cell_and_leaves_nothing() {
 }
 
 #[test]
+fn views_print_the_table_of_the_old_tool_and_only_once() {
+    let here = place();
+    let file = here.path().join("data");
+    random_file(&file, 16 * MIB);
+    for (view, head, row) in [
+        ("random-access", "average speed", "random read 4 KiB "),
+        ("iops", "kbit/s", "4 KiB "),
+        ("iozone", "reclen", "4k "),
+    ] {
+        let ran = sweep(&file, &["--view", view, "--time", "4s", "-q"]);
+        // A machine that is too slow for all cells names the missing ones.
+        assert_eq!(ran.code, Some(0), "{view}: {}", ran.err);
+        let lines: Vec<&str> = ran.out.lines().collect();
+        let found = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+        assert_eq!(found(head), 1, "{view}: {}", ran.out);
+        let rows = lines.iter().filter(|line| line.starts_with(row)).count();
+        assert_eq!(rows, 1, "{view}: {}", ran.out);
+        // One depth has no knee and needs no heat map.
+        assert_eq!(found("knee"), 0, "{view}: {}", ran.out);
+        assert_eq!(found("by block size and depth"), 0, "{view}: {}", ran.out);
+    }
+}
+
+#[test]
 fn target_that_is_not_released_is_only_read() {
     let here = place();
     let file = here.path().join("data");

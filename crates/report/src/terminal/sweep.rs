@@ -32,14 +32,17 @@ pub(super) fn write_sweep(
     record: &Record,
     sweep: &SweepRecord,
 ) -> io::Result<()> {
-    if let Some(view) = record.plan.sweep.as_ref().and_then(|plan| plan.view) {
+    let view = record.plan.sweep.as_ref().and_then(|plan| plan.view);
+    if let Some(view) = view {
         write_view(page, record, sweep, view)?;
     }
     for matrix in &sweep.matrices {
         page.blank()?;
         write_answers(page, matrix)?;
     }
-    for matrix in &sweep.matrices {
+    // A view has the figures of a single depth already.
+    let is_shown = |matrix: &&SweepMatrix| view.is_none() || axes(matrix).1.len() > 1;
+    for matrix in sweep.matrices.iter().filter(is_shown) {
         write_map(page, matrix)?;
         write_latencies(page, matrix)?;
     }
@@ -50,6 +53,9 @@ pub(super) fn write_sweep(
     }
     for text in missing_texts(record) {
         fact(page, "", &text)?;
+    }
+    if !sweep.matrices.iter().any(|matrix| is_shown(&matrix)) {
+        return Ok(());
     }
     let legend = "Shades from the lowest (blank) to the highest rate (█). ?: known only to ±10 % \
                   or worse. ~: predicted by the cost model. ×: impossible. –: not measured, or \
@@ -62,10 +68,15 @@ fn write_answers(page: &mut Page<'_>, matrix: &SweepMatrix) -> io::Result<()> {
     page.text(TextStyle::Bold.of(matrix.operation.words()))?;
     fact(page, "best", &best_text(matrix))?;
     let unknown = || "not found: these sizes, depths and intervals leave it open".to_owned();
-    let knee = matrix.knee.as_ref().map_or_else(unknown, knee_text);
-    fact(page, "knee", &knee)?;
-    let limit = matrix.bandwidth_limit.as_ref();
-    fact(page, "rate", &limit.map_or_else(unknown, limit_text))?;
+    let (sizes, depths) = axes(matrix);
+    if depths.len() > 1 {
+        let knee = matrix.knee.as_ref().map_or_else(unknown, knee_text);
+        fact(page, "knee", &knee)?;
+    }
+    if sizes.len() > 1 {
+        let limit = matrix.bandwidth_limit.as_ref();
+        fact(page, "rate", &limit.map_or_else(unknown, limit_text))?;
+    }
     match &matrix.cost_model {
         Some(model) => fact(page, "cost", &model_text(model)),
         None => Ok(()),
