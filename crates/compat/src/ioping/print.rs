@@ -275,7 +275,10 @@ impl ToolPrinter for IopingPrinter {
         self.total.merge(&self.part);
         let figures = self.total.figures(self.end_ns, self.block_bytes);
         let has_periods = self.form.period_requests.or(self.form.period_ns).is_some();
-        let stdout = if self.form.is_json {
+        let stdout = if !self.has_begun {
+            // Without a request there is nothing to sum up.
+            if self.form.is_json { "]\n" } else { "" }.to_owned()
+        } else if self.form.is_json {
             self.json_statistics(&figures, result.unix_ns) + "]\n"
         } else if self.form.is_batch {
             raw_line(&figures)

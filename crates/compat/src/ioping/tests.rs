@@ -212,6 +212,12 @@ fn times_outside_the_valid_range_do_not_count() {
 }
 
 #[test]
+fn a_run_without_a_request_prints_no_statistics() {
+    assert_eq!(printed("-c 5 .", &[]), "");
+    assert_eq!(printed("-J -c 5 .", &[]), "[]\n");
+}
+
+#[test]
 fn failed_request_is_an_error_of_the_run() {
     let mut requests = five();
     requests[2].error = Some("EIO".to_owned());
