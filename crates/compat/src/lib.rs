@@ -14,6 +14,7 @@ mod plan;
 mod printer;
 mod registry;
 
+mod bonnie;
 mod dd;
 mod hdparm;
 mod ioping;

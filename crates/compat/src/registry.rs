@@ -1,5 +1,6 @@
 //! The drop-ins. Help, documentation, manual pages and links all read this list.
 
+use crate::bonnie::DROP_IN as BONNIE;
 use crate::dd::DROP_IN as DD;
 use crate::drop_in::DropIn;
 use crate::hdparm::DROP_IN as HDPARM;
@@ -9,7 +10,7 @@ use crate::pg_test_fsync::DROP_IN as PG_TEST_FSYNC;
 use crate::sysbench::DROP_IN as SYSBENCH;
 use crate::zcav::DROP_IN as ZCAV;
 
-static DROP_INS: [&DropIn; 7] = [
+static DROP_INS: [&DropIn; 8] = [
     &PG_TEST_FSYNC,
     &IOPING,
     &DD,
@@ -17,6 +18,7 @@ static DROP_INS: [&DropIn; 7] = [
     &IOPS,
     &ZCAV,
     &SYSBENCH,
+    &BONNIE,
 ];
 
 /// All drop-ins.

@@ -1,0 +1,298 @@
+//! Arguments of bonnie++ to a plan.
+
+use super::names::{EMULATES, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE};
+use super::print::TablePrinter;
+use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
+use crate::drop_in::{DropInOption, Started};
+use crate::error::DropInError;
+use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::plan_of;
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Plan, Span, Stop,
+    SyncCall, SyncPolicy, Workload,
+};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::path::PathBuf;
+
+const MIB: u64 = 1 << 20;
+/// bonnie++ needs twice the memory, because it does not empty the page cache.
+const SIZE_MIB: u64 = 1024;
+const CHUNK_BYTES: u32 = 8192;
+const SEEKS_DEFAULT: u64 = 8192;
+const SEEKERS: u32 = 5;
+const CONCURRENCY_MAX: u64 = 64;
+
+const USAGE: &str = "\
+usage:
+bonnie++ [-d scratch-dir] [-c concurrency] [-s size(MiB)[:chunk-size(b)[:seeks[:seekers]]]]
+      [-m machine-name] [-r ram-size-in-MiB] [-n 0] [-q] [-f] [-b] [-D] [-z seed]
+";
+
+const fn option(
+    short: &'static str,
+    value: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    DropInOption {
+        short,
+        long: "",
+        value,
+        help,
+        treatment,
+    }
+}
+
+const NO_USER: Treatment = Ignored("the scratch file has no name that another user could meet");
+const ALONE: Treatment = Refused("use -c for several at the same time");
+
+pub(super) const OPTIONS: &[DropInOption] = &[
+    option("-d", "directory", "measure this directory (.)", Carried),
+    option(
+        "-c",
+        "concurrency",
+        "so many of each test at the same time (1)",
+        Carried,
+    ),
+    option(
+        "-s",
+        "MiB:chunk:seeks:seekers",
+        "file (1024, or twice -r), bytes of a request (8192), seeks (8192), seekers (5)",
+        Carried,
+    ),
+    option(
+        "-n",
+        "files",
+        "tests of many files: only 0 runs, the fields stay empty",
+        Carried,
+    ),
+    option("-m", "name", "name of the machine in the report", Carried),
+    option("-r", "MiB", "memory; the file is twice as large", Carried),
+    option("-x", "runs", "number of runs: only 1", Carried),
+    option("-u", "user", "run as this user", NO_USER),
+    option("-g", "group", "run as this group", NO_USER),
+    option(
+        "-q",
+        "",
+        "the CSV line on stdout, the table on stderr",
+        Carried,
+    ),
+    option(
+        "-f",
+        "[size]",
+        "skip the tests by character, which never run here",
+        Carried,
+    ),
+    option("-b", "", "fsync after each write", Carried),
+    option("-p", "processes", "serve semaphores", ALONE),
+    option("-y", "mode", "wait for others", ALONE),
+    option("-z", "seed", "seed of the random offsets", Carried),
+    option(
+        "-Z",
+        "file",
+        "random data",
+        Ignored("the data is always random"),
+    ),
+    option("-D", "", "direct I/O", Carried),
+];
+
+pub(super) const DIFFERENCES: &[&str] = &[
+    "The tests by character and those of many files do not run. Their fields stay empty.",
+    "Every test has its figure; bonnie++ prints +++++ for one of less than half a second.",
+    "The page cache is emptied of the file as a test goes on, so the file need not be twice as \
+     large as the memory: 1 GiB without -s and -r.",
+    "A rewrite reads and writes in turn at two places that advance alike, instead of writing back \
+     the block that was read. A tenth of the seeks write instead of writing back.",
+    "-D applies to reads, too. -c starts so many of each test at the same time.",
+    "The CSV line has the chunk size, which 2.00a leaves empty, and has the 50 fields of 1.98.",
+];
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BonnieLoad {
+    directory: String,
+    labels: RunLabels,
+    is_direct: bool,
+    syncs_each: bool,
+    has_seed: bool,
+    notes: Vec<String>,
+}
+
+/// Reads the arguments.
+pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    if arguments.first().is_some_and(|word| word == "--version") {
+        return Ok(Started::version(EMULATES));
+    }
+    let usage = |text: String| DropInError::Usage(format!("bonnie++: {text}\n{USAGE}"));
+    let given = parse(OPTIONS, arguments, OptionForms::Long).map_err(usage)?;
+    Ok(Started::Load(Box::new(read(given).map_err(usage)?)))
+}
+
+fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
+    if let Some(operand) = given.operands.first() {
+        return Err(format!("unexpected argument {operand}"));
+    }
+    if given.value("x").is_some_and(|runs| runs != "1") {
+        return Err("-x above 1 is not available here; run it again".to_owned());
+    }
+    let number = |name: &str, text: &str, most: u64| {
+        let number = scaled(text).filter(|number| (1..=most).contains(number));
+        number.ok_or_else(|| format!("-{name} {text}: use a number from 1 to {most}"))
+    };
+    let memory_mib = match given.value("r") {
+        None | Some("0") => None,
+        Some(text) => Some(number("r", text, 1 << 30)?),
+    };
+    let sizes = given.value("s").unwrap_or_default();
+    let mut parts = sizes.split(':');
+    let size_mib = match parts.next().filter(|text| !text.is_empty()) {
+        None => memory_mib.map_or(SIZE_MIB, |mib| 2 * mib),
+        Some("0") => return Err("-s 0 leaves no test that runs here".to_owned()),
+        Some(text) => megabytes(text).ok_or_else(|| format!("-s {text}: not a size in MiB"))?,
+    };
+    let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
+        None => Ok(default),
+        Some(text) => number("s", text, most),
+    };
+    let chunk_bytes = part(u64::from(CHUNK_BYTES), MIB)? as u32;
+    let seeks = part(SEEKS_DEFAULT, 1 << 40)?;
+    let seekers = part(u64::from(SEEKERS), 1024)? as u32;
+    let concurrency = given
+        .value("c")
+        .map_or(Ok(1), |text| number("c", text, CONCURRENCY_MAX))?;
+    let mut notes = given.notes.clone();
+    if given.value("n") != Some("0") {
+        notes.push("the tests of many files do not run; their fields are empty".to_owned());
+    }
+    if !given.has("f") {
+        notes.push("the tests by character do not run; their fields are empty".to_owned());
+    }
+    notes.push("rewrites and seeks write at places of their own (docs/drop-in.md)".to_owned());
+    let seed = given.value("z").and_then(|text| text.parse().ok());
+    Ok(BonnieLoad {
+        directory: given.value("d").unwrap_or(".").to_owned(),
+        labels: RunLabels {
+            machine: given.value("m").unwrap_or("localhost").to_owned(),
+            concurrency: concurrency as u32,
+            size_mib,
+            chunk_bytes,
+            seeks,
+            seekers,
+            seed: seed.unwrap_or(0),
+            is_quiet: given.has("q"),
+        },
+        is_direct: given.has("D"),
+        syncs_each: given.has("b"),
+        has_seed: seed.is_some(),
+        notes,
+    })
+}
+
+/// A number, perhaps with `k`.
+fn scaled(text: &str) -> Option<u64> {
+    match text.strip_suffix(['k', 'K']) {
+        Some(number) => number.parse::<u64>().ok()?.checked_mul(1024),
+        None => text.parse().ok(),
+    }
+}
+
+/// A number of MiB, perhaps with `g`.
+fn megabytes(text: &str) -> Option<u64> {
+    let mib = match text.strip_suffix(['g', 'G']) {
+        Some(number) => number.parse::<u64>().ok()?.checked_mul(1024)?,
+        None => text.trim_end_matches(['m', 'M']).parse().ok()?,
+    };
+    (1..=1 << 30).contains(&mib).then_some(mib)
+}
+
+impl BonnieLoad {
+    fn test(&self, name: &str, read_permille: u16) -> Workload {
+        let writes = read_permille < 1000;
+        Workload {
+            read_permille,
+            access: Access::Sequential,
+            block_bytes: self.labels.chunk_bytes,
+            workers: self.labels.concurrency,
+            span: Span {
+                start_bytes: 0,
+                length_bytes: Some(self.labels.size_mib * MIB),
+            },
+            sync: match (writes, self.syncs_each) {
+                (false, _) => SyncPolicy::None,
+                (true, false) => SyncPolicy::AtEnd,
+                (true, true) => SyncPolicy::Every {
+                    writes: 1,
+                    call: SyncCall::Fsync,
+                },
+            },
+            cache: match self.is_direct {
+                true => CachePolicy::Direct,
+                false => CachePolicy::Buffered,
+            },
+            engine: EngineChoice::Fixed(EngineKind::Sync),
+            ..Workload::named(name)
+        }
+    }
+}
+
+impl DropInLoad for BonnieLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(PathBuf::from(&self.directory))
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        if context.target.kind != TargetKind::Directory {
+            let text = format!("Can't chdir to {}\n", self.directory);
+            return Err(DropInError::Target(text));
+        }
+        let bytes = self.labels.size_mib * MIB;
+        let until = |bytes| Stop {
+            bytes: Some(bytes),
+            ..Stop::default()
+        };
+        let workloads = vec![
+            Workload {
+                layout: Layout::Provides,
+                stop: until(bytes),
+                ..self.test(WRITE, 0)
+            },
+            Workload {
+                stop: until(2 * bytes),
+                ..self.test(REWRITE, 500)
+            },
+            Workload {
+                stop: until(bytes),
+                ..self.test(READ, 1000)
+            },
+            Workload {
+                access: Access::Random {
+                    distribution: Distribution::Uniform,
+                },
+                workers: self.labels.seekers * self.labels.concurrency,
+                sync: SyncPolicy::None,
+                stop: until(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
+                ..self.test(SEEKS, 900)
+            },
+        ];
+        let seed = match self.has_seed {
+            true => self.labels.seed,
+            false => context.seed,
+        };
+        let context = PlanContext { seed, ..*context };
+        Ok(plan_of(NAME, &context, Some(bytes), workloads))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        let labels = RunLabels {
+            seed: plan.seed,
+            ..self.labels.clone()
+        };
+        Box::new(TablePrinter::new(labels))
+    }
+}

@@ -1,0 +1,141 @@
+use super::*;
+use crate::error::DropInError;
+use crate::fixture::{directory, load, measurement, plan, text_of, words};
+use crate::printer::{ToolResult, ToolText};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{CachePolicy, SyncCall, SyncPolicy};
+use std::collections::BTreeSet;
+
+#[test]
+fn published_command_line_runs_four_tests_concurrently() {
+    let plan = plan(load(&DROP_IN, "-f -n 0 -c 4").as_ref(), &directory());
+    let names: Vec<&str> = plan.workloads.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["block-write", "rewrite", "block-read", "seeks"]);
+    let workers: Vec<u32> = plan.workloads.iter().map(|one| one.workers).collect();
+    assert_eq!(workers, [4, 4, 4, 20]);
+    assert_eq!(plan.scratch_bytes, Some(1 << 30));
+    assert!(
+        plan.workloads
+            .iter()
+            .all(|one| one.cache == CachePolicy::Buffered)
+    );
+    assert_eq!(plan.workloads[3].read_permille, 900);
+}
+
+#[test]
+fn sizes_and_switches_reach_the_plan() {
+    let all = "-d /data -s 2g:16k:1000:3 -r 512 -n 0 -f -b -D -z 9 -u root -m db1 -q";
+    let plan = plan(load(&DROP_IN, all).as_ref(), &directory());
+    let write = &plan.workloads[0];
+    assert_eq!((plan.seed, plan.scratch_bytes), (9, Some(2 << 30)));
+    assert_eq!(
+        (write.block_bytes, write.cache),
+        (16_384, CachePolicy::Direct)
+    );
+    let call = SyncCall::Fsync;
+    assert_eq!(write.sync, SyncPolicy::Every { writes: 1, call });
+    assert_eq!(plan.workloads[3].stop.bytes, Some(1000 * 16_384));
+    assert_eq!(plan.workloads[3].workers, 3);
+    let by_memory = crate::fixture::plan(load(&DROP_IN, "-r 300").as_ref(), &directory());
+    assert_eq!(by_memory.scratch_bytes, Some(600 << 20));
+}
+
+#[test]
+fn what_does_not_run_is_refused() {
+    for (line, text) in [
+        ("-x 3", "run it again"),
+        ("-p 3", "use -c"),
+        ("-s 0", "leaves no test"),
+        ("-c 0", "use a number from 1"),
+        ("extra", "unexpected argument"),
+    ] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{error}"),
+            _ => panic!("{line}: no usage error"),
+        }
+    }
+}
+
+fn printed(line: &str) -> ToolText {
+    let (load, target) = (load(&DROP_IN, line), directory());
+    let plan = plan(load.as_ref(), &target);
+    let kinds = [OpKind::Write, OpKind::Write, OpKind::Read, OpKind::Read];
+    // The rates of the real run in the fixture.
+    let counts = [31_479_500, 43_075_125, 93_363_125, 6_278_000];
+    let mut measured = Vec::new();
+    for ((workload, kind), count) in plan.workloads.iter().zip(kinds).zip(counts) {
+        let mut one = measurement(workload, kind, count, 1_000_000_000_000);
+        one.cpu.user_ns = 170_000_000_000;
+        for op in one.ops.values_mut() {
+            op.latency.record(40_000_000);
+        }
+        measured.push(one);
+    }
+    load.printer(&plan, &target).end(&ToolResult {
+        measurements: &measured,
+        surface: None,
+        interrupted: false,
+        unix_ns: 0,
+    })
+}
+
+/// Columns at which words end.
+fn ends(line: &str) -> Vec<usize> {
+    let is_end = |(at, c): &(usize, char)| {
+        *c != ' ' && line.as_bytes().get(at + 1).is_none_or(|next| *next == b' ')
+    };
+    line.char_indices()
+        .filter(is_end)
+        .map(|(at, _)| at)
+        .collect()
+}
+
+#[test]
+fn table_has_the_columns_of_the_tool() {
+    let text = printed("-f -n 0 -s 1800 -m host").stdout;
+    let real = text_of("bonnie-2.00a.out");
+    for (ours, real) in text.lines().take(3).zip(real.lines()) {
+        assert_eq!(ours.trim_end(), real.trim_end());
+    }
+    for (ours, real) in text.lines().zip(real.lines()).skip(3).take(2) {
+        assert_eq!(ends(ours), ends(real), "{ours}\n{real}");
+    }
+    assert!(text.contains("246m  17"), "{text}");
+}
+
+#[test]
+fn csv_line_has_fifty_fields() {
+    let quiet = printed("-f -n 0 -s 1800 -m host -q -z 5");
+    let fields: Vec<&str> = quiet.stdout.trim_end().split(',').collect();
+    assert_eq!(fields.len(), 50);
+    assert_eq!(
+        fields[..21],
+        [
+            "1.98", "2.00a", "host", "1", "5", "1800M", "8192", "8192", "5", "", "", "251836",
+            "17", "344601", "17", "", "", "746905", "17", "6278", "17"
+        ]
+    );
+    assert_eq!(
+        fields[39]
+            .trim_end_matches("us")
+            .parse::<u64>()
+            .map(|us| us / 1000),
+        Ok(40)
+    );
+    assert!(quiet.stderr.starts_with("Version 2.00a"));
+}
+
+/// The options in the usage of the real one, and those of its manual.
+#[test]
+fn options_are_those_of_the_usage() {
+    let usage = text_of("bonnie-2.00a.help");
+    let mut real: BTreeSet<&str> = usage
+        .split(['[', '|', ' '])
+        .filter_map(|word| word.get(..2))
+        .filter(|word| word.starts_with('-'))
+        .collect();
+    // In the manual only.
+    real.insert("-D");
+    let ours: BTreeSet<&str> = DROP_IN.options.iter().map(|option| option.short).collect();
+    assert_eq!(ours, real);
+}
