@@ -8,6 +8,7 @@ use crate::format::{Format, OutputFile, Requires};
 use crate::text::{clean, wrap};
 use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -34,39 +35,44 @@ const SINCE: [(&str, u32); 5] = [
 /// The last version with a setting.
 const UNTIL: [(&str, u32); 1] = [("io_workers", 18)];
 
-/// Settings that no figure of a disk decides, with the first version that has them.
-const LEAVE_ALONE: [(&str, u32, &str); 6] = [
+/// Settings that no figure of a disk decides, and the versions that have them.
+const LEAVE_ALONE: [(&str, RangeInclusive<u32>, &str); 7] = [
     (
         "fsync, synchronous_commit",
-        0,
+        0..=u32::MAX,
         "Off is faster because a crash loses data. That is no property of the disk.",
     ),
     (
         "wal_buffers",
-        0,
+        0..=u32::MAX,
         "The server sizes it by shared_buffers. No figure of a disk decides it.",
     ),
     (
         "checkpoint_timeout, max_wal_size",
-        0,
+        0..=u32::MAX,
         "They follow from the WAL that your load writes and the recovery time that you accept.",
     ),
     (
         "io_combine_limit",
-        17,
+        17..=u32::MAX,
         "128 kB suits most disks. Change it only after a test with your own scans.",
     ),
     (
         "io_method",
-        18,
+        18..=u32::MAX,
         "worker is the default. io_uring needs a server built with it; test it with your own \
          load.",
     ),
     (
         "io_workers",
-        18,
+        18..=18,
         "It limits reads in flight of all sessions together. Raise it if sessions wait for \
          AioWorker.",
+    ),
+    (
+        "io_min_workers, io_max_workers",
+        19..=u32::MAX,
+        "The server starts workers as it needs them, within these limits.",
     ),
 ];
 
@@ -153,6 +159,7 @@ fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
         Some(version) if exists(version) => None,
         None if since.is_none() && until.is_none() => None,
         _ => Some(match (since, until) {
+            (Some(since), Some(until)) if since == until => format!("PostgreSQL {since} only"),
             (Some(since), Some(until)) => format!("PostgreSQL {since} to {until}"),
             (Some(since), None) => format!("PostgreSQL {since} or newer"),
             (None, Some(until)) => format!("PostgreSQL {until} or older"),
@@ -168,8 +175,9 @@ fn write_kept(kept: &[&Advice], version: Option<u32>, out: &mut dyn Write) -> io
         comment(out, &format!("  {}: {}", advice.setting, advice.why))?;
     }
     let is_named = |name: &str| kept.iter().any(|advice| advice.setting == name);
-    for (name, since, why) in LEAVE_ALONE {
-        if version.is_none_or(|version| version >= since) && !is_named(name) {
+    for (name, versions, why) in LEAVE_ALONE {
+        let exists = version.is_none_or(|version| versions.contains(&version));
+        if exists && !is_named(name) {
             comment(out, &format!("  {name}: {why}"))?;
         }
     }
@@ -185,7 +193,7 @@ fn is_word(text: &str) -> bool {
 
 /// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
 fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    let text = transliterate(&clean(text));
+    let text = transliterate(&clean(text).replace('±', "+-"));
     let indent: String = text.chars().take_while(|c| *c == ' ').collect();
     let columns = COLUMNS - 2 - indent.len();
     for (number, line) in wrap(&text, columns, columns).iter().enumerate() {
@@ -197,4 +205,67 @@ fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
         writeln!(out, "# {indent}{hang}{}", line.trim_start())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(version: Option<u32>, advice: &[(&str, &str, Option<&str>)]) -> Vec<String> {
+        let mut record = crate::html::tests::record();
+        record.plan.postgres_version = version;
+        let advice = advice.iter().map(|(setting, value, default)| Advice {
+            setting: (*setting).to_owned(),
+            value: Some((*value).to_owned()),
+            range: None,
+            why: "±1 %\nport = 1".to_owned(),
+            from: Vec::new(),
+            default: default.map(str::to_owned),
+            condition: None,
+        });
+        record.advice = advice.collect();
+        let mut out = Vec::new();
+        write_record(&record, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(
+            text.is_ascii() && text.contains("Leave these settings alone"),
+            "{text}"
+        );
+        let is_setting = |line: &&str| !line.is_empty() && !line.starts_with("# ");
+        text.lines().filter(is_setting).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_settings_that_change_and_that_the_version_has_are_active() {
+        let advice = [
+            ("random_page_cost", "2.6", Some("4.0")),
+            ("commit_delay", "0", Some("0")),
+            ("maintenance_io_concurrency", "64", None),
+            ("io_workers", "8", Some("3")),
+        ];
+        let of = |version| settings(version, &advice);
+        let rest = [
+            "random_page_cost = 2.6",
+            "#commit_delay = 0    # the default",
+        ];
+        assert_eq!(of(Some(18))[..2], rest);
+        assert_eq!(
+            of(Some(18))[2..],
+            ["maintenance_io_concurrency = 64", "io_workers = 8"]
+        );
+        assert_eq!(of(Some(19))[3], "#io_workers = 8    # PostgreSQL 18 only");
+        assert_eq!(
+            of(None)[2..],
+            [
+                "#maintenance_io_concurrency = 64    # PostgreSQL 13 or newer",
+                "#io_workers = 8    # PostgreSQL 18 only"
+            ]
+        );
+    }
+
+    #[test]
+    fn text_of_a_strange_record_stays_in_comments() {
+        let hostile = [("port", "1' # x", None), ("include", "/etc/passwd", None)];
+        assert_eq!(settings(Some(18), &hostile), [""; 0]);
+    }
 }
