@@ -63,7 +63,12 @@ pub(crate) fn explanations(postgres: &PostgresRecord) -> Vec<String> {
     let shared = postgres
         .loads
         .iter()
+        .rev()
         .filter(|load| load.load.clients > 1 && load.commits_per_sync.is_some())
+        .filter(|load| {
+            let width = load.iops.relative_half_width();
+            width.is_some_and(|width| width <= WIDTH_MAX)
+        })
         .max_by_key(|load| (!load.load.pgbench, load.load.clients));
     let disk_iops = alone.and_then(|load| load.own.as_ref());
     let mut texts: Vec<String> = alone.and_then(alone_text).into_iter().collect();
