@@ -227,9 +227,11 @@ impl BonnieLoad {
                     call: SyncCall::Fsync,
                 },
             },
-            cache: match self.is_direct {
-                true => CachePolicy::Direct,
-                false => CachePolicy::Buffered,
+            // Writes gather in the page cache until the fsync at the end, which is timed.
+            cache: match (self.is_direct, read_permille) {
+                (true, _) => CachePolicy::Direct,
+                (false, 0) => CachePolicy::Cached,
+                (false, _) => CachePolicy::Buffered,
             },
             engine: EngineChoice::Fixed(EngineKind::Sync),
             ..Workload::named(name)

@@ -14,11 +14,8 @@ fn published_command_line_runs_four_tests_concurrently() {
     let workers: Vec<u32> = plan.workloads.iter().map(|one| one.workers).collect();
     assert_eq!(workers, [4, 4, 4, 20]);
     assert_eq!(plan.scratch_bytes, Some(1 << 30));
-    assert!(
-        plan.workloads
-            .iter()
-            .all(|one| one.cache == CachePolicy::Buffered)
-    );
+    assert_eq!(plan.workloads[0].cache, CachePolicy::Cached);
+    assert_eq!(plan.workloads[2].cache, CachePolicy::Buffered);
     assert_eq!(plan.workloads[3].read_permille, 900);
 }
 
