@@ -4,6 +4,7 @@
 use crate::advice::postgres;
 use crate::compare::run_to_run;
 use crate::expect::Expected;
+use crate::files::files_record;
 use crate::inserts::postgres_record;
 use crate::limited_by::limited_by;
 use crate::moved;
@@ -14,6 +15,7 @@ use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::sweep::sweep_record;
 use crate::{reproduce, rules, slices, verdict};
+use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
@@ -114,6 +116,7 @@ pub fn judge(
         campaign: None,
         sweep,
         postgres: postgres_record(facts.postgres.as_ref(), &measurements),
+        files: None,
         targets: facts.targets,
         moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
@@ -147,6 +150,15 @@ fn add_run_to_run(record: &mut Record, earlier: &[Record]) {
     for (m, varying) in record.measurements.iter_mut().zip(varying) {
         m.run_to_run = varying;
     }
+}
+
+/// The record of a run on many small files.
+pub fn judge_files(facts: RunFacts, files: &FilesMeasurement, expected: &[Expected]) -> Record {
+    let mut record = judge(facts, &[], None, &[]);
+    record.files = Some(files_record(files));
+    record.verdict = Some(verdict::verdict(&record));
+    record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
+    record
 }
 
 /// The command that shows a figure again, with everything that ran at the same time on its target;

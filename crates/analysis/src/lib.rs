@@ -18,6 +18,7 @@ pub mod sweep;
 pub mod verdict;
 
 mod checked;
+mod files;
 mod inserts;
 mod known;
 mod limited_by;

@@ -6,6 +6,7 @@ use crate::checked::name_in_check;
 use crate::known::HALF_WIDTH_MAX;
 use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{PingLatency, PingRecord};
@@ -31,6 +32,12 @@ const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
 const CLAUSES_MAX: usize = 3;
 /// Operations of a sweep in the headline: the answers of all follow.
 const MATRICES_MAX: usize = 2;
+/// Operations on files in the headline: the table of all follows.
+const HEADLINE_OPERATIONS: [FileOperation; 3] = [
+    FileOperation::Create,
+    FileOperation::Read,
+    FileOperation::Delete,
+];
 /// Codes named in the sentence on trust: the findings follow.
 const CODES_MAX: usize = 3;
 
@@ -263,6 +270,7 @@ fn plain_headline(record: &Record) -> String {
     let mut clauses = survey_clauses(record);
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
+    clauses.extend(files_clause(record));
     if clauses.is_empty() {
         let measured = record.measurements.iter().flat_map(measurement_clauses);
         clauses.extend(measured.take(CLAUSES_MAX));
@@ -309,6 +317,22 @@ fn survey_clauses(record: &Record) -> Vec<String> {
         });
     }
     clauses
+}
+
+/// `12,300 creates/s, 160,000 stats/s and 21,000 deletes/s of files`, of the first order.
+fn files_clause(record: &Record) -> Option<String> {
+    let steps = &record.files.as_ref()?.steps;
+    let order = steps.first()?.step.order;
+    let figure = |operation: FileOperation| {
+        let step = FileStep { operation, order };
+        let known = steps.iter().find(|known| known.step == step)?;
+        let rate = &known.figures.iops;
+        let rate = rounded(rate.value, rate.half_width_95);
+        (known.figures.count > 0).then(|| format!("{rate} {}s/s", operation.as_str()))
+    };
+    let figures: Vec<String> = HEADLINE_OPERATIONS.into_iter().filter_map(figure).collect();
+    let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
+    (!figures.is_empty()).then(|| format!("{} of files", enumerated(&figures)))
 }
 
 /// `random read up to 66,400/s and 3070 MB/s, knee at depth 8, bandwidth limits from 128 KiB`
@@ -410,6 +434,13 @@ fn trust(record: &Record) -> Trust {
     } else if !warnings.is_empty() {
         let why = format!("Use these figures with care: see {}.", named(&warnings));
         (TrustLevel::Doubtful, why)
+    } else if let Some(names) = uncertain_steps(record) {
+        let why = format!(
+            "Use these figures with care: {names} differ too much from round to round (worse than \
+             ±{:.0} %). Use more --rounds on a quiet machine.",
+            HALF_WIDTH_MAX * 100.0
+        );
+        (TrustLevel::Doubtful, why)
     } else if record.partial {
         let why = "The run ended early; the figures measured until then are reliable.".to_owned();
         (TrustLevel::Doubtful, why)
@@ -418,6 +449,18 @@ fn trust(record: &Record) -> Trust {
         (TrustLevel::Reliable, why)
     };
     Trust { level, why }
+}
+
+/// Steps on files whose rate is too uncertain; `None` without one.
+fn uncertain_steps(record: &Record) -> Option<String> {
+    let steps = record.files.iter().flat_map(|files| &files.steps);
+    let uncertain = steps.filter(|of| {
+        let width = of.figures.iops.relative_half_width();
+        of.figures.count > 0 && width.is_none_or(|width| width > HALF_WIDTH_MAX)
+    });
+    let names: Vec<String> = uncertain.map(|of| of.step.name()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| named(&names))
 }
 
 /// `disturbed, starved, imprecise and 2 more`.

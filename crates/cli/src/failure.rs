@@ -97,7 +97,9 @@ impl Failure {
                 Exit::Usage
             }
             Self::Refused(_)
-            | Self::Open(OpenError::Refused(_))
+            | Self::Open(
+                OpenError::Refused(_) | OpenError::InUse { .. } | OpenError::NotOurs { .. },
+            )
             | Self::Postgres(PostgresError::Leftover(ClaimError::NotOurs { .. })) => Exit::Refused,
             Self::Open(_) | Self::Run(_) | Self::History(_) | Self::Postgres(_) => Exit::Failed,
         }

@@ -118,6 +118,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         survey: None,
         sweep: None,
         postgres: None,
+        files: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

@@ -20,6 +20,7 @@ pub(crate) fn plan_of(
         survey: None,
         sweep: None,
         postgres: None,
+        files: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

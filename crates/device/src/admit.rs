@@ -20,11 +20,12 @@ mod subject;
 mod visibility;
 
 use crate::errno;
+use crate::filesystems::is_in_memory;
 use crate::held::Held;
 use crate::sysroot::SysRoot;
 use ancestry::Ancestry;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{counted, format_bytes};
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
 pub use prerequisites::READ_BYTES_MIN;
@@ -38,6 +39,17 @@ use std::path::Path;
 use visibility::VisibilityGaps;
 
 const GIB: u64 = 1 << 30;
+/// One inode in this many stays free.
+const KEPT_INODES_SHARE: u64 = 10;
+
+/// What a filesystem may store its files on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StorageMedium {
+    /// A disk, local or remote.
+    Disk,
+    /// Memory, too: operations on files in memory show what the kernel itself takes.
+    Any,
+}
 
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
 /// overwritten is inspected first.
@@ -49,9 +61,25 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
             (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
-            judge_scratch(&identity, size_bytes, &mut reasons);
+            judge_scratch(&identity, (size_bytes, StorageMedium::Disk), &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
+        }
+        Intent::Files { size_bytes, count } => {
+            let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
+            judge_scratch(
+                &identity,
+                (size_bytes_min, StorageMedium::Any),
+                &mut reasons,
+            );
+            judge_inodes(&identity, count, &mut reasons);
+            let asked = format!(
+                "create {} ({}) in {}",
+                counted(count, "file"),
+                format_bytes(size_bytes),
+                identity.path
+            );
+            (asked, Grant::Scratch(Permit::new(size_bytes)))
         }
         Intent::Overwrite(consent) => return admit_overwriting(identity, consent),
     };
@@ -162,7 +190,11 @@ fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     judge_access(identity, Permission::READ_OK, "read", reasons);
 }
 
-fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, reasons: &mut RefusalReasons) {
+fn judge_scratch(
+    identity: &TargetIdentity,
+    (size_bytes, medium): (u64, StorageMedium),
+    reasons: &mut RefusalReasons,
+) {
     if identity.kind != TargetKind::Directory {
         reasons.add(
             "it is not a directory, and what exists is never written to",
@@ -179,7 +211,7 @@ fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, reasons: &mut Refus
             "Ask for more.",
         );
     }
-    judge_filesystem(identity, size_bytes, reasons);
+    judge_filesystem(identity, (size_bytes, medium), reasons);
     if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
         && errno != rustix::io::Errno::ROFS
     {
@@ -202,7 +234,32 @@ fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, reasons: &mut Refus
     }
 }
 
-fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, reasons: &mut RefusalReasons) {
+/// Another program that finds no inode fails as on a full disk: a tenth of them stays free.
+fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReasons) {
+    let Ok(stat) = statvfs(&identity.path) else {
+        return;
+    };
+    // Filesystems that make inodes as they need them report none (btrfs).
+    let room = stat
+        .f_favail
+        .saturating_sub(stat.f_files / KEPT_INODES_SHARE);
+    if stat.f_files > 0 && count > room {
+        reasons.add(
+            format!(
+                "not enough free inodes: {} are free, and {} (10 % of the filesystem's) stay so",
+                stat.f_favail,
+                stat.f_files / KEPT_INODES_SHARE
+            ),
+            format!("Use a --count of at most {room}, or another filesystem."),
+        );
+    }
+}
+
+fn judge_filesystem(
+    identity: &TargetIdentity,
+    (size_bytes, medium): (u64, StorageMedium),
+    reasons: &mut RefusalReasons,
+) {
     let Some(filesystem) = &identity.filesystem else {
         reasons.add(
             "its filesystem could not be told",
@@ -211,7 +268,9 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, reasons: &mut Re
         return;
     };
     let before = reasons.count();
-    judge_filesystem_kind(identity, reasons);
+    if medium == StorageMedium::Disk || !is_in_memory(&filesystem.kind) {
+        judge_filesystem_kind(identity, reasons);
+    }
     if reasons.count() > before {
         return;
     }

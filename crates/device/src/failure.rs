@@ -81,6 +81,23 @@ pub enum OpenError {
         /// What was to be cut.
         path: String,
     },
+    /// Another process measures there.
+    #[error("{path}: another diskproof works in it; wait until it has ended")]
+    InUse {
+        /// The directory.
+        path: String,
+    },
+    /// A directory with a name of ours has content that is not ours.
+    #[error(
+        "{path}: {what}, so nothing in it was removed; an earlier diskproof left a directory of \
+         this name, or another user or program owns it. Look at it, then rename or remove it"
+    )]
+    NotOurs {
+        /// The directory.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// EMFILE or ENFILE.
     #[error(
         "{path}: no file descriptor is left ({errno}) to {doing}; use fewer --jobs, or raise the \

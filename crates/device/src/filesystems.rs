@@ -25,3 +25,8 @@ pub(crate) const KERNEL_FILESYSTEMS: [&str; 20] = [
     "rpc_pipefs",
     "resctrl",
 ];
+
+/// Whether files on a filesystem of this kind are nothing but memory.
+pub(crate) fn is_in_memory(kind: &str) -> bool {
+    MEMORY_FILESYSTEMS.contains(&kind)
+}

@@ -1,5 +1,6 @@
-//! A directory of our own that outlives the program, for a test that goes on after a power cut. It
-//! is made inside an admitted directory, and every file in it is a new one. Knows no workload.
+//! A directory of our own that has a name: for a test that goes on after a power cut, and for tests
+//! of many small files. It is made inside an admitted directory, and every file in it is a new one.
+//! Knows no workload.
 
 use crate::admit::{Admission, Grant, Permit};
 use crate::failure::OpenError;
@@ -12,9 +13,10 @@ use rustix::fs::{
     fsync, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::path::Arg;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +44,15 @@ impl KeptDirectory {
     /// Makes the directory `name` inside a directory that was admitted for a scratch file, and
     /// makes its entry durable. A name that exists is an error: nothing is taken over.
     pub fn create(admission: Admission, name: &str) -> Result<Self, OpenError> {
+        Self::create_in(admission, name, |_| Ok(())).map(|(kept, ())| kept)
+    }
+
+    /// The same, after `before` has looked at the open parent directory.
+    pub(crate) fn create_in<T>(
+        admission: Admission,
+        name: &str,
+        before: impl FnOnce(BorrowedFd<'_>) -> Result<T, OpenError>,
+    ) -> Result<(Self, T), OpenError> {
         let (identity, grant) = admission.into_parts();
         let Grant::Scratch(permit) = grant else {
             return Err(OpenError::NotScratch {
@@ -53,21 +64,23 @@ impl KeptDirectory {
             move |errno: Errno| OpenError::from_errno(&path, doing, errno)
         };
         let held = open_directory(&identity, permit.size_bytes())?;
-        let parent = openat(&held, ".", FOLDER, Mode::empty()).map_err(failed("open it"))?;
+        let parent = open_folder(held.as_fd(), ".").map_err(failed("open it"))?;
+        let found = before(parent.as_fd())?;
         mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
-        let opened = openat(&parent, name, FOLDER, Mode::empty());
-        let directory = opened.map_err(failed("open the directory made in it"))?;
+        let directory =
+            open_folder(parent.as_fd(), name).map_err(failed("open the directory made in it"))?;
         is_new(&directory).map_err(failed("use the directory made in it"))?;
         fsync(&directory)
             .and_then(|()| fsync(&parent))
             .map_err(failed("make a new directory durable"))?;
-        Ok(Self {
+        let kept = Self {
             directory,
             parent,
             name: name.to_owned(),
             permit: Arc::new(permit),
             identity,
-        })
+        };
+        Ok((kept, found))
     }
 
     /// Its path.
@@ -145,9 +158,26 @@ impl KeptDirectory {
             .map_err(self.failed("remove the files of the test"))
     }
 
-    fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
-        openat(self.directory.as_fd(), name, new, scratch::owner_only())
+    /// A new directory in it.
+    pub(crate) fn create_folder(&self, name: &str) -> Result<OwnedFd, OpenError> {
+        mkdirat(&self.directory, name, Mode::RWXU)
+            .and_then(|()| open_folder(self.directory.as_fd(), name))
+            .map_err(self.failed("make a directory of the test"))
+    }
+
+    /// Removes an empty directory in it.
+    pub(crate) fn remove_folder(&self, name: &str) -> Result<(), OpenError> {
+        unlinkat(&self.directory, name, AtFlags::REMOVEDIR)
+            .map_err(self.failed("remove a directory of the test"))
+    }
+
+    /// Who its parent is.
+    pub(crate) fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    pub(crate) fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
+        create_new_in(self.directory.as_fd(), name)
             .map_err(self.failed("create a file of the test"))
     }
 
@@ -173,6 +203,24 @@ impl OpenTarget {
             .map_err(|errno| OpenError::from_errno(&identity.path, "create a file in it", errno))?;
         Ok(Self::of_kept_file(file, &identity, &Arc::new(permit)))
     }
+}
+
+/// A new, empty file for the owner only. A name that exists is an error, even that of a symlink.
+pub(crate) fn create_new_in(folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    openat(folder, name, new, scratch::owner_only())
+}
+
+/// A file of our own again, with the rights that a lock needs on network filesystems. It must not
+/// be a symlink.
+pub(crate) fn open_own(folder: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let again = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    openat(folder, name, again, Mode::empty())
+}
+
+/// A directory that is not reached through a symlink.
+pub(crate) fn open_folder(parent: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
+    openat(parent, name, FOLDER, Mode::empty())
 }
 
 /// Whether it is the directory just made. One that another process put in its place between both

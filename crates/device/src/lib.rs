@@ -20,6 +20,8 @@ mod failure;
 #[cfg(test)]
 mod fake_sysfs;
 mod fiemap;
+mod file_names;
+mod file_tree;
 mod filesystems;
 mod health;
 mod held;
@@ -29,6 +31,7 @@ mod io_limits;
 mod kept;
 mod layers;
 mod lease;
+mod leftover;
 mod link;
 mod loop_file;
 mod memory;
@@ -47,6 +50,7 @@ mod stolen;
 mod sysroot;
 mod tree;
 mod wipe;
+mod write_back;
 
 pub use admit::{
     Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit,
@@ -54,6 +58,8 @@ pub use admit::{
 };
 pub use counters::{Pulse, Snapshot};
 pub use failure::OpenError;
+pub use file_names::{FileName, NameState};
+pub use file_tree::{FileTree, StartedTree};
 pub use health::disk_health;
 pub use host::host_facts;
 pub use kept::{ClaimError, ClaimedDirectory, KeptDirectory};

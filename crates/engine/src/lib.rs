@@ -1,9 +1,11 @@
 //! The measuring engine: runs workloads and surveys on open targets.
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
-//! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then `survey`
-//! and `ping`. `unsafe` lives in `io`, `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
+//! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
+//! `survey`, `ping` and `files`. `unsafe` lives in `io`, `run/{descriptor,select,spawn}.rs` and
+//! `measure/usage.rs`.
 
+mod files;
 mod io;
 mod load;
 mod measure;
@@ -15,6 +17,7 @@ mod sim_backend;
 mod simulate;
 mod survey;
 
+pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::{BufferUse, QueueConfig};
 pub use io::clock::measure as measure_clock;
 pub use io::{Extent, Op, clock};

@@ -8,6 +8,8 @@ pub mod digits;
 pub mod disk_access;
 pub mod document;
 pub mod errno;
+pub mod file_measurement;
+pub mod files;
 pub mod finding;
 pub mod group;
 pub mod health;

@@ -2,6 +2,7 @@
 //! nothing of how a workload is run.
 
 use crate::disk_access::DiskAccess;
+use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
@@ -73,6 +74,9 @@ pub struct Plan {
     /// The matrix to which the workloads belong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepPlan>,
+    /// Operations on many small files, in place of workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FilesPlan>,
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,
@@ -97,6 +101,9 @@ impl Plan {
     pub fn time_ns_max(&self) -> Option<u64> {
         if let (Some(ping), Some(workload)) = (&self.ping, self.workloads.first()) {
             return ping.time_ns_max(&workload.stop);
+        }
+        if let Some(files) = &self.files {
+            return Some(files.time_ns);
         }
         self.groups()
             .map(|group| Some(group.time_ns()? + group.warmup_ns()))
@@ -124,7 +131,8 @@ impl Plan {
 
     /// Whether anything in it writes.
     pub fn writes(&self) -> bool {
-        self.workloads.iter().any(Workload::writes)
+        self.files.is_some()
+            || self.workloads.iter().any(Workload::writes)
             || self
                 .survey
                 .as_ref()

@@ -3,6 +3,7 @@
 //! `schema/record.v1.schema.json`.
 
 use crate::campaign::CampaignPart;
+use crate::files::{CacheDrop, FileRound, FileStep};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::limited_by::LimitedBy;
@@ -87,6 +88,9 @@ pub struct Record {
     /// INSERTs of a temporary PostgreSQL server, beside this run's own commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<PostgresRecord>,
+    /// Operations on many small files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FilesRecord>,
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
@@ -477,4 +481,39 @@ pub enum ExpectationOutcome {
     Undecided,
     /// No part of the interval meets it.
     Missed,
+}
+
+/// Many small files: the figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FilesRecord {
+    /// The steps that began, in order.
+    pub steps: Vec<FileStepRecord>,
+    /// What came of dropping caches.
+    pub caches: CacheDrop,
+    /// Files of an earlier run that was killed; they were removed before the first step. Absent
+    /// where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftover_files: Option<u64>,
+}
+
+/// The figures of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileStepRecord {
+    /// What was done.
+    pub step: FileStep,
+    /// Measured time in nanoseconds, all rounds together.
+    pub wall_ns: u64,
+    /// CPU time of this program meanwhile.
+    pub cpu: CpuTime,
+    /// Files per second as `iops`, latencies of single files, and errors.
+    pub figures: OpRecord,
+    /// The rounds. The interval of the rate covers how much they differ.
+    pub rounds: Vec<FileRound>,
+    /// Bytes that the disks below moved meanwhile; absent where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<ByteCount>,
+    /// Why its last round ended.
+    pub stopped: StopReason,
 }

@@ -2,10 +2,11 @@
 //! record, so that every list says the same.
 
 use crate::estimate::Estimate;
+use crate::files::FileOperation;
 use crate::finding::Severity;
 use crate::op::OpKind;
 use crate::plan::{Origin, Plan};
-use crate::record::{MeasurementRecord, Record};
+use crate::record::{FileStepRecord, MeasurementRecord, Record};
 use crate::surface::SeekPattern;
 use crate::workload::Access;
 use serde::{Deserialize, Serialize};
@@ -195,6 +196,7 @@ impl Kind {
 /// most. Of one kind, more requests in flight come first.
 fn headlines(record: &Record) -> Vec<Headline> {
     let mut figures: Vec<(Kind, Headline)> = survey_headlines(record);
+    figures.extend(file_headlines(record));
     let mut measurements: Vec<&MeasurementRecord> = record.measurements.iter().collect();
     measurements.sort_by_key(|m| {
         std::cmp::Reverse(u64::from(m.workload.depth) * u64::from(m.workload.workers))
@@ -222,6 +224,23 @@ fn headlines(record: &Record) -> Vec<Headline> {
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, figure)| figure).collect()
+}
+
+/// Creates count as small writes, and so on: what they are to the disk.
+fn file_headlines(record: &Record) -> Vec<(Kind, Headline)> {
+    let steps = record.files.iter().flat_map(|files| &files.steps);
+    let headline = |of: &FileStepRecord| {
+        let (kind, operation) = match of.step.operation {
+            FileOperation::Create => (Kind::SmallWrite, OpKind::Write),
+            FileOperation::Stat | FileOperation::Read => (Kind::SmallRead, OpKind::Read),
+            FileOperation::Rename | FileOperation::Delete => (Kind::Mixed, OpKind::Write),
+        };
+        (
+            kind,
+            Headline::of(&of.step.name(), operation, &of.figures.iops),
+        )
+    };
+    steps.map(headline).collect()
 }
 
 fn survey_headlines(record: &Record) -> Vec<(Kind, Headline)> {

@@ -3,7 +3,7 @@
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
 use crate::plan::Plan;
-use crate::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
+use crate::record::{FileStepRecord, LatencySummary, MeasurementRecord, OpRecord, Record};
 use crate::series::{Cell, TimeSeries};
 use crate::workload::{Layout, Workload};
 use std::collections::BTreeMap;
@@ -148,10 +148,13 @@ impl Record {
             .surface
             .iter()
             .map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
+        let steps = self.files.iter().flat_map(|files| &files.steps);
+        let rounds = steps.flat_map(|step| &step.rounds);
         self.measurements
             .iter()
             .map(MeasurementRecord::end_ns)
             .chain(survey)
+            .chain(rounds.map(|round| round.start_ns.saturating_add(round.wall_ns)))
             .max()
             .unwrap_or(0)
     }
@@ -175,6 +178,13 @@ impl Record {
         shares
             .map(|share| (share, share))
             .reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
+    }
+}
+
+impl FileStepRecord {
+    /// CPU time of this program over the measured time; 1.0 is one CPU fully used.
+    pub fn cpu_share(&self) -> f64 {
+        (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.wall_ns.max(1) as f64
     }
 }
 

@@ -2,8 +2,8 @@
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
-    Estimate, Expectation, ExpectationOutcome, LatencySummary, MeasurementRecord, OpRecord,
-    PhaseKind, PhaseRecord, Record,
+    Estimate, Expectation, ExpectationOutcome, FileStepRecord, LatencySummary, MeasurementRecord,
+    OpRecord, PhaseKind, PhaseRecord, Record,
 };
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::sweep::{CellState, SweepMatrix};
@@ -71,6 +71,8 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
         .flat_map(of_measurement)
         .collect();
     all.extend(record.surface.iter().flat_map(of_surface));
+    let steps = record.files.iter().flat_map(|files| &files.steps);
+    all.extend(steps.flat_map(of_step));
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     all.extend(matrices.flat_map(of_matrix));
     all.extend(record.expectations.iter().flat_map(of_expectation));
@@ -83,6 +85,28 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
                 .map(|(m, value)| of_workload(m).with("grade", value, "1")),
         );
     }
+    all
+}
+
+/// A step on many small files: `create-random`.
+fn of_step(of: &FileStepRecord) -> Vec<FigureRow> {
+    let whole = FigureRow {
+        workload: of.step.name(),
+        op: of.step.operation.as_str(),
+        ..FigureRow::default()
+    };
+    let mut all = vec![
+        whole.clone().with("wall_time", of.wall_ns as f64, "ns"),
+        whole.clone().with("cpu_share", of.cpu_share(), "1"),
+    ];
+    let disk = |metric, bytes: u64| whole.clone().with(metric, bytes as f64, "B");
+    all.extend(of.disk.iter().flat_map(|moved| {
+        [
+            disk("disk_read_bytes", moved.read_bytes),
+            disk("disk_write_bytes", moved.write_bytes),
+        ]
+    }));
+    all.extend(of_operation(&whole, &of.figures));
     all
 }
 

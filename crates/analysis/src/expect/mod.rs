@@ -7,7 +7,7 @@ use crate::mechanics::reported_rpm;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
-    Expectation, ExpectationOutcome, MeasurementRecord, OpRecord, Record,
+    Expectation, ExpectationOutcome, FileStepRecord, MeasurementRecord, OpRecord, Record,
 };
 use diskproof_model::surface::{CurvePoint, SeekPattern, SurfaceRecord};
 use diskproof_model::units;
@@ -383,6 +383,11 @@ impl Expected {
             let points = &record.curve;
             return vec![surface.and_then(|surface| self.observe_surface(step, surface, points))];
         }
+        if let Some(files) = &record.files {
+            let mut steps = files.steps.iter();
+            let own = steps.find(|of| of.step.name() == self.workload);
+            return vec![own.and_then(|own| self.observe_step(own))];
+        }
         record
             .measurements
             .iter()
@@ -507,6 +512,16 @@ impl Expected {
                 .first()
                 .filter(|op| ops.len() == 1 && op.count > 0)
                 .and_then(|op| self.latency(op)),
+        }
+    }
+
+    fn observe_step(&self, of: &FileStepRecord) -> Option<Observed> {
+        let figures = Some(&of.figures).filter(|figures| figures.count > 0)?;
+        match self.metric {
+            Metric::Cpu => Some(Observed::exact(of.cpu_share() * 100.0)),
+            Metric::Iops => Some(Observed::of(&figures.iops)),
+            Metric::Throughput => Some(Observed::of(&figures.throughput)),
+            _ => self.latency(figures),
         }
     }
 

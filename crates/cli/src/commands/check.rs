@@ -261,6 +261,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         disk_access: None,
         sweep: None,
         postgres: None,
+        files: None,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
         origin: Origin::Native {

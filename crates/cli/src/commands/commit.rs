@@ -203,6 +203,7 @@ pub fn plan(
         first_write_ns: None,
         time_limit_ns: None,
         sweep: None,
+        files: None,
         postgres: programs.map(|programs| postgres_plan(programs, breadth, time_ns)),
         postgres_version: postgres_version(
             commit

@@ -219,6 +219,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         disk_access: None,
         sweep: None,
         postgres: None,
+        files: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

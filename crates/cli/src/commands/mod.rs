@@ -43,6 +43,7 @@ verbs! {
     curve: Curve(CurveFlags),
     powercut: Powercut(PowercutFlags),
     ping: Ping(PingFlags),
+    files: Files(FilesFlags),
     info: Info(InfoFlags),
     show: Show(ShowFlags),
     compare: Compare(CompareFlags),

@@ -278,6 +278,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         survey: None,
         sweep: None,
         postgres: None,
+        files: None,
         ping: Some(requests),
         data_sheet: None,
         disk_access: None,

@@ -292,6 +292,7 @@ impl RunRequest {
             disk_access: None,
             sweep: None,
             postgres: None,
+            files: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

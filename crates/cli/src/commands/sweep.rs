@@ -342,6 +342,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         ping: None,
         sweep: Some(spec),
         postgres: None,
+        files: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),

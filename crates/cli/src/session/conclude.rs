@@ -11,7 +11,7 @@ use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_page,
 };
 use crate::tool_lines::SharedPrinter;
-use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_analysis::judge::{RunFacts, judge, judge_files};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -83,12 +83,18 @@ pub(super) fn conclude(
     }
     facts.postgres = end.results.postgres.clone();
     let results = &end.results;
-    let record = judge(
-        facts,
-        &results.measurements,
-        results.surface.as_ref(),
-        &flags.expected,
-    );
+    let record = match &facts.plan.files {
+        Some(_) => {
+            let files = results.files.clone().unwrap_or_default();
+            judge_files(facts, &files, &flags.expected)
+        }
+        None => judge(
+            facts,
+            &results.measurements,
+            results.surface.as_ref(),
+            &flags.expected,
+        ),
+    };
     let record = Arc::new(record);
     let tool = conclusion.tool.as_ref().map(|tool| {
         let is_interrupted = interrupt.signal().is_some();
@@ -289,6 +295,8 @@ fn page(record: &Record, flags: &MeasuringFlags) -> String {
 pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
     let scratch = if plan.scratch_bytes.is_some() {
         " Its scratch file has no name and vanishes with the process."
+    } else if plan.files.is_some() {
+        " Its files stay in .diskproof-files; the next 'diskproof files' removes them."
     } else {
         ""
     };
@@ -343,12 +351,18 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
 pub(crate) fn has_errors(record: &Record) -> bool {
     record.partial
         || has_surface_errors(record)
+        || has_file_errors(record)
         || record.measurements.iter().any(has_measured_errors)
 }
 
 fn has_measured_errors(measured: &MeasurementRecord) -> bool {
     let verify = measured.verify.as_ref();
     measured.errors_total() > 0 || verify.is_some_and(|verify| verify.bad_blocks > 0)
+}
+
+fn has_file_errors(record: &Record) -> bool {
+    let mut steps = record.files.iter().flat_map(|files| &files.steps);
+    steps.any(|step| !step.figures.errors.is_empty())
 }
 
 fn has_surface_errors(record: &Record) -> bool {

@@ -49,6 +49,21 @@ pub(crate) fn measure_pings(job: MeasuringJob<'_>, lines: PingLines) -> anyhow::
     })
 }
 
+/// Measures operations on many small files, or only shows the plan.
+pub(crate) fn measure_files(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    let verbosity = job.flags.verbosity();
+    measure_as(job, |mut measuring| {
+        let started = measuring.work.start_files(verbosity)?;
+        let steps: Steps = Box::new(move |run, live| run.files(live, started, verbosity));
+        run(
+            (measuring.work, steps),
+            measuring.live,
+            measuring.identities,
+            measuring.deadline,
+        )
+    })
+}
+
 /// A run that is ready to be carried out.
 pub(super) struct ReadyRun<'a> {
     pub work: TargetRun,

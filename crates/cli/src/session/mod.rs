@@ -2,6 +2,7 @@
 
 mod campaign;
 mod conclude;
+mod files;
 mod inserts;
 mod measure;
 mod ping;
@@ -18,7 +19,7 @@ pub(crate) use campaign::{
 };
 pub(crate) use conclude::{has_errors, process_may_stay};
 pub(crate) use inserts::measure_with_server;
-pub(crate) use measure::{dry_run, measure, measure_pings};
+pub(crate) use measure::{dry_run, measure, measure_files, measure_pings};
 pub(crate) use ping::PingLines;
 #[cfg(test)]
 pub(crate) use prepare::admit_all;

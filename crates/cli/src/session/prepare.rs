@@ -10,6 +10,7 @@ use diskproof_analysis::judge::RunFacts;
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, host_facts};
 use diskproof_engine::{STALL_NS, Session, measure_clock};
+use diskproof_model::files::FileStep;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Plan, SyncPolicy};
 use diskproof_model::record::Tool;
@@ -62,8 +63,12 @@ pub(crate) fn prepare(
     for hint in admissions.iter().filter_map(Admission::hint) {
         verbosity.note(&hint);
     }
-    let mut targets = Vec::new();
+    let (mut targets, mut file_tree) = (Vec::new(), None);
     for admission in admissions {
+        if job.plan.files.is_some() {
+            file_tree = Some(admission);
+            continue;
+        }
         targets.push(match kept_name {
             Some(name) => OpenTarget::create_named(admission, name)?,
             None => OpenTarget::open(admission)?,
@@ -82,6 +87,7 @@ pub(crate) fn prepare(
         plan: Arc::new(job.plan.clone()),
         filling: job.filling,
         targets,
+        file_tree,
         results: Arc::default(),
         first_writes: Vec::new(),
     };
@@ -185,8 +191,12 @@ pub(crate) fn admit_all(
     }
     let mut admissions = Vec::new();
     for identity in identities {
-        let intent = match plan.scratch_bytes {
-            Some(size_bytes) if identity.kind == TargetKind::Directory => {
+        let intent = match (&plan.files, plan.scratch_bytes) {
+            (Some(files), _) => Intent::Files {
+                size_bytes: files.set_bytes(),
+                count: files.count,
+            },
+            (None, Some(size_bytes)) if identity.kind == TargetKind::Directory => {
                 Intent::Scratch { size_bytes }
             }
             _ if plan.writes() => Intent::Overwrite(consent),
@@ -241,6 +251,17 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
         };
     }
     let name = &expected.workload;
+    if let Some(files) = &plan.files {
+        let names: Vec<String> = files.steps().map(FileStep::name).collect();
+        return match (files.step(name), expected.op) {
+            (Some(_), None) => Ok(()),
+            (Some(_), Some(_)) => Err(format!("write {name}.METRIC without an operation")),
+            (None, _) => Err(format!(
+                "there is no step '{name}'; there are {}",
+                names.join(", ")
+            )),
+        };
+    }
     if let Some(skipped) = plan
         .skipped
         .iter()

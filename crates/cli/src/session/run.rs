@@ -8,9 +8,10 @@ use crate::resume;
 use crate::stderr::Verbosity;
 use diskproof_analysis::slices::may_end;
 use diskproof_analysis::surface::points_to_confirm;
-use diskproof_device::OpenTarget;
+use diskproof_device::{Admission, OpenTarget};
 use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
+use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
@@ -50,6 +51,8 @@ pub(crate) struct PartialResults {
     pub surface: Option<SurfaceMeasurement>,
     /// What a temporary PostgreSQL server measured.
     pub postgres: Option<PostgresMeasurement>,
+    /// Operations on many small files.
+    pub files: Option<FilesMeasurement>,
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
@@ -80,6 +83,8 @@ pub(crate) struct TargetRun {
     pub filling: Filling,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
+    /// Leave to make a directory for many small files, where the plan has them in place of targets.
+    pub file_tree: Option<Admission>,
     /// Where results go.
     pub results: SharedResults,
     /// How the last layout went, with the number of its target.
@@ -347,6 +352,10 @@ impl TargetRun {
     /// target that hangs would hang the flush, too.
     pub(crate) fn close(self, verbosity: Verbosity) -> Vec<String> {
         let mut hung = Vec::new();
+        let has_stalled = matches!(self.results().ended, Some(Err(RunError::Stalled { .. })));
+        if self.plan.files.is_some() && has_stalled {
+            hung.extend(self.plan.targets.iter().cloned());
+        }
         for target in &self.targets {
             if target.is_left_open() {
                 hung.push(target.identity().path.clone());

@@ -274,17 +274,17 @@ fn a_flag_of_another_verb_is_named_as_such() {
     };
     told(
         &["curve", "--time", "5s"],
-        "'--time' belongs to check, commit, sweep, run, ping and compare",
+        "'--time' belongs to check, commit, sweep, run, ping, files and compare",
     );
     told(
         &["info", "--no-history"],
-        "'--no-history' belongs to check, commit, sweep, run, curve, ping, compare and as",
+        "'--no-history' belongs to check, commit, sweep, run, curve, ping, files, compare and as",
     );
     told(&["compare", "-o"], "a value is required");
     told(
         &["history", "-o", "x.json"],
-        "'-o' belongs to check, commit, sweep, run, curve, ping, info, show, compare, export \
-         and as",
+        "'-o' belongs to check, commit, sweep, run, curve, ping, files, info, show, compare, \
+         export and as",
     );
     told(
         &["check", "--fail-on", "x"],

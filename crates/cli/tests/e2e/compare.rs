@@ -73,6 +73,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         disk_access: None,
         sweep: None,
         postgres: None,
+        files: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

@@ -11,6 +11,7 @@ mod curve;
 mod curve_findings;
 mod drop_in;
 mod faults;
+mod files;
 mod fitness;
 mod formats;
 mod health;

@@ -44,6 +44,13 @@ pub enum Intent<'a> {
         /// The most it may grow to, in bytes.
         size_bytes: u64,
     },
+    /// Write and read many files of our own in a directory of our own inside this one.
+    Files {
+        /// The most space that they take at a time, in bytes, about.
+        size_bytes: u64,
+        /// The most files at a time.
+        count: u64,
+    },
     /// Write to an existing file or a block device, whose content is lost.
     Overwrite(&'a Consent),
 }

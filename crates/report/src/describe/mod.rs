@@ -3,6 +3,7 @@
 
 pub(crate) mod comparison;
 pub(crate) mod figures;
+pub(crate) mod files;
 pub(crate) mod findings;
 pub(crate) mod health;
 pub(crate) mod identity;

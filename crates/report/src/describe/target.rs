@@ -2,6 +2,7 @@
 
 use crate::labels;
 use crate::text::{glue, list};
+use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
@@ -30,7 +31,7 @@ pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue>
         );
         lines.push(("on", Some(text)));
     }
-    lines.push(("test", Some(tested_text(target, plan.scratch_bytes))));
+    lines.push(("test", Some(tested_text(target, plan))));
     lines
 }
 
@@ -47,9 +48,12 @@ pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
 }
 
 /// The scratch file, file or device that the operations use.
-pub(crate) fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -> String {
+pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
     let size = glue(&format_bytes(target.size_bytes));
-    match (target.kind, scratch_bytes) {
+    match (target.kind, plan.scratch_bytes) {
+        (TargetKind::Directory, _) if plan.files.is_some() => {
+            format!("files in {}/{FILES_DIRECTORY}", target.path)
+        }
         (TargetKind::Directory, Some(scratch)) => format!(
             "scratch file of {} in {}",
             glue(&format_bytes(scratch)),

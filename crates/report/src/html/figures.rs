@@ -1,6 +1,7 @@
 //! Every figure with its error bar, its conditions and the remarks on it.
 
 use super::elements::{finding_anchor, section, shown, wide_table};
+use super::files::file_figures;
 use super::sweep::sweep_figures;
 use crate::describe::figures::{conditions, legend, limited_by_text, shown_latency, shown_ops};
 use crate::describe::remarks::remarks;
@@ -30,10 +31,12 @@ pub(super) fn figures(record: &Record) -> Markup {
         .max()
         .unwrap_or(0);
     let content = html! {
-        @if record.measurements.is_empty() && record.surface.is_none() {
+        @let is_of_files = record.files.as_ref().is_some_and(|files| !files.steps.is_empty());
+        @if record.measurements.is_empty() && record.surface.is_none() && !is_of_files {
             p.alert.failure { "Nothing was measured." }
         }
         @if let Some(surface) = &record.surface { (surface_figures(surface)) }
+        @if let Some(files) = &record.files { (file_figures(record, files)) }
         @if let Some(sweep) = &record.sweep { (sweep_figures(record, sweep)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }
         @if record.sweep.is_none() { (gaps(record)) }

@@ -30,7 +30,7 @@ pub(super) fn machine(record: &Record) -> Markup {
                 }
                 div.card {
                     h3 { "Target" }
-                    @let tested = tested_text(target, record.plan.scratch_bytes);
+                    @let tested = tested_text(target, &record.plan);
                     (facts(&[("path", Some(target.path.clone())), ("tested", Some(tested))]))
                     (facts(&target_facts(target)))
                     (facts(&[("layers", layers_text(target))]))

@@ -7,6 +7,7 @@ mod comparison;
 mod document;
 mod elements;
 mod figures;
+mod files;
 mod findings;
 mod machine;
 mod map;

@@ -8,6 +8,7 @@ mod compare;
 mod details;
 mod facts;
 mod figures;
+mod files;
 mod findings;
 mod graph;
 mod identity;

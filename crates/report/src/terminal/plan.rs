@@ -2,6 +2,7 @@
 
 use super::facts::fact;
 use super::record::write_skipped;
+use crate::describe::files::{files_text, planned_caches};
 use crate::describe::inserts::plan_text;
 use crate::describe::run::request_text;
 use crate::labels;
@@ -9,6 +10,7 @@ use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::table::{Align, Columns};
 use crate::text::{clean, glue, list, wrap};
+use diskproof_model::files::{FILES_DIRECTORY, FileStep, FilesPlan};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
@@ -54,6 +56,12 @@ pub fn write_plan(
     }
     if let Some(postgres) = &plan.postgres {
         fact(page, "server", &plan_text(postgres))?;
+    }
+    if let Some(files) = &plan.files {
+        fact(page, "files", &files_text(files))?;
+        let steps: Vec<String> = files.steps().map(FileStep::name).collect();
+        fact(page, "steps", &list(steps))?;
+        fact(page, "caches", planned_caches(files.caches))?;
     }
     write_skipped(page, plan)?;
     if plan.workloads.is_empty() {
@@ -186,8 +194,9 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         .time_ns_max()
         .map(|ns| ns + plan.first_write_ns.unwrap_or(0));
     let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
-        return planned_ns.map_or(UNLIMITED.to_owned(), |ns| {
-            format!("about {}", format_duration(ns.min(limit_ns)))
+        return planned_ns.map_or(UNLIMITED.to_owned(), |ns| match plan.files {
+            Some(_) => format!("at most {}, and the removal of files", format_duration(ns)),
+            None => format!("about {}", format_duration(ns.min(limit_ns))),
         });
     };
     let bytes = plan
@@ -228,6 +237,15 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
             format!("writes at most {}", glue(&format_bytes(bytes)))
         })
     };
+    if let Some(files) = &plan.files {
+        let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+        return format!(
+            "writes about {} into {} at a time in {path}/{FILES_DIRECTORY}{place}, removed \
+             afterwards",
+            glue(&format_bytes(files.write_bytes())),
+            glue(&counted(files.count, "file")),
+        );
+    }
     if identity.kind == TargetKind::Directory {
         let scratch = plan.scratch_bytes.map_or(String::new(), |bytes| {
             format!(" of {}", glue(&format_bytes(bytes)))
@@ -276,7 +294,8 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
 
 /// The free space that remains during the run.
 fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
-    let (scratch, free) = (plan.scratch_bytes?, free_bytes(identity)?);
+    let files = plan.files.as_ref().map(FilesPlan::set_bytes);
+    let (scratch, free) = (plan.scratch_bytes.or(files)?, free_bytes(identity)?);
     let left = glue(&format_bytes(free.saturating_sub(scratch)));
     (identity.kind == TargetKind::Directory).then(|| {
         format!(

@@ -5,6 +5,7 @@ use super::advice::write_advice;
 use super::details::write_details;
 use super::facts::fact;
 use super::figures::write_figures;
+use super::files::write_files;
 use super::findings::write_findings;
 use super::inserts::write_inserts;
 use super::ping::write_ping;
@@ -36,6 +37,8 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
     write_expectations(page, &record.expectations)?;
     if let Some(sweep) = &record.sweep {
         write_sweep(page, record, sweep)?;
+    } else if let Some(files) = &record.files {
+        write_files(page, record, files)?;
     } else {
         for target in 0..targets(record) {
             write_target(page, record, target)?;

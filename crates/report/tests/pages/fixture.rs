@@ -69,6 +69,7 @@ pub(crate) fn healthy() -> Record {
         campaign: None,
         sweep: None,
         postgres: None,
+        files: None,
         moved: None,
         curve: Vec::new(),
         access: Vec::new(),

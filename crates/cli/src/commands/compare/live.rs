@@ -458,6 +458,7 @@ impl LivePlan {
             time_limit_ns: None,
             sweep: None,
             postgres: None,
+            files: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

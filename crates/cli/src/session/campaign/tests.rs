@@ -263,6 +263,7 @@ fn facts() -> RunFacts {
         ping: None,
         sweep: None,
         postgres: None,
+        files: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: None,

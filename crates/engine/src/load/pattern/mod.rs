@@ -10,7 +10,7 @@ use crate::io::Extent;
 use crate::random::Random;
 use block_sizes::BlockSizes;
 use diskproof_model::plan::Workload;
-use permutation::Permutation;
+pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use walk::{OffsetWalk, WalkPosition};

@@ -1,0 +1,119 @@
+//! The figures of operations on many small files. Pure; knows no filesystem and no printer.
+
+use crate::estimate::{Settling, rate_after};
+use crate::slices::widen_estimate;
+use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
+use diskproof_model::record::{FileStepRecord, FilesRecord, LatencySummary, OpRecord};
+
+/// Shortest cell of a series in the record, and most of them.
+const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
+const SERIES_CELLS_MAX: usize = 600;
+
+/// The record of all steps.
+pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
+    FilesRecord {
+        steps: measured.steps.iter().map(step_record).collect(),
+        caches: measured.caches.clone(),
+        leftover_files: measured.leftover_files,
+    }
+}
+
+/// Nothing is skipped as warm-up: a step is a given amount of work, and its rate is that of the
+/// whole. The interval is the wider of that within the rounds and that between them.
+fn step_record(m: &FileStepMeasurement) -> FileStepRecord {
+    let whole = Settling {
+        settling_ns: 0,
+        settled: None,
+    };
+    let mut rate = rate_after(&m.op.series, m.wall_ns, whole);
+    let rates: Vec<f64> = m
+        .rounds
+        .iter()
+        .map(|round| round.count as f64 * 1e9 / round.wall_ns.max(1) as f64)
+        .collect();
+    widen_estimate(&mut rate.ops, &rates);
+    // Bytes follow the files, whose sizes are given.
+    if let (Some(relative), true) = (rate.ops.relative_half_width(), rate.bytes.value > 0.0) {
+        let half_width = relative * rate.bytes.value;
+        let own = rate.bytes.half_width_95.unwrap_or(0.0);
+        rate.bytes.half_width_95 = Some(own.max(half_width));
+    }
+    FileStepRecord {
+        step: m.step,
+        wall_ns: m.wall_ns,
+        cpu: m.cpu,
+        figures: OpRecord {
+            count: m.op.count,
+            bytes: m.op.bytes,
+            errors: m.op.errors.clone(),
+            short: m.op.short,
+            iops: rate.ops,
+            throughput: rate.bytes,
+            latency: LatencySummary::of(&m.op.latency),
+            latency_intended: None,
+            series: m
+                .op
+                .series
+                .thinned(SERIES_INTERVAL_NS_MIN, SERIES_CELLS_MAX),
+        },
+        rounds: m.rounds.clone(),
+        disk: m.disk,
+        stopped: m.stopped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::files::{FileOperation, FileOrder, FileRound, FileStep};
+    use diskproof_model::measurement::{CpuTime, OpMeasurement, StopReason};
+    use diskproof_model::series::{Cell, TimeSeries};
+
+    /// Three rounds of 100 ms with 980, 1000 and 1020 files: 10,000 files a second, and by
+    /// Student's t with 2 degrees of freedom ±4.302653 × 200/√3 = ±496.8.
+    #[test]
+    fn rate_is_that_of_all_rounds_and_its_interval_covers_them() {
+        let mut op = OpMeasurement {
+            series: TimeSeries::new(1_000_000),
+            ..OpMeasurement::default()
+        };
+        let (mut rounds, mut at_ns) = (Vec::new(), 0);
+        for count in [980_u64, 1000, 1020] {
+            for index in 0..count {
+                let cell = Cell {
+                    ops: 1,
+                    ..Cell::default()
+                };
+                op.series
+                    .add(at_ns + index * 100_000_000 / count, &cell, 8192);
+                op.latency.record(100_000);
+            }
+            op.count += count;
+            rounds.push(FileRound {
+                start_ns: at_ns,
+                wall_ns: 100_000_000,
+                count,
+            });
+            at_ns += 100_000_000;
+        }
+        let record = step_record(&FileStepMeasurement {
+            step: FileStep {
+                operation: FileOperation::Stat,
+                order: FileOrder::Random,
+            },
+            wall_ns: at_ns,
+            cpu: CpuTime::default(),
+            op,
+            rounds,
+            disk: None,
+            stopped: StopReason::Ops,
+        });
+        let rate = record.figures.iops;
+        assert!((rate.value - 10_000.0).abs() < 1e-6, "{rate:?}");
+        assert!(
+            (rate.half_width_95.unwrap() - 496.8).abs() < 0.1,
+            "{rate:?}"
+        );
+        assert_eq!(record.figures.count, 3000);
+    }
+}

@@ -1,0 +1,278 @@
+//! `diskproof files`: how fast a filesystem creates, looks up, reads, renames and deletes many
+//! small files.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, MeasuringJob, measure_files};
+use clap::ValueEnum;
+use diskproof_device::probe;
+use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
+use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::{format_bytes, parse_duration, parse_size};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// bonnie++'s default, `-n 16`.
+const COUNT: u64 = 16 << 10;
+/// States and numbers of more files would take hundreds of megabytes of memory.
+const COUNT_MAX: u64 = 10_000_000;
+/// A page.
+const FILE_BYTES: FileSizes = FileSizes {
+    min: 4096,
+    max: 4096,
+};
+/// Larger files measure the disk, as `check` and `run` do.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Each takes a descriptor.
+const DIRECTORIES_MAX: i64 = 10_000;
+const THREADS_MAX: i64 = 64;
+/// Three rounds are the fewest that show how much a rate varies. With five the interval is half as
+/// wide: Student's t divided by the root of their number falls from 2.5 to 1.2.
+const ROUNDS: u32 = 5;
+const ROUNDS_MAX: i64 = 100;
+const SECOND: u64 = 1_000_000_000;
+const TIME_NS: u64 = 50 * SECOND;
+
+const HELP: &str = "\
+Each round creates a set of files, then looks them up, reads, renames and
+deletes them: once in the order of their names, once with random names in random
+order. A rate counts whole operations: create opens, writes and closes a file.
+
+Without --fsync nothing is durable when an operation returns, as with cp or tar:
+the rates are those of the kernel's caches and of the filesystem's journal.
+
+The content of the files is dropped from the page cache before it is read. Names
+and inodes stay cached, so stat and the opening of files may be answered from
+memory. --drop-caches empties all caches of the machine, which slows other
+programs down for a while.
+
+Everything happens in the directory .diskproof-files inside DIR, which is removed
+at the end. After kill -9 it stays, and the next 'diskproof files' removes it.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or operations failed, 5 a threshold is undecided, 130 Ctrl-C.
+
+Examples:
+  diskproof files /data                     16,384 files of 4 KiB, five rounds
+  diskproof files /data --fsync both        durable files and names
+  diskproof files /data -n 100000 --file-size 1k-64k --directories 100
+  diskproof files /data --threads 16        16 threads share the files
+  sudo diskproof files /data --drop-caches  stat and read from the disk
+  diskproof files /data --expect 'create-random.iops>=5000'";
+
+/// Measure how fast many small files are created, looked up, read, renamed and deleted
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct FilesFlags {
+    /// Directory in which the files are created
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// Files of each set
+    #[arg(short = 'n', long, value_name = "N", default_value_t = COUNT,
+        value_parser = clap::value_parser!(u64).range(1..=COUNT_MAX))]
+    pub count: u64,
+    /// Size of each file, or a range such as 1k-64k [default: 4k]
+    #[arg(long, value_name = "BYTES")]
+    pub file_size: Option<FileSizes>,
+    /// Directories over which the files are spread
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=DIRECTORIES_MAX))]
+    pub directories: u32,
+    /// Threads that share the files, 1 to 64
+    #[arg(long, visible_alias = "jobs", value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=THREADS_MAX))]
+    pub threads: u32,
+    /// Order of the files
+    #[arg(long, value_name = "ORDER", default_value = "both")]
+    pub order: OrderChoice,
+    /// What is made durable within each operation: the new file, the names in the directory
+    #[arg(long, value_name = "WHAT", default_value = "none")]
+    pub fsync: SyncChoice,
+    /// Rounds; fewer than 3 do not show how much the rates vary
+    #[arg(long, value_name = "N", default_value_t = ROUNDS,
+        value_parser = clap::value_parser!(u32).range(1..=ROUNDS_MAX))]
+    pub rounds: u32,
+    /// The longest that all steps may take together, at least 1s [default: 50s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Empty all caches of the machine before stat and read; needs root, slows other programs
+    #[arg(long)]
+    pub drop_caches: bool,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
+/// Sizes of files in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSizes {
+    min: u64,
+    max: u64,
+}
+
+impl FromStr for FileSizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let size = |text: &str| match text.trim() {
+            // A size of zero needs no unit.
+            "0" => Ok(0),
+            text => parse_size(text).map_err(|error| error.to_string()),
+        };
+        let (min, max) = match text.split_once('-') {
+            Some((min, max)) => (size(min)?, size(max)?),
+            None => (size(text)?, size(text)?),
+        };
+        if min > max {
+            return Err(format!("the range {text} ends before it begins"));
+        }
+        if max > FILE_BYTES_MAX {
+            return Err(format!(
+                "a file has at most {}; 'diskproof check' and 'diskproof run' measure larger ones",
+                format_bytes(FILE_BYTES_MAX)
+            ));
+        }
+        Ok(Self { min, max })
+    }
+}
+
+/// Which orders are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OrderChoice {
+    /// By ascending names
+    Sequential,
+    /// Random names in random order
+    Random,
+    /// One after the other
+    Both,
+}
+
+impl OrderChoice {
+    fn orders(self) -> Vec<FileOrder> {
+        match self {
+            Self::Sequential => vec![FileOrder::Sequential],
+            Self::Random => vec![FileOrder::Random],
+            Self::Both => vec![FileOrder::Sequential, FileOrder::Random],
+        }
+    }
+}
+
+/// What is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SyncChoice {
+    /// Nothing
+    None,
+    /// Each new file
+    File,
+    /// The directory after each create, rename and delete
+    Directory,
+    /// Both
+    Both,
+}
+
+impl From<SyncChoice> for FileSync {
+    fn from(choice: SyncChoice) -> Self {
+        match choice {
+            SyncChoice::None => Self::None,
+            SyncChoice::File => Self::File,
+            SyncChoice::Directory => Self::Directory,
+            SyncChoice::Both => Self::Both,
+        }
+    }
+}
+
+/// Measures.
+pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
+    let identity = probe(&files.directory).map_err(Failure::Probe)?;
+    let plan = plan(files, &identity)?;
+    measure_files(MeasuringJob {
+        plan,
+        identities: vec![identity],
+        filling: Filling::Span,
+        note: files.measuring.note.clone(),
+        flags: &files.measuring,
+    })
+}
+
+/// The plan of `files` for this directory.
+pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    let measuring = &files.measuring;
+    let time_ns = files.time.unwrap_or(TIME_NS);
+    if time_ns < SECOND {
+        return Err(Failure::time_too_short(time_ns));
+    }
+    if measuring.size.is_some() {
+        return Err(Failure::Usage(
+            "--size is the size of one scratch file; use --file-size and --count".to_owned(),
+        ));
+    }
+    if measuring.engine.is_some() {
+        return Err(Failure::Usage(
+            "--engine does not apply: files are opened, written and removed by plain system calls"
+                .to_owned(),
+        ));
+    }
+    if files.drop_caches && !rustix::process::geteuid().is_root() {
+        return Err(Failure::Usage(
+            "--drop-caches: only root may empty the caches of the machine; run as root, or omit it"
+                .to_owned(),
+        ));
+    }
+    let sizes = files.file_size.unwrap_or(FILE_BYTES);
+    Ok(Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: measuring.seed.unwrap_or_else(random_seed),
+        targets: vec![identity.path.clone()],
+        scratch_bytes: None,
+        workloads: Vec::new(),
+        survey: None,
+        ping: None,
+        sweep: None,
+        files: Some(FilesPlan {
+            count: files.count,
+            file_bytes_min: sizes.min,
+            file_bytes_max: sizes.max,
+            directories: files.directories,
+            threads: files.threads,
+            sync: files.fsync.into(),
+            caches: match files.drop_caches {
+                true => FileCaches::DropAll,
+                false => FileCaches::DropOwnPages,
+            },
+            orders: files.order.orders(),
+            rounds: files.rounds,
+            time_ns,
+        }),
+        data_sheet: None,
+        disk_access: None,
+        first_write_ns: None,
+        time_limit_ns: None,
+        postgres_version: None,
+        skipped: Vec::new(),
+        origin: Origin::Native {
+            verb: "files".to_owned(),
+            argv: command_line(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_files_are_a_size_or_a_range() {
+        let read = |text: &str| text.parse::<FileSizes>();
+        let sizes = |min, max| Ok(FileSizes { min, max });
+        assert_eq!(read("0"), sizes(0, 0));
+        assert_eq!(read("4k"), sizes(4096, 4096));
+        assert_eq!(read("0-64k"), sizes(0, 65536));
+        assert_eq!(read("1k - 1M"), sizes(1024, 1 << 20));
+        for wrong in ["", "x", "4k-", "8k-4k", "1G", "-4k"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Carries out a plan of operations on many small files: makes their directory, shows the progress,
+//! keeps what is measured, and removes the directory.
+
+use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use crate::live::Live;
+use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use diskproof_device::{FileTree, OpenError, StartedTree};
+use diskproof_engine::{FilesEnding, RunError};
+use diskproof_model::errno::remedy;
+use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
+use diskproof_model::files::FilesPlan;
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Part of a second over which the shown rate is taken.
+const READING: Duration = Duration::from_millis(500);
+
+impl TargetRun {
+    /// Makes the directory of the files. What an earlier run left there is removed first.
+    pub(super) fn start_files(&mut self, verbosity: Verbosity) -> Result<StartedTree, OpenError> {
+        let folders = self.plan.files.as_ref().map_or(1, |plan| plan.directories);
+        let Some(admission) = self.file_tree.take() else {
+            return Err(OpenError::NotScratch {
+                path: self.plan.targets.join(", "),
+            });
+        };
+        let started = FileTree::start(admission, folders)?;
+        if let Some(files) = started.leftover_files {
+            verbosity.note(&format!(
+                "removed {} that a killed run had left with {}",
+                started.tree.path().display(),
+                counted(files, "file")
+            ));
+        }
+        Ok(started)
+    }
+
+    /// Carries out the steps.
+    pub(super) fn files(
+        &mut self,
+        live: &mut Live,
+        started: StartedTree,
+        verbosity: Verbosity,
+    ) -> Result<EndedEarly, RunError> {
+        let plan = Arc::clone(&self.plan);
+        let Some(plan) = &plan.files else {
+            return Ok(None);
+        };
+        let leftover_files = started.leftover_files;
+        let tree = Arc::new(started.tree);
+        let path = tree.path().display().to_string();
+        let results = Arc::clone(&self.results);
+        let mut keep = |measured: &FilesMeasurement| {
+            let files = FilesMeasurement {
+                leftover_files,
+                ..measured.clone()
+            };
+            if let (Verbosity::Lines, Some(line)) = (verbosity, step_line(plan, &files)) {
+                eprint_line(&line);
+            }
+            let mut results = results
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            results.files = Some(files);
+        };
+        self.results().step = Some("files".to_owned());
+        let mut watch = FilesLive {
+            plan,
+            live,
+            line: (verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            started: Instant::now(),
+        };
+        let ending = self.session.files(plan, &tree, &mut watch, &mut keep);
+        if let Some(line) = &mut watch.line {
+            line.clear();
+        }
+        // After a hang the workers still hold it, and the removal would hang, too.
+        if let Some(tree) = Arc::into_inner(tree)
+            && let Err(error) = tree.remove()
+        {
+            verbosity.note(&format!(
+                "{path} could not be removed ({error}); the next 'diskproof files' removes it"
+            ));
+        }
+        Ok(match ending? {
+            FilesEnding::Complete => None,
+            FilesEnding::Interrupted => Some(INTERRUPTED.to_owned()),
+            FilesEnding::Errors => Some(self.files_failed(&path)),
+        })
+    }
+
+    /// The operation that failed, and what to do.
+    fn files_failed(&self, path: &str) -> String {
+        let results = self.results();
+        let mut steps = results.files.iter().flat_map(|files| &files.steps);
+        let Some(failed) = steps.find(|step| !step.op.errors.is_empty()) else {
+            return format!("{path}: operations failed");
+        };
+        let errors: Vec<String> = failed
+            .op
+            .errors
+            .iter()
+            .map(|(errno, count)| format!("{count} × {errno}"))
+            .collect();
+        format!(
+            "{path}: '{}' failed after {} ({}); {}. The files are removed",
+            failed.step.name(),
+            counted(failed.op.count, "file"),
+            errors.join(", "),
+            what_to_do(failed.op.errors.keys().map(String::as_str))
+        )
+    }
+}
+
+/// What to do about errors, a clause.
+fn what_to_do<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    match names.clone().any(|name| name == "ENOSPC") {
+        true => "no space or no inode is left: free some, or use a smaller --count".to_owned(),
+        false => remedy(names),
+    }
+}
+
+/// A step that has had its last round: `create-sequential: 12,300/s`.
+fn step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String> {
+    let rounds = plan.rounds as usize;
+    let newest_end = |step: &&FileStepMeasurement| step.rounds.last().map(|round| round.start_ns);
+    let step = files.steps.iter().max_by_key(newest_end)?;
+    (step.rounds.len() == rounds).then(|| {
+        format!(
+            "{}: {}/s",
+            step.step.name(),
+            format_rate(step.op.count as f64 * 1e9 / step.wall_ns.max(1) as f64)
+        )
+    })
+}
+
+/// Watches the steps.
+struct FilesLive<'a> {
+    plan: &'a FilesPlan,
+    live: &'a mut Live,
+    line: Option<ProgressLine>,
+    started: Instant,
+}
+
+impl FilesLive<'_> {
+    /// `create-random 62 %, 12,300/s, at most 31 s left`.
+    fn reading(&self, progress: &Progress<'_>) -> String {
+        let share = format_percent(progress.done.unwrap_or(0.0));
+        let mut figures = vec![format!("{} {share}", progress.name)];
+        if progress.phase == Phase::Measure {
+            let interval_ns = progress.series.interval_ns.max(1);
+            let cells = (READING.as_nanos() as u64 / interval_ns).max(1) as usize;
+            let recent: Vec<_> = progress.series.cells.iter().rev().take(cells).collect();
+            let seconds = recent.len().max(1) as f64 * interval_ns as f64 / 1e9;
+            let ops: u64 = recent.iter().map(|cell| cell.ops).sum();
+            figures.push(format!("{}/s", format_rate(ops as f64 / seconds)));
+        }
+        let spent_ns = self.started.elapsed().as_nanos() as u64;
+        let left_ns = self.plan.time_ns.saturating_sub(spent_ns);
+        figures.push(format!(
+            "at most {} left",
+            format_duration(left_ns / 1_000_000_000 * 1_000_000_000)
+        ));
+        figures.extend(self.live.silence_text(progress));
+        figures.join(", ")
+    }
+}
+
+impl Watch for FilesLive<'_> {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        let is_due = self.line.as_ref().is_some_and(ProgressLine::is_due);
+        if is_due {
+            let text = self.reading(progress);
+            if let Some(line) = &mut self.line {
+                line.show(&text);
+            }
+        }
+        self.live.tick_silently(progress)
+    }
+}

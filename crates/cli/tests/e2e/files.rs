@@ -1,0 +1,129 @@
+//! `diskproof files` from the outside.
+
+use crate::program::{eventually, names, program, run};
+use diskproof_model::files::FileOperation;
+use diskproof_model::record::{FilesRecord, Record};
+use diskproof_simdisk::testbed::place;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Stdio;
+
+const FOLDER: &str = ".diskproof-files";
+/// Far more than a test lets the program create.
+const ENDLESS: [&str; 6] = ["-n", "200000", "--fsync", "both", "--time", "10m"];
+
+fn files(place: &Path, flags: &[&str]) -> crate::program::Ran {
+    let verb = [OsStr::new("files"), place.as_os_str()];
+    run(verb.into_iter().chain(flags.iter().map(OsStr::new)))
+}
+
+fn steps(record: &Record) -> &FilesRecord {
+    record.files.as_ref().unwrap()
+}
+
+#[test]
+fn files_are_measured_in_both_orders_and_nothing_stays() {
+    let (here, out) = (place(), place());
+    let saved = |name: &str| out.path().join(name).to_str().unwrap().to_owned();
+    let (json, csv, html) = (saved("a.json"), saved("a.csv"), saved("a.html"));
+    let small = ["-n", "300", "--file-size", "0-8k", "--directories", "3"];
+    let flags = [&small[..], &["--threads", "2", "-q", "--no-history"]].concat();
+    let saving = ["-o", &json, "-o", &csv, "-o", &html];
+    let limits = [
+        "--expect",
+        "create-random.iops>=1",
+        "--expect",
+        "findings<=99",
+    ];
+    let ran = files(here.path(), &[&flags[..], &saving, &limits].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(names(here.path()).is_empty());
+    let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let measured = steps(&record);
+    assert_eq!(measured.steps.len(), 10);
+    for of in &measured.steps {
+        assert!(of.figures.errors.is_empty(), "{of:?}");
+        assert_eq!((of.figures.count, of.rounds.len()), (1500, 5));
+        let is_moved = matches!(
+            of.step.operation,
+            FileOperation::Create | FileOperation::Read
+        );
+        assert_eq!(of.figures.bytes > 0, is_moved);
+        assert!(of.figures.iops.half_width_95.is_some());
+        assert!(ran.out.contains(&of.step.name()), "{}", ran.out);
+    }
+    let table = std::fs::read_to_string(&csv).unwrap();
+    assert!(table.contains(",delete-random,delete,iops,"), "{table}");
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains("rename-sequential"));
+    let compared = run(["compare", &json, &json, "--no-history"]);
+    assert!(matches!(compared.code, Some(0 | 5)), "{}", compared.err);
+    let shown = run(["show", &json]);
+    assert!(shown.out.contains("stat-random"), "{}", shown.err);
+}
+
+#[test]
+fn killed_run_leaves_one_directory_that_the_next_run_removes() {
+    let here = place();
+    let start = || {
+        let words = [OsStr::new("files"), here.path().as_os_str()];
+        let mut command = program(words.into_iter().chain(ENDLESS.iter().map(OsStr::new)));
+        let quiet = command.arg("--no-history").stdout(Stdio::null());
+        let child = quiet.stderr(Stdio::null()).spawn().unwrap();
+        let folder = here.path().join(FOLDER).join("d0000000");
+        let has_files = || std::fs::read_dir(&folder).is_ok_and(|all| all.count() > 2);
+        assert!(eventually(has_files));
+        child
+    };
+    let short = ["-n", "10", "--rounds", "1", "--json", "--no-history"];
+    let mut first = start();
+    let second = files(here.path(), &short);
+    assert_eq!(second.code, Some(3), "{}", second.err);
+    assert!(second.err.contains("another diskproof"), "{}", second.err);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(names(here.path()), [FOLDER]);
+    let next = files(here.path(), &short);
+    assert_eq!(next.code, Some(0), "{}", next.err);
+    assert!(next.err.contains("a killed run"), "{}", next.err);
+    assert!(steps(&next.record()).leftover_files.unwrap() > 2);
+    assert!(names(here.path()).is_empty());
+
+    let mut interrupted = start();
+    let pid = Pid::from_child(&interrupted);
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(interrupted.wait().unwrap().code(), Some(130));
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
+fn directory_of_somebody_else_is_refused_and_kept() {
+    let here = place();
+    let theirs = here.path().join(FOLDER);
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::write(theirs.join("notes"), "data").unwrap();
+    let ran = files(here.path(), &["-n", "10", "--no-history"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(ran.err.contains("nothing in it was removed"), "{}", ran.err);
+    assert_eq!(std::fs::read(theirs.join("notes")).unwrap(), b"data");
+}
+
+#[test]
+fn dry_run_of_files_names_count_bytes_and_time() {
+    let here = place();
+    let plan = files(here.path(), &["-n", "1000", "--time", "9s", "--dry-run"]);
+    assert_eq!(plan.code, Some(0), "{}", plan.err);
+    let text = plan.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["1000 files", "at most 9.0 s", "about 39.1 MiB", FOLDER] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(names(here.path()).is_empty());
+    for wrong in [
+        &["--size", "1M"][..],
+        &["--expect", "nonsense.iops>=1"],
+        &["--time", "1ms"],
+    ] {
+        assert_eq!(files(here.path(), wrong).code, Some(2), "{wrong:?}");
+    }
+}

@@ -1,0 +1,361 @@
+//! Creates, looks up, reads, renames and deletes many small files, and measures how fast that goes.
+//! Every file belongs to a directory of our own, which the caller makes and removes.
+
+mod pass;
+mod set;
+
+use crate::load::pattern::Permutation;
+use crate::random::Random;
+use crate::run::error::RunError;
+use crate::run::session::Session;
+use diskproof_device::{FileTree, Snapshot};
+use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
+use diskproof_model::files::{
+    CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep, FilesPlan,
+};
+use diskproof_model::measurement::{ByteCount, OpMeasurement, SERIES_CELLS_MAX, StopReason};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::series::TimeSeries;
+use pass::{Pass, PassProgress, PassResult, PassSignals, TRANSFER_BYTES, Task};
+use set::FileSet;
+use std::sync::Arc;
+
+/// Shares of the time by operation: creates write, reads read, and both take longer than a look at
+/// a name.
+const WEIGHTS: [(FileOperation, u64); 5] = [
+    (FileOperation::Create, 3),
+    (FileOperation::Stat, 1),
+    (FileOperation::Read, 2),
+    (FileOperation::Rename, 1),
+    (FileOperation::Delete, 1),
+];
+/// Between the seeds of two sets; odd, so that no two sets are alike.
+const SET_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Threads that write content back and remove files, beside those of the plan: on a disk with a
+/// queue several go faster, and nothing is measured meanwhile.
+const HELPERS_MIN: u32 = 4;
+
+/// How the steps ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilesEnding {
+    /// All were carried out, as far as their time went.
+    Complete,
+    /// The user ended them.
+    Interrupted,
+    /// Operations failed.
+    Errors,
+}
+
+/// Receives what was measured so far, after each step.
+pub type KeepFiles<'a> = &'a mut dyn FnMut(&FilesMeasurement);
+
+impl Session {
+    /// Carries out the steps of a plan. `keep` receives what was measured so far after each of
+    /// them. No file is left, unless the target hangs.
+    pub fn files(
+        &self,
+        plan: &FilesPlan,
+        tree: &Arc<FileTree>,
+        watch: &mut dyn Watch,
+        keep: KeepFiles<'_>,
+    ) -> Result<FilesEnding, RunError> {
+        let mut run = FilesRun {
+            session: self,
+            plan,
+            tree,
+            content: content(self.seed),
+            watch,
+            keep,
+            measured: FilesMeasurement::default(),
+            left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set(),
+            cache_drops: CacheDrops::default(),
+        };
+        for round in 0..plan.rounds {
+            let mut orders = plan.orders.clone();
+            // Whatever the filesystem keeps from one set to the next affects both orders.
+            if round % 2 == 1 {
+                orders.reverse();
+            }
+            for (place, order) in orders.into_iter().enumerate() {
+                let number = u64::from(round) * plan.orders.len() as u64 + place as u64;
+                let ending = run.set(order, number)?;
+                if ending != FilesEnding::Complete {
+                    return Ok(ending);
+                }
+            }
+        }
+        Ok(FilesEnding::Complete)
+    }
+}
+
+fn weight_of_set() -> u64 {
+    WEIGHTS.iter().map(|(_, weight)| weight).sum()
+}
+
+/// Bytes that no filesystem can compress.
+fn content(seed: u64) -> Arc<Vec<u8>> {
+    let mut random = Random::new(seed, 1);
+    let mut bytes = Vec::with_capacity(2 * TRANSFER_BYTES);
+    while bytes.len() < 2 * TRANSFER_BYTES {
+        bytes.extend_from_slice(&random.bits().to_le_bytes());
+    }
+    Arc::new(bytes)
+}
+
+/// What came of dropping caches so far.
+#[derive(Default)]
+struct CacheDrops {
+    pages: Option<Result<(), String>>,
+    names: Option<Result<(), String>>,
+}
+
+impl CacheDrops {
+    fn summary(&self) -> CacheDrop {
+        let state = |drop: &Option<Result<(), String>>| match drop {
+            Some(Ok(())) => CacheState::Dropped,
+            Some(Err(_)) | None => CacheState::Kept,
+        };
+        let all = [&self.pages, &self.names];
+        let failed = all
+            .into_iter()
+            .flatten()
+            .find_map(|drop| drop.clone().err());
+        CacheDrop {
+            pages: state(&self.pages),
+            names: state(&self.names),
+            failed,
+        }
+    }
+}
+
+/// Adds an attempt: one that failed counts for all.
+fn note(drops: &mut Option<Result<(), String>>, attempt: Result<(), String>) {
+    if !matches!(drops, Some(Err(_))) {
+        *drops = Some(attempt);
+    }
+}
+
+struct FilesRun<'a> {
+    session: &'a Session,
+    plan: &'a FilesPlan,
+    tree: &'a Arc<FileTree>,
+    content: Arc<Vec<u8>>,
+    watch: &'a mut dyn Watch,
+    keep: KeepFiles<'a>,
+    measured: FilesMeasurement,
+    /// Shares of the time that no step has had yet.
+    left: u64,
+    cache_drops: CacheDrops,
+}
+
+impl FilesRun<'_> {
+    /// All steps on a set of files, which are removed afterwards.
+    fn set(&mut self, order: FileOrder, number: u64) -> Result<FilesEnding, RunError> {
+        let seed = self
+            .session
+            .seed
+            .wrapping_add(number.wrapping_mul(SET_SEED_STEP));
+        let set = Arc::new(FileSet::new(self.plan, order, seed));
+        let ending = self.steps(&set, order, seed);
+        // After a hang every further call would hang, too.
+        if !matches!(ending, Err(RunError::Stalled { .. })) {
+            self.pass(&set, "removal of files", Task::Remove, None)?;
+        }
+        ending
+    }
+
+    fn steps(
+        &mut self,
+        set: &Arc<FileSet>,
+        order: FileOrder,
+        seed: u64,
+    ) -> Result<FilesEnding, RunError> {
+        for (operation, weight) in WEIGHTS {
+            if self.drop_caches(set, operation)? == Control::Interrupt {
+                return Ok(FilesEnding::Interrupted);
+            }
+            let step = FileStep { operation, order };
+            let limit_ns = self.share_ns(weight);
+            let shuffled_by = match (order, operation) {
+                // Its names are random already.
+                (FileOrder::Random, FileOperation::Create) | (FileOrder::Sequential, _) => None,
+                (FileOrder::Random, _) => Some(seed ^ operation as u64),
+            };
+            match self.measure(set, step, (limit_ns, shuffled_by))? {
+                StopReason::Interrupted => return Ok(FilesEnding::Interrupted),
+                StopReason::Errors => return Ok(FilesEnding::Errors),
+                _ => {}
+            }
+        }
+        Ok(FilesEnding::Complete)
+    }
+
+    /// The time of the next step: its share of what is left.
+    fn share_ns(&mut self, weight: u64) -> u64 {
+        let spent_ns: u64 = self.measured.steps.iter().map(|step| step.wall_ns).sum();
+        let left_ns = self.plan.time_ns.saturating_sub(spent_ns);
+        let share_ns = u128::from(left_ns) * u128::from(weight) / u128::from(self.left.max(1));
+        self.left = self.left.saturating_sub(weight);
+        share_ns as u64
+    }
+
+    /// Empties the caches that would answer an operation, as the plan says. Interrupted: the user
+    /// ends the run.
+    fn drop_caches(
+        &mut self,
+        set: &Arc<FileSet>,
+        operation: FileOperation,
+    ) -> Result<Control, RunError> {
+        let drops_all = self.plan.caches == FileCaches::DropAll;
+        let is_looked_up = match operation {
+            FileOperation::Read => true,
+            FileOperation::Stat => drops_all,
+            FileOperation::Create | FileOperation::Rename | FileOperation::Delete => false,
+        };
+        if !is_looked_up || self.tree.is_in_memory() {
+            return Ok(Control::Continue);
+        }
+        for task in [Task::WriteBack, Task::DropPages] {
+            let dropped = self.pass(set, "write-back", task, None)?;
+            if dropped.stopped == StopReason::Interrupted {
+                return Ok(Control::Interrupt);
+            }
+            let errno = dropped.op.errors.keys().next();
+            note(
+                &mut self.cache_drops.pages,
+                match errno {
+                    Some(errno) => Err(format!("{errno} while the content was dropped")),
+                    None => Ok(()),
+                },
+            );
+        }
+        if drops_all {
+            let dropped = self.tree.drop_all_caches();
+            note(
+                &mut self.cache_drops.names,
+                dropped.map_err(|error| error.to_string()),
+            );
+        }
+        Ok(Control::Continue)
+    }
+
+    /// Measures a step once and adds it to what was measured.
+    fn measure(
+        &mut self,
+        set: &Arc<FileSet>,
+        step: FileStep,
+        (limit_ns, shuffled_by): (u64, Option<u64>),
+    ) -> Result<StopReason, RunError> {
+        let name = step.name();
+        let snapshot = Snapshot::take(self.tree.identity());
+        let task = Task::Measure(step.operation);
+        let result = self.pass(set, &name, task, Some((limit_ns, shuffled_by)))?;
+        let device = snapshot.finish(ByteCount::default());
+        let disk = device.unresolved.is_none().then_some(ByteCount {
+            read_bytes: device.read_bytes,
+            write_bytes: device.write_bytes,
+        });
+        let stopped = result.stopped;
+        self.add(step, result, disk);
+        self.measured.caches = self.cache_drops.summary();
+        (self.keep)(&self.measured);
+        Ok(stopped)
+    }
+
+    /// Adds a round to its step. The series goes on where the round before ended.
+    fn add(&mut self, step: FileStep, result: PassResult, disk: Option<ByteCount>) {
+        let round = FileRound {
+            start_ns: result.begin_ns.saturating_sub(self.session.origin_ns),
+            wall_ns: result.wall_ns,
+            count: result.op.count,
+        };
+        let steps = &mut self.measured.steps;
+        let Some(known) = steps.iter_mut().find(|known| known.step == step) else {
+            steps.push(FileStepMeasurement {
+                step,
+                wall_ns: result.wall_ns,
+                cpu: result.cpu,
+                op: result.op,
+                rounds: vec![round],
+                disk,
+                stopped: result.stopped,
+            });
+            return;
+        };
+        append(&mut known.op, known.wall_ns, &result.op);
+        known.wall_ns += result.wall_ns;
+        known.cpu.user_ns += result.cpu.user_ns;
+        known.cpu.system_ns += result.cpu.system_ns;
+        known.rounds.push(round);
+        known.disk = known.disk.zip(disk).map(|(one, other)| ByteCount {
+            read_bytes: one.read_bytes + other.read_bytes,
+            write_bytes: one.write_bytes + other.write_bytes,
+        });
+        known.stopped = result.stopped;
+    }
+
+    /// One pass over the files of a set. With a limit it is measured; in random order with a seed
+    /// for that.
+    fn pass(
+        &mut self,
+        set: &Arc<FileSet>,
+        name: &str,
+        task: Task,
+        measured: Option<(u64, Option<u64>)>,
+    ) -> Result<PassResult, RunError> {
+        let files = (task != Task::Measure(FileOperation::Create)).then(|| set.existing());
+        let count = files
+            .as_ref()
+            .map_or(set.count(), |files| files.len() as u64);
+        let shuffled_by = measured.and_then(|(_, seed)| seed);
+        let threads = match measured {
+            Some(_) => self.plan.threads,
+            None => self.plan.threads.max(HELPERS_MIN),
+        };
+        let pass = Pass {
+            tree: Arc::clone(self.tree),
+            set: Arc::clone(set),
+            task,
+            sync: self.plan.sync,
+            files,
+            shuffled: shuffled_by.map(|seed| Permutation::new(count, seed)),
+            content: Arc::clone(&self.content),
+            limit_ns: measured.map(|(limit_ns, _)| limit_ns),
+            signals: PassSignals::default(),
+        };
+        let phase = match measured {
+            Some(_) => Phase::Measure,
+            None => Phase::Layout,
+        };
+        let watch = &mut *self.watch;
+        let mut tick = |progress: PassProgress<'_>| {
+            watch.tick(&Progress {
+                name,
+                phase,
+                elapsed_ns: progress.elapsed_ns,
+                done: Some(progress.done),
+                series: progress.series,
+                silence: Some(progress.silence),
+                resume_bytes: None,
+            })
+        };
+        pass.run(threads, (name, self.session.stall_timeout), &mut tick)
+    }
+}
+
+/// Adds what was counted after the first `wall_ns` of measured time.
+fn append(sum: &mut OpMeasurement, wall_ns: u64, next: &OpMeasurement) {
+    sum.count += next.count;
+    sum.bytes += next.bytes;
+    sum.latency.merge(&next.latency);
+    for (errno, count) in &next.errors {
+        *sum.errors.entry(errno.clone()).or_default() += count;
+    }
+    let TimeSeries {
+        interval_ns, cells, ..
+    } = &next.series;
+    for (index, cell) in cells.iter().enumerate() {
+        let at_ns = wall_ns + index as u64 * interval_ns;
+        sum.series.add(at_ns, cell, SERIES_CELLS_MAX);
+    }
+}

@@ -1,0 +1,454 @@
+//! One pass over the files of a set: worker threads that each take the next file, do one thing to
+//! it and time that, and the supervisor that waits for them. A thread that hangs in the kernel is
+//! left behind.
+
+use super::set::FileSet;
+use crate::io::clock::ActiveClock;
+use crate::io::errno::{END_OF_FILE, errno_name};
+use crate::load::pattern::Permutation;
+use crate::measure::usage;
+use crate::run::error::RunError;
+use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
+use diskproof_device::{FileName, FileTree};
+use diskproof_model::files::{FileOperation, FileSync};
+use diskproof_model::measurement::{CpuTime, OpMeasurement, SERIES_CELLS_MAX, StopReason};
+use diskproof_model::progress::{Control, Silence};
+use diskproof_model::series::{Cell, TimeSeries};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Cells of 0.1 ms: files in memory take microseconds, and a step of some thousand of them must
+/// still have enough cells for an interval. Long steps merge them.
+const CELL_NS: u64 = 100_000;
+/// The workers wake up meanwhile, so that all start at the same instant.
+const LEAD_NS: u64 = 200_000;
+/// Reads and stats that may fail before the step ends. A create, rename or delete that fails ends
+/// it at once: the next ones would fail for the same reason.
+const ERRORS_MAX: u64 = 100;
+/// The largest single read or write.
+pub(crate) const TRANSFER_BYTES: usize = 1 << 20;
+
+/// What is done to each file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// An operation that counts.
+    Measure(FileOperation),
+    /// Its content goes to the disk.
+    WriteBack,
+    /// Its content leaves the page cache.
+    DropPages,
+    /// What is left of the set is removed.
+    Remove,
+}
+
+/// A pass that can be shared by threads.
+pub(crate) struct Pass {
+    pub(crate) tree: Arc<FileTree>,
+    pub(crate) set: Arc<FileSet>,
+    pub(crate) task: Task,
+    pub(crate) sync: FileSync,
+    /// The files that exist; `None`: all of the set, which are to be created.
+    pub(crate) files: Option<Vec<u32>>,
+    /// Another order than that of the creation.
+    pub(crate) shuffled: Option<Permutation>,
+    /// Random bytes, at least twice [`TRANSFER_BYTES`].
+    pub(crate) content: Arc<Vec<u8>>,
+    /// The pass ends after this time, in nanoseconds.
+    pub(crate) limit_ns: Option<u64>,
+    pub(crate) signals: PassSignals,
+}
+
+/// What the threads of a pass tell each other.
+#[derive(Default)]
+pub(crate) struct PassSignals {
+    /// The place of the next file.
+    next: AtomicU64,
+    done: AtomicU64,
+    stop: AtomicBool,
+    /// When the pass begins, on the clock; set when all threads have started.
+    begin_ns: Mutex<Option<u64>>,
+    begun: Condvar,
+}
+
+/// What a worker reports at its end.
+struct WorkerTally {
+    op: OpMeasurement,
+    end_ns: u64,
+    stopped: StopReason,
+}
+
+/// What a pass came to.
+pub(crate) struct PassResult {
+    pub(crate) op: OpMeasurement,
+    pub(crate) begin_ns: u64,
+    pub(crate) wall_ns: u64,
+    pub(crate) cpu: CpuTime,
+    pub(crate) stopped: StopReason,
+}
+
+/// How far a pass is.
+pub(crate) struct PassProgress<'a> {
+    pub(crate) elapsed_ns: u64,
+    pub(crate) done: f64,
+    pub(crate) series: &'a TimeSeries,
+    pub(crate) silence: Silence,
+}
+
+impl Pass {
+    fn total(&self) -> u64 {
+        let existing = self.files.as_ref().map(|files| files.len() as u64);
+        existing.unwrap_or(self.set.count())
+    }
+
+    /// The file at a place of the order.
+    fn file(&self, place: u64) -> usize {
+        let place = self.shuffled.map_or(place, |order| order.at(place));
+        match &self.files {
+            Some(files) => files[place as usize] as usize,
+            None => place as usize,
+        }
+    }
+
+    /// Does the task to a file. Returns the bytes moved, or the errno.
+    fn perform(&self, index: usize, buffer: &mut [u8]) -> Result<u64, i32> {
+        let (tree, name) = (&self.tree, self.set.name(index));
+        let done = match self.task {
+            Task::Measure(FileOperation::Create) => return self.create(index, name),
+            Task::Measure(FileOperation::Read) => return self.read(index, name, buffer),
+            Task::Measure(FileOperation::Stat) => {
+                let size = tree.stat(name).map_err(Errno::raw_os_error)?;
+                return match size >= self.set.size_bytes(index) {
+                    true => Ok(0),
+                    false => Err(END_OF_FILE),
+                };
+            }
+            Task::Measure(FileOperation::Rename) => tree.rename(name).and_then(|()| {
+                self.set.renamed(index);
+                self.sync_folder(name)
+            }),
+            Task::Measure(FileOperation::Delete) => tree.delete(name).and_then(|()| {
+                self.set.deleted(index);
+                self.sync_folder(name)
+            }),
+            Task::WriteBack => tree.write_back(name),
+            Task::DropPages => tree.drop_pages(name),
+            Task::Remove => tree.delete(name),
+        };
+        done.map(|()| 0).map_err(Errno::raw_os_error)
+    }
+
+    fn create(&self, index: usize, name: FileName) -> Result<u64, i32> {
+        let size_bytes = self.set.size_bytes(index);
+        let write = || {
+            let file = self.tree.create(name)?;
+            self.set.created(index);
+            let mut written = 0;
+            while written < size_bytes {
+                // Files begin at different bytes, so that no two of them are alike.
+                let at = (name.number.wrapping_add(written) % TRANSFER_BYTES as u64) as usize;
+                let length = (size_bytes - written).min(TRANSFER_BYTES as u64) as usize;
+                let part = &self.content[at..at + length];
+                written += rustix::io::write(&file, part)? as u64;
+            }
+            if self.sync.syncs_files() {
+                rustix::fs::fsync(&file)?;
+            }
+            drop(file);
+            self.sync_folder(name)
+        };
+        write().map_err(Errno::raw_os_error)?;
+        Ok(size_bytes)
+    }
+
+    fn read(&self, index: usize, name: FileName, buffer: &mut [u8]) -> Result<u64, i32> {
+        let size_bytes = self.set.size_bytes(index);
+        let file = self.tree.open(name).map_err(Errno::raw_os_error)?;
+        let mut read = 0;
+        while read < size_bytes {
+            match rustix::io::read(file.as_fd(), &mut *buffer).map_err(Errno::raw_os_error)? {
+                0 => return Err(END_OF_FILE),
+                bytes => read += bytes as u64,
+            }
+        }
+        Ok(read)
+    }
+
+    fn sync_folder(&self, name: FileName) -> Result<(), Errno> {
+        match self.sync.syncs_directories() {
+            true => self.tree.sync_folder(name),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a failure ends the pass.
+    fn ends_after(&self, errors: u64) -> bool {
+        match self.task {
+            Task::Measure(FileOperation::Stat | FileOperation::Read) => errors > ERRORS_MAX,
+            Task::Measure(_) => true,
+            Task::WriteBack | Task::DropPages | Task::Remove => false,
+        }
+    }
+
+    /// Waits for the start of the pass. Returns it.
+    fn wait_for_start(&self, clock: &ActiveClock) -> u64 {
+        let signals = &self.signals;
+        let lock = signals.begin_ns.lock();
+        let mut begin_ns = lock.unwrap_or_else(PoisonError::into_inner);
+        let begin_ns = loop {
+            match *begin_ns {
+                Some(at_ns) => break at_ns,
+                None => {
+                    let woken = signals.begun.wait(begin_ns);
+                    begin_ns = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        };
+        while clock.now() < begin_ns {
+            std::hint::spin_loop();
+        }
+        begin_ns
+    }
+
+    /// Sets the start of the pass: the workers wake up.
+    fn begin(&self, at_ns: u64) {
+        let lock = self.signals.begin_ns.lock();
+        *lock.unwrap_or_else(PoisonError::into_inner) = Some(at_ns);
+        self.signals.begun.notify_all();
+    }
+
+    /// The loop of a worker.
+    fn work(&self) -> WorkerTally {
+        let clock = ActiveClock::new();
+        let mut buffer = vec![0; TRANSFER_BYTES];
+        let mut tally = WorkerTally {
+            op: OpMeasurement {
+                series: TimeSeries::new(CELL_NS),
+                ..OpMeasurement::default()
+            },
+            end_ns: 0,
+            stopped: StopReason::Ops,
+        };
+        let begin_ns = self.wait_for_start(&clock);
+        let deadline_ns = self.limit_ns.map_or(u64::MAX, |limit| begin_ns + limit);
+        let total = self.total();
+        let mut errors = 0;
+        while !self.signals.stop.load(Ordering::Relaxed) {
+            let place = self.signals.next.fetch_add(1, Ordering::Relaxed);
+            if place >= total {
+                break;
+            }
+            let index = self.file(place);
+            let start_ns = clock.now();
+            let result = self.perform(index, &mut buffer);
+            let end_ns = clock.now();
+            tally.end_ns = end_ns;
+            let mut cell = Cell::default();
+            match result {
+                Ok(bytes) => {
+                    let latency_ns = end_ns.saturating_sub(start_ns);
+                    tally.op.count += 1;
+                    tally.op.bytes += bytes;
+                    tally.op.latency.record(latency_ns);
+                    (cell.ops, cell.bytes, cell.latency_max_ns) = (1, bytes, latency_ns);
+                }
+                Err(errno) => {
+                    errors += 1;
+                    *tally.op.errors.entry(errno_name(errno)).or_default() += 1;
+                    cell.errors = 1;
+                    if self.ends_after(errors) {
+                        tally.stopped = StopReason::Errors;
+                        self.signals.stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+            let at_ns = end_ns.saturating_sub(begin_ns);
+            tally.op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
+            self.signals.done.fetch_add(1, Ordering::Relaxed);
+            if end_ns >= deadline_ns {
+                tally.stopped = StopReason::Time;
+                self.signals.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        tally
+    }
+
+    /// Carries the pass out with so many threads. `watch` is called 20 times per second; an
+    /// interruption ends the pass, unless it removes files.
+    pub(crate) fn run(
+        self,
+        threads: u32,
+        (name, stall): (&str, StallTimeout),
+        watch: &mut dyn FnMut(PassProgress<'_>) -> Control,
+    ) -> Result<PassResult, RunError> {
+        let pass = Arc::new(self);
+        let threads = u64::from(threads).min(pass.total()).max(1);
+        let (sender, tallies) = channel();
+        for _ in 0..threads {
+            let (pass_of_worker, sender) = (Arc::clone(&pass), sender.clone());
+            let started = std::thread::Builder::new()
+                .name("diskproof-files".to_owned())
+                .spawn(move || {
+                    let tally = pass_of_worker.work();
+                    // Before the report: afterwards the directory is removed, which needs that no
+                    // worker holds it.
+                    drop(pass_of_worker);
+                    // The receiver is gone where the target hangs.
+                    drop(sender.send(tally));
+                });
+            if let Err(error) = started {
+                pass.signals.stop.store(true, Ordering::Relaxed);
+                pass.begin(0);
+                return Err(RunError::Thread(error));
+            }
+        }
+        drop(sender);
+        let clock = ActiveClock::new();
+        let before = usage::process();
+        let begin_ns = clock.now() + LEAD_NS;
+        pass.begin(begin_ns);
+        let supervisor = Supervisor {
+            pass: &pass,
+            clock,
+            begin_ns,
+            name,
+            stall,
+        };
+        let (tallies, is_interrupted) = supervisor.wait((threads, &tallies), watch)?;
+        let cpu = usage::process_since(before);
+        Ok(pass.result(&tallies, (begin_ns, cpu), is_interrupted))
+    }
+
+    fn result(
+        &self,
+        tallies: &[WorkerTally],
+        (begin_ns, cpu): (u64, CpuTime),
+        is_interrupted: bool,
+    ) -> PassResult {
+        let mut op = OpMeasurement {
+            series: TimeSeries::new(CELL_NS),
+            ..OpMeasurement::default()
+        };
+        for tally in tallies {
+            add(&mut op, &tally.op);
+        }
+        let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
+        let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
+        let stopped = match () {
+            () if ends(StopReason::Errors) => StopReason::Errors,
+            () if is_whole => StopReason::Ops,
+            () if is_interrupted => StopReason::Interrupted,
+            () => StopReason::Time,
+        };
+        let end_ns = tallies.iter().map(|tally| tally.end_ns).max().unwrap_or(0);
+        PassResult {
+            op,
+            begin_ns,
+            wall_ns: end_ns.saturating_sub(begin_ns),
+            cpu,
+            stopped,
+        }
+    }
+}
+
+/// Adds what another worker counted in the same time.
+fn add(sum: &mut OpMeasurement, other: &OpMeasurement) {
+    sum.count += other.count;
+    sum.bytes += other.bytes;
+    sum.latency.merge(&other.latency);
+    sum.series.merge(&other.series);
+    for (errno, count) in &other.errors {
+        *sum.errors.entry(errno.clone()).or_default() += count;
+    }
+}
+
+struct Supervisor<'a> {
+    pass: &'a Pass,
+    clock: ActiveClock,
+    begin_ns: u64,
+    name: &'a str,
+    stall: StallTimeout,
+}
+
+impl Supervisor<'_> {
+    /// Waits for all workers. Returns their tallies, and whether the watcher ended the pass.
+    fn wait(
+        &self,
+        (threads, tallies): (u64, &Receiver<WorkerTally>),
+        watch: &mut dyn FnMut(PassProgress<'_>) -> Control,
+    ) -> Result<(Vec<WorkerTally>, bool), RunError> {
+        let signals = &self.pass.signals;
+        let (mut ended, mut is_interrupted) = (Vec::new(), false);
+        let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
+        let (mut counted, mut moved_ns) = (0, self.begin_ns);
+        let mut ticked_ns = self.begin_ns;
+        while (ended.len() as u64) < threads {
+            match tallies.recv_timeout(CHECK_EVERY) {
+                Ok(tally) => ended.push(tally),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RunError::Lost {
+                        workload: self.name.to_owned(),
+                    });
+                }
+            }
+            let now_ns = self.clock.now();
+            if Duration::from_nanos(now_ns.saturating_sub(ticked_ns)) < CHECK_EVERY {
+                continue;
+            }
+            ticked_ns = now_ns;
+            let elapsed_ns = now_ns.saturating_sub(self.begin_ns);
+            let done = signals.done.load(Ordering::Relaxed);
+            let cell = Cell {
+                ops: done - counted,
+                ..Cell::default()
+            };
+            series.add(elapsed_ns, &cell, SERIES_CELLS_MAX);
+            if done > counted {
+                (counted, moved_ns) = (done, now_ns);
+            }
+            let silent_ns = now_ns.saturating_sub(moved_ns);
+            self.check_silence(silent_ns, elapsed_ns)?;
+            let by_time = self
+                .pass
+                .limit_ns
+                .map_or(0.0, |limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64);
+            let by_count = done as f64 / self.pass.total().max(1) as f64;
+            let control = watch(PassProgress {
+                elapsed_ns,
+                done: by_count.max(by_time).min(1.0),
+                series: &series,
+                silence: Silence {
+                    target: 0,
+                    length_ns: silent_ns,
+                },
+            });
+            if control == Control::Interrupt && self.pass.task != Task::Remove {
+                is_interrupted = true;
+                signals.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok((ended, is_interrupted))
+    }
+
+    fn check_silence(&self, silent_ns: u64, elapsed_ns: u64) -> Result<(), RunError> {
+        let is_over = self.pass.limit_ns.is_some_and(|limit| elapsed_ns > limit);
+        let is_ending = is_over || self.pass.signals.stop.load(Ordering::Relaxed);
+        let limit_ns = match is_ending {
+            true => self.stall.ns(),
+            false => self.stall.without_deadline_ns(),
+        };
+        if silent_ns <= limit_ns {
+            return Ok(());
+        }
+        self.pass.signals.stop.store(true, Ordering::Relaxed);
+        Err(RunError::Stalled {
+            path: self.pass.tree.path().display().to_string(),
+            workload: self.name.to_owned(),
+            seconds: silent_ns / 1_000_000_000,
+        })
+    }
+}

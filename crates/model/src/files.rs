@@ -1,0 +1,221 @@
+//! Many small files: what a run plans to do with them, and the parts of what it measured that
+//! measurements and records share. Knows no filesystem and no clock.
+
+use serde::{Deserialize, Serialize};
+
+/// The known name of the directory that holds the files of a run.
+pub const FILES_DIRECTORY: &str = ".diskproof-files";
+/// Smallest share of a disk's space that a file takes on common filesystems.
+const BLOCK_BYTES: u64 = 4096;
+/// An inode with its name, rounded up: ext4 has 256 bytes and xfs 512 for the inode alone.
+const INODE_BYTES: u64 = 1024;
+
+/// What is done with files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FilesPlan {
+    /// Files of each set.
+    pub count: u64,
+    /// Smallest size of a file.
+    pub file_bytes_min: u64,
+    /// Largest size of a file; sizes are evenly distributed between both.
+    pub file_bytes_max: u64,
+    /// Directories over which the files are spread.
+    pub directories: u32,
+    /// Threads that share the files of a step.
+    pub threads: u32,
+    /// What is made durable before an operation counts.
+    pub sync: FileSync,
+    /// What the run does to the kernel's caches before files are looked at and read.
+    pub caches: FileCaches,
+    /// The orders, each with a set of files of its own.
+    pub orders: Vec<FileOrder>,
+    /// How often the whole is repeated.
+    pub rounds: u32,
+    /// The longest that all steps may take together, in nanoseconds. What a step leaves undone when
+    /// its share of the time is over is not measured.
+    pub time_ns: u64,
+}
+
+impl FilesPlan {
+    /// The steps of a round, in order.
+    pub fn steps(&self) -> impl Iterator<Item = FileStep> + '_ {
+        self.orders.iter().flat_map(|order| {
+            FileOperation::ALL.map(|operation| FileStep {
+                operation,
+                order: *order,
+            })
+        })
+    }
+
+    /// The step of this name.
+    pub fn step(&self, name: &str) -> Option<FileStep> {
+        self.steps().find(|step| step.name() == name)
+    }
+
+    /// Bytes that a set of files takes on the disk, about.
+    pub fn set_bytes(&self) -> u64 {
+        let size = (self.file_bytes_min + self.file_bytes_max).div_ceil(2);
+        let on_disk = size.next_multiple_of(BLOCK_BYTES) + INODE_BYTES;
+        self.count.saturating_mul(on_disk)
+    }
+
+    /// Bytes of content that the whole run writes, about.
+    pub fn write_bytes(&self) -> u64 {
+        let size = (self.file_bytes_min + self.file_bytes_max).div_ceil(2);
+        let sets = u64::from(self.rounds) * self.orders.len() as u64;
+        self.count.saturating_mul(size).saturating_mul(sets)
+    }
+}
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOperation {
+    /// A new file is opened, written and closed.
+    Create,
+    /// Its size and times are looked up by its name.
+    Stat,
+    /// It is opened, read to its end and closed.
+    Read,
+    /// It gets another name in the same directory.
+    Rename,
+    /// It is removed.
+    Delete,
+}
+
+impl FileOperation {
+    /// In the order in which they are measured.
+    pub const ALL: [Self; 5] = [
+        Self::Create,
+        Self::Stat,
+        Self::Read,
+        Self::Rename,
+        Self::Delete,
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Stat => "stat",
+            Self::Read => "read",
+            Self::Rename => "rename",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// The order in which files are created and visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOrder {
+    /// By name, which ascends.
+    Sequential,
+    /// Random names, visited in another random order for each operation.
+    Random,
+}
+
+impl FileOrder {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Random => "random",
+        }
+    }
+}
+
+/// What is made durable before an operation counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FileSync {
+    /// Nothing.
+    None,
+    /// The content of a new file, by fsync.
+    File,
+    /// The names, by an fsync of the directory after each create, rename and delete.
+    Directory,
+    /// Both.
+    Both,
+}
+
+impl FileSync {
+    /// Whether new files are synced.
+    pub fn syncs_files(self) -> bool {
+        matches!(self, Self::File | Self::Both)
+    }
+
+    /// Whether directories are synced.
+    pub fn syncs_directories(self) -> bool {
+        matches!(self, Self::Directory | Self::Both)
+    }
+}
+
+/// What a run does to the kernel's caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FileCaches {
+    /// The content of its own files is dropped before they are read. Names and inodes stay.
+    DropOwnPages,
+    /// The caches of the whole machine are dropped before files are looked at and read.
+    DropAll,
+}
+
+/// An operation on all files of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileStep {
+    /// What is done.
+    pub operation: FileOperation,
+    /// In which order.
+    pub order: FileOrder,
+}
+
+impl FileStep {
+    /// Its name, such as `create-random`.
+    pub fn name(self) -> String {
+        format!("{}-{}", self.operation.as_str(), self.order.as_str())
+    }
+}
+
+/// A round of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileRound {
+    /// Its start, in nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Its time in nanoseconds.
+    pub wall_ns: u64,
+    /// Operations that succeeded.
+    pub count: u64,
+}
+
+/// Whether what is read could come from memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CacheDrop {
+    /// Whether the content of the files was dropped from the page cache before each `read`.
+    pub pages: CacheState,
+    /// Whether names and inodes were dropped before each `stat` and `read`.
+    pub names: CacheState,
+    /// Why dropping failed; absent where it was not tried or succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// Whether a cache was emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheState {
+    /// It was not: memory may have answered.
+    #[default]
+    Kept,
+    /// It was.
+    Dropped,
+}

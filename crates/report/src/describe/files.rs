@@ -1,0 +1,185 @@
+//! Operations on many small files in words, for every page.
+
+use crate::labels;
+use crate::text::glue;
+use diskproof_model::digits::rounded;
+use diskproof_model::files::{CacheState, FileCaches, FileOperation, FileSync, FilesPlan};
+use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
+
+/// The columns after the name of the step.
+pub(crate) const COLUMNS: [&str; 7] = ["files/s", "± 95 %", "mean", "p50", "p99", "max", "CPU"];
+
+/// The cells after the name of the step.
+pub(crate) fn cells(of: &FileStepRecord) -> [String; COLUMNS.len()] {
+    let figures = &of.figures;
+    if figures.count == 0 {
+        return std::array::from_fn(|_| labels::UNKNOWN.to_owned());
+    }
+    let rate = &figures.iops;
+    let latency = &figures.latency;
+    let percentile =
+        |ns: Option<u64>| ns.map_or_else(|| labels::UNKNOWN.to_owned(), format_latency);
+    [
+        rounded(rate.value, rate.half_width_95),
+        labels::interval(rate),
+        format_latency(latency.mean.round() as u64),
+        percentile(latency.p50),
+        percentile(latency.p99),
+        format_latency(latency.max),
+        format!("{:.0} %", of.cpu_share() * 100.0),
+    ]
+}
+
+/// The files and what was done with them, in one line.
+pub(crate) fn files_text(plan: &FilesPlan) -> String {
+    let size = match (plan.file_bytes_min, plan.file_bytes_max) {
+        (0, 0) => "empty".to_owned(),
+        (min, max) if min == max => format!("of {}", glue(&format_bytes(min))),
+        (min, max) => format!(
+            "of {} to {}",
+            glue(&format_bytes(min)),
+            glue(&format_bytes(max))
+        ),
+    };
+    let directories = match plan.directories {
+        1 => "one directory".to_owned(),
+        n => format!("{n} directories"),
+    };
+    let sync = match plan.sync {
+        FileSync::None => "nothing is synced",
+        FileSync::File => "each new file is synced",
+        FileSync::Directory => "the directory is synced after each change",
+        FileSync::Both => "each new file and each change of the directory are synced",
+    };
+    format!(
+        "{} {size} in {directories}, {}, {}; {sync}",
+        glue(&counted(plan.count, "file")),
+        glue(&counted(u64::from(plan.threads), "thread")),
+        glue(&counted(u64::from(plan.rounds), "round")),
+    )
+}
+
+/// What a plan does to the caches.
+pub(crate) fn planned_caches(caches: FileCaches) -> &'static str {
+    match caches {
+        FileCaches::DropOwnPages => {
+            "the content of the files is dropped from the page cache before it is read"
+        }
+        FileCaches::DropAll => {
+            "all caches of the machine are emptied before stat and read; other programs slow down"
+        }
+    }
+}
+
+/// Whether memory may have answered; `None` where nothing was looked up.
+pub(crate) fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
+    let looks_up = |of: &FileStepRecord| {
+        matches!(of.step.operation, FileOperation::Stat | FileOperation::Read)
+    };
+    if !files.steps.iter().any(looks_up) {
+        return None;
+    }
+    let caches = &files.caches;
+    let failed = caches.failed.as_deref();
+    let content = match (caches.pages, failed) {
+        _ if plan.file_bytes_max == 0 => None,
+        (CacheState::Dropped, _) => Some("the content of the files was dropped before each read"),
+        (CacheState::Kept, Some(_)) => {
+            Some("dropping the content failed, so read may come from memory")
+        }
+        (CacheState::Kept, None) => {
+            Some("the content of the files was not dropped: read may come from memory")
+        }
+    };
+    let names = match (caches.names, plan.caches) {
+        (CacheState::Dropped, _) => "all caches of the machine were emptied before stat and read",
+        (CacheState::Kept, FileCaches::DropAll) => "the caches of the machine were not emptied",
+        (CacheState::Kept, FileCaches::DropOwnPages) => {
+            "names and inodes stayed cached: stat and the opening of files may be answered from \
+             memory (--drop-caches)"
+        }
+    };
+    let why = failed.map(|why| format!("({why})"));
+    let parts: Vec<String> = content
+        .map(str::to_owned)
+        .into_iter()
+        .chain([names.to_owned()])
+        .chain(why)
+        .collect();
+    Some(parts.join("; "))
+}
+
+/// What the disk read while files were read, against their bytes; `None` where it is not known.
+pub(crate) fn disk_text(files: &FilesRecord) -> Option<String> {
+    let reads = files
+        .steps
+        .iter()
+        .filter(|of| of.step.operation == FileOperation::Read && of.figures.bytes > 0);
+    let parts: Vec<String> = reads
+        .filter_map(|of| {
+            Some(format!(
+                "{}: the disk read {} for {} of content",
+                of.step.name(),
+                glue(&format_bytes(of.disk?.read_bytes)),
+                glue(&format_bytes(of.figures.bytes)),
+            ))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Steps that did not reach all files, with the reason: their time was over, or an error.
+pub(crate) fn short_text(record: &Record) -> Option<String> {
+    let (plan, files) = (record.plan.files.as_ref()?, record.files.as_ref()?);
+    let planned = plan.count.saturating_mul(u64::from(plan.rounds));
+    let parts: Vec<String> = files
+        .steps
+        .iter()
+        .filter(|of| of.figures.count < planned)
+        .map(|of| {
+            let errors: Vec<String> = of
+                .figures
+                .errors
+                .iter()
+                .map(|(errno, count)| format!(", {count} × {errno}"))
+                .collect();
+            format!("{} {}{}", of.step.name(), of.figures.count, errors.concat())
+        })
+        .collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "of {} files in all rounds, within {}: {}",
+            planned,
+            glue(&format_duration(plan.time_ns)),
+            parts.join(", ")
+        )
+    })
+}
+
+/// What an earlier run had left.
+pub(crate) fn leftover_text(files: &FilesRecord) -> Option<String> {
+    let count = files.leftover_files?;
+    Some(format!(
+        "a killed run had left {}; they were removed first",
+        counted(count, "file")
+    ))
+}
+
+/// Label and text of each fact below the table.
+pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
+    let (Some(plan), Some(files)) = (&record.plan.files, &record.files) else {
+        return Vec::new();
+    };
+    let all = [
+        ("files", Some(files_text(plan))),
+        ("reached", short_text(record)),
+        ("caches", caches_text(plan, files)),
+        ("disk", disk_text(files)),
+        ("leftover", leftover_text(files)),
+    ];
+    let known = all.into_iter();
+    known
+        .filter_map(|(label, text)| Some((label, text?)))
+        .collect()
+}
