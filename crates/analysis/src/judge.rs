@@ -99,9 +99,9 @@ pub fn judge(
             ..surface_record(s, &measurements)
         }
     });
-    let sweep = sweep_record(&facts.plan, &measurements);
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
+        sweep: sweep_record(&facts.plan, &measurements),
         tool: facts.tool,
         method: METHOD_VERSION,
         run_id: facts.run_id,
@@ -114,7 +114,6 @@ pub fn judge(
         clock: facts.clock,
         plan: facts.plan,
         campaign: None,
-        sweep,
         postgres: postgres_record(facts.postgres.as_ref(), &measurements),
         files: None,
         targets: facts.targets,
