@@ -250,6 +250,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         disk_access: None,
         first_write_ns: None,
         time_limit_ns: None,
+        postgres: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {
