@@ -84,6 +84,8 @@ pub enum IgnoredBecause {
     Warmup,
     /// The process was stopped or suspended while it was in flight.
     Interrupted,
+    /// The idle time before it became longer than planned, because the machine was busy.
+    Late,
 }
 
 impl IgnoredBecause {
@@ -92,6 +94,7 @@ impl IgnoredBecause {
         match self {
             Self::Warmup => "warm-up",
             Self::Interrupted => "interrupted",
+            Self::Late => "late",
         }
     }
 }

@@ -101,8 +101,10 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 pub(super) const DIFFERENCES: &[&str] = &[
     "The tests by character and those of many files do not run. Their fields stay empty.",
     "Every test has its figure; bonnie++ prints +++++ for one of less than half a second.",
-    "The page cache is emptied of the file as a test goes on, so the file need not be twice as \
-     large as the memory: 1 GiB without -s and -r.",
+    "Block reads and seeks empty the page cache of the file as they go on, so the file need not be \
+     twice as large as the memory: 1 GiB without -s and -r. Writes and rewrites gather in the page \
+     cache until the timed fsync, as in the tool; a rewrite of a file that fits into memory reads \
+     from there.",
     "A rewrite reads and writes in turn at two places that advance alike, instead of writing back \
      the block that was read. A tenth of the seeks write instead of writing back.",
     "-D applies to reads, too. -c starts so many of each test at the same time.",
@@ -227,10 +229,11 @@ impl BonnieLoad {
                     call: SyncCall::Fsync,
                 },
             },
-            // Writes gather in the page cache until the fsync at the end, which is timed.
-            cache: match (self.is_direct, read_permille) {
+            // Writes gather in the page cache until the fsync at the end, which is timed; what is
+            // only read comes from the disk.
+            cache: match (self.is_direct, name) {
                 (true, _) => CachePolicy::Direct,
-                (false, 0) => CachePolicy::Cached,
+                (false, WRITE | REWRITE) => CachePolicy::Cached,
                 (false, _) => CachePolicy::Buffered,
             },
             engine: EngineChoice::Fixed(EngineKind::Sync),

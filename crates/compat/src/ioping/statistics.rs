@@ -67,6 +67,7 @@ impl RequestSum {
             return match why {
                 IgnoredBecause::Warmup => (Some("warmup"), false),
                 IgnoredBecause::Interrupted => (Some("interrupted"), false),
+                IgnoredBecause::Late => (Some("late"), false),
             };
         }
         if ns < valid.min_ns {

@@ -130,7 +130,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let mode = MODES.iter().find(|known| known.name == mode).copied();
     let mode = mode.ok_or("Invalid IO operations mode; use one of the help's")?;
     let threads = number(given, &["threads", "num-threads"], 1..=THREADS_MAX)?.unwrap_or(1);
-    let files = FileSizes::read(given)?;
+    let files = SysbenchFiles::read(given)?;
     let backlog = number(given, &["file-async-backlog"], 1..=65_536)?.unwrap_or(128);
     let (engine, depth, io_mode) = match given.value("file-io-mode") {
         None | Some("sync") => (EngineKind::Sync, 1, "synchronous"),
@@ -200,13 +200,13 @@ fn ratio(given: &GivenArguments) -> Result<f64, String> {
 }
 
 /// The files that sysbench would use.
-struct FileSizes {
+struct SysbenchFiles {
     count: u64,
     block_bytes: u64,
     total_bytes: u64,
 }
 
-impl FileSizes {
+impl SysbenchFiles {
     fn read(given: &GivenArguments) -> Result<Self, String> {
         let block_bytes = number(given, &["file-block-size"], 1..=BLOCK_BYTES_MAX)?;
         let sizes = Self {

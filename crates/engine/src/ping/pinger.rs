@@ -19,6 +19,9 @@ use std::io;
 const FAILURES_MAX: u32 = 100;
 /// A sleeping pinger looks at its signals this often.
 const SLEEP_NS_MAX: u64 = 50_000_000;
+/// An idle time that is longer than planned by more than this share and this time is another one.
+const LATE_PARTS: u64 = 4;
+const LATE_NS: u64 = 10_000_000;
 const NO_ANSWER: &str = "a request was lost";
 
 /// What a pinger does.
@@ -80,6 +83,14 @@ struct NextRequest {
     number: u64,
     due_ns: u64,
     idle_ns: Option<u64>,
+}
+
+impl NextRequest {
+    /// Whether the idle time before it, if one was planned, became another one.
+    fn is_late(&self, submitted_ns: u64) -> bool {
+        self.idle_ns
+            .is_some_and(|idle_ns| submitted_ns > self.due_ns + idle_ns / LATE_PARTS + LATE_NS)
+    }
 }
 
 /// Sends the requests.
@@ -263,11 +274,13 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             _ => None,
         };
         let is_interrupted = first.interrupted || second.is_some_and(|second| second.interrupted);
-        let ignored = match is_interrupted {
-            true => Some(IgnoredBecause::Interrupted),
-            false => {
-                (next.number <= self.orders.plan.warmup_requests).then_some(IgnoredBecause::Warmup)
-            }
+        let ignored = if is_interrupted {
+            Some(IgnoredBecause::Interrupted)
+        } else if next.number <= self.orders.plan.warmup_requests {
+            Some(IgnoredBecause::Warmup)
+        } else {
+            next.is_late(first.submitted_ns)
+                .then_some(IgnoredBecause::Late)
         };
         PingAnswer {
             request: SingleRequest {
@@ -299,5 +312,24 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         self.failures_in_row += 1;
         let is_fatal = FATAL_ERRNOS.contains(&failed.errno) || self.failures_in_row >= FAILURES_MAX;
         is_fatal.then_some(failed.errno)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_time_far_beyond_the_planned_one_is_late() {
+        let next = |idle_ns| NextRequest {
+            number: 2,
+            due_ns: 5_000_000_000,
+            idle_ns,
+        };
+        let second = next(Some(1_000_000_000));
+        assert!(!second.is_late(5_260_000_000));
+        assert!(second.is_late(5_260_000_001));
+        assert!(next(Some(0)).is_late(5_010_000_001));
+        assert!(!next(None).is_late(9_000_000_000));
     }
 }

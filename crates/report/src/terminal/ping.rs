@@ -148,6 +148,7 @@ impl Mark {
             Self::Slow => "slow",
             Self::Ignored(IgnoredBecause::Warmup) => "warm-up",
             Self::Ignored(IgnoredBecause::Interrupted) => "stopped",
+            Self::Ignored(IgnoredBecause::Late) => "late",
             Self::Failed => request.error.as_deref().unwrap_or("failed"),
         }
     }
@@ -217,14 +218,19 @@ pub(super) fn write_ping(
     for (kind, op) in shown_ops(m) {
         write_operation(page, m, (kind, op), ping.latency.get(&kind))?;
     }
-    let ignored = ping.requests.iter().filter_map(|one| one.ignored);
-    let warm = ignored
-        .clone()
-        .filter(|why| *why == IgnoredBecause::Warmup)
-        .count() as u64;
-    let stopped = ignored.count() as u64 - warm;
-    let notes: Vec<String> = [(warm, "warm-up request"), (stopped, "interrupted request")]
+    let kinds = [
+        (IgnoredBecause::Warmup, "warm-up request"),
+        (IgnoredBecause::Interrupted, "interrupted request"),
+        (IgnoredBecause::Late, "late request"),
+    ];
+    let ignored = |why| {
+        ping.requests
+            .iter()
+            .filter(move |one| one.ignored == Some(why))
+    };
+    let notes: Vec<String> = kinds
         .into_iter()
+        .map(|(why, what)| (ignored(why).count() as u64, what))
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{} not counted", counted(n, what)))
         .collect();
