@@ -110,8 +110,8 @@ mod tests {
         });
         let rate = record.figures.iops;
         assert!((rate.value - 10_000.0).abs() < 1e-6, "{rate:?}");
-        // By hand: a deviation of 200 between the rounds, 4.3027 × 200 / √3 = 496.8. The interval of
-        // the batches within them may be wider, and the wider one counts.
+        // By hand: a deviation of 200 between the rounds, 4.3027 × 200 / √3 = 496.8. The interval
+        // of the batches within them may be wider, and the wider one counts.
         assert!(rate.half_width_95.unwrap() >= 496.8, "{rate:?}");
         assert_eq!(record.figures.count, 3000);
     }
