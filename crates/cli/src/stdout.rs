@@ -131,6 +131,28 @@ pub(crate) fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> i
     }
 }
 
+/// Prints the finished page of a record. On a terminal that is shorter than the page, the verdict
+/// follows once more, because it has scrolled away.
+pub(crate) fn write_record_page(
+    record: &Record,
+    page: &str,
+    color: ColorWhen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_page(page, color, out)?;
+    if screen_rows().is_some_and(|rows| page.lines().count() >= rows) {
+        let again = text(|out| terminal::write_verdict_again(record, &colored(), out));
+        write_page(&again, color, out)?;
+    }
+    Ok(())
+}
+
+/// The rows of the terminal that stdout is, if it tells them.
+fn screen_rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|&rows| rows > 0)
+}
+
 /// A reader that closes the pipe, such as `head`, has what it wanted: the exit code then tells how
 /// the run went.
 pub(crate) fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {

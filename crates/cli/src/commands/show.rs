@@ -7,7 +7,7 @@ use crate::flags::{ColorWhen, files, is_stdout, parse_page_name};
 use crate::output_files::OutputFiles;
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
-use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_page};
+use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page};
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
@@ -105,7 +105,9 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         if show.commands && !page.ends_with(&commands) {
             page = format!("{page}\n{commands}");
         }
-        ignore_closed_pipe(to_stdout(|out| write_page(&page, show.color, out)))?;
+        ignore_closed_pipe(to_stdout(|out| {
+            write_record_page(&record, &page, show.color, out)
+        }))?;
     }
     Ok(Exit::Done)
 }

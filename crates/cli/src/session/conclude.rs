@@ -8,7 +8,7 @@ use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::{
-    close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_page,
+    close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
 use diskproof_analysis::judge::{RunFacts, judge, judge_files};
@@ -225,7 +225,7 @@ fn save_and_print(
     let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
         (true, _) => json::write_record(record, out),
         (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
-        (false, None) => write_page(&page, flags.color, out),
+        (false, None) => write_record_page(record, &page, flags.color, out),
     });
     if let Some(text) = &tool {
         eprint_text(&text.stderr);

@@ -346,3 +346,35 @@ fn ctrl_c_ends_the_wait_for_the_lock_of_the_history() {
     let err = waiting.assert_ends();
     assert!(err.contains("the run was not saved"), "{err}");
 }
+
+#[test]
+fn verdict_follows_a_page_that_is_longer_than_the_screen() {
+    let test = "verdict_follows_a_page_that_is_longer_than_the_screen";
+    if !can_run(test, &["script"]) {
+        return;
+    }
+    let place = place();
+    let ran = Ran::from(
+        short_check(place.path(), &["-o", "run.json"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let headline = read_record(&place.path().join("run.json"))
+        .verdict
+        .unwrap()
+        .headline;
+    let first_words: String = headline.chars().take(40).collect();
+    let show = program(["show", "run.json"]);
+    let show = format!("'{}' show run.json", show.get_program().to_str().unwrap());
+    for (rows, shown) in [(24, 2), (900, 1)] {
+        let line = format!("stty rows {rows} cols 80; {show}");
+        let screen = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        let screen = String::from_utf8_lossy(&screen.stdout).into_owned();
+        assert_eq!(screen.matches(&first_words).count(), shown, "{screen}");
+    }
+}

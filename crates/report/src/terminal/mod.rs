@@ -31,6 +31,7 @@ pub use ping::RequestLines;
 pub use plan::{budget_line, write_plan};
 pub use record::write_record;
 pub use runs::write_runs;
+pub use verdict::write_verdict_again;
 
 use crate::text::{clean, columns, glue_units, wrap};
 

@@ -3,6 +3,7 @@
 use crate::describe::findings::trust_text;
 use crate::labels;
 use crate::page::{Page, StyledText, TextStyle};
+use crate::style::Style;
 use crate::table::{Align, Columns};
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Record;
@@ -24,6 +25,22 @@ pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<
         write_rows(page, &verdict.grades.iter().collect::<Vec<_>>())?;
     }
     write_trust(page, verdict)
+}
+
+/// Writes the headline and the trust once more, for the end of a page that is longer than the
+/// screen. Writes nothing for a run without a verdict.
+pub fn write_verdict_again(
+    record: &Record,
+    style: &Style,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let Some(verdict) = &record.verdict else {
+        return Ok(());
+    };
+    let page = &mut Page::new(style, out);
+    page.blank()?;
+    page.text(TextStyle::Bold.of(&verdict.headline))?;
+    write_trust_line(page, verdict)
 }
 
 /// The grades of one of several targets.
@@ -112,13 +129,7 @@ fn threshold_text(grade: &UseGrade) -> String {
 
 /// Whether the figures can be relied on, and the most severe finding.
 fn write_trust(page: &mut Page<'_>, verdict: &RunVerdict) -> io::Result<()> {
-    let style = match verdict.trust.level {
-        TrustLevel::Reliable => TextStyle::Good,
-        TrustLevel::Doubtful => TextStyle::Warning,
-        TrustLevel::Unreliable => TextStyle::Error,
-    };
-    let text = trust_text(verdict);
-    page.entry(TextStyle::Plain.of("trust"), INDENT, style.of(text))?;
+    write_trust_line(page, verdict)?;
     for caveat in &verdict.caveats {
         page.entry(
             TextStyle::Plain.of("limits"),
@@ -127,4 +138,14 @@ fn write_trust(page: &mut Page<'_>, verdict: &RunVerdict) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn write_trust_line(page: &mut Page<'_>, verdict: &RunVerdict) -> io::Result<()> {
+    let style = match verdict.trust.level {
+        TrustLevel::Reliable => TextStyle::Good,
+        TrustLevel::Doubtful => TextStyle::Warning,
+        TrustLevel::Unreliable => TextStyle::Error,
+    };
+    let text = trust_text(verdict);
+    page.entry(TextStyle::Plain.of("trust"), INDENT, style.of(text))
 }

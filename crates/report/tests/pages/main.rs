@@ -449,6 +449,17 @@ fn plan_names_the_span() {
 }
 
 #[test]
+fn verdict_is_repeated_as_on_the_page() {
+    for (_, record) in &*RECORDS {
+        let page = written(|out| terminal::write_record(record, &PLAIN_80, out));
+        let again = written(|out| terminal::write_verdict_again(record, &PLAIN_80, out));
+        assert_eq!(again.is_empty(), record.verdict.is_none(), "{again}");
+        assert!(again.lines().all(|line| page.contains(line)), "{again}");
+        assert!(again.lines().count() <= 5, "{again}");
+    }
+}
+
+#[test]
 fn commands_are_one_line_each_and_never_wrapped() {
     let page = written(|out| terminal::write_commands(&fixture::every_severity(), &PLAIN_80, out));
     insta::assert_snapshot!(page);
