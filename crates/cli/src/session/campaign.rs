@@ -1,7 +1,7 @@
 //! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
-use super::measure::{ReadyRun, measure_as};
+use super::measure::{ReadyRun, measure_as, stolen_share_since};
 use super::prepare::{
     MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output, stall_timeout,
 };
@@ -15,7 +15,7 @@ use crate::stderr::{Verbosity, eprint_line};
 use anyhow::Context as _;
 use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell, Next};
 use diskproof_analysis::judge::RunFacts;
-use diskproof_device::{Consent, OpenTarget, probe};
+use diskproof_device::{Consent, MachineCpuTime, OpenTarget, probe};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
@@ -147,7 +147,7 @@ where
     let consent = job.flags.destructive.consent(&job.identities)?;
     let stall_timeout = stall_timeout()?;
     let identities = job.identities.clone();
-    let Prepared { work, facts } = prepare(job, &consent, stall_timeout, None)?;
+    let Prepared { work, mut facts } = prepare(job, &consent, stall_timeout, None)?;
     interrupt.end_cleanly();
     let live = Live::new(&facts.plan, verbosity, interrupt.clone());
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {
@@ -175,7 +175,9 @@ where
         consent,
         engines: EngineSharing::OfEachWorkload,
     };
+    let start = MachineCpuTime::now();
     let end = supervise(ready, conditions, Arc::clone(&shared), campaign)?;
+    facts.host.stolen_share = stolen_share_since(start);
     Ok(outcome(facts, end, &shared, own_targets, interrupt))
 }
 

@@ -138,7 +138,7 @@ pub(super) fn measure_with(
 }
 
 /// The share of the machine's CPU time that its hypervisor gave to others since `start`.
-pub(crate) fn stolen_share_since(start: Option<MachineCpuTime>) -> Option<f64> {
+pub(super) fn stolen_share_since(start: Option<MachineCpuTime>) -> Option<f64> {
     MachineCpuTime::now()?.stolen_share_since(start?)
 }
 
