@@ -6,6 +6,7 @@ use crate::compare::run_to_run;
 use crate::expect::Expected;
 use crate::files::files_record;
 use crate::inserts::postgres_record;
+use crate::layers::layers_record;
 use crate::limited_by::limited_by;
 use crate::moved;
 use crate::ping::ping_record;
@@ -17,6 +18,7 @@ use crate::sweep::sweep_record;
 use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
+use diskproof_model::layers::LayerPlace;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::postgres::PostgresMeasurement;
@@ -116,6 +118,7 @@ pub fn judge(
         campaign: None,
         postgres: postgres_record(facts.postgres.as_ref(), &measurements),
         files: None,
+        layers: None,
         targets: facts.targets,
         moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
@@ -149,6 +152,19 @@ fn add_run_to_run(record: &mut Record, earlier: &[Record]) {
     for (m, varying) in record.measurements.iter_mut().zip(varying) {
         m.run_to_run = varying;
     }
+}
+
+/// The record of a run on the layers of one target.
+pub fn judge_layers(
+    facts: RunFacts,
+    measurements: &[Measurement],
+    places: &[LayerPlace],
+    expected: &[Expected],
+) -> Record {
+    let mut record = judge(facts, measurements, None, expected);
+    record.layers = layers_record(&record, places);
+    record.verdict = Some(verdict::verdict(&record));
+    record
 }
 
 /// The record of a run on many small files.

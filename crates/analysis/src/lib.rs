@@ -21,6 +21,7 @@ mod checked;
 mod files;
 mod inserts;
 mod known;
+mod layers;
 mod limited_by;
 mod mechanics;
 mod moved;

@@ -4,6 +4,7 @@
 
 use crate::checked::name_in_check;
 use crate::known::HALF_WIDTH_MAX;
+use crate::layers;
 use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
@@ -271,6 +272,7 @@ fn plain_headline(record: &Record) -> String {
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
     clauses.extend(files_clause(record));
+    clauses.extend(layers::clause(record));
     if clauses.is_empty() {
         let measured = record.measurements.iter().flat_map(measurement_clauses);
         clauses.extend(measured.take(CLAUSES_MAX));

@@ -119,6 +119,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

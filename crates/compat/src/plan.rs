@@ -21,6 +21,7 @@ pub(crate) fn plan_of(
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         ping: None,
         data_sheet: None,
         disk_access: None,

@@ -18,7 +18,7 @@ const EXTENTS: usize = 128;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FileExtent {
     pub(crate) logical: u64,
-    physical: u64,
+    pub(crate) physical: u64,
     pub(crate) length: u64,
     reserved64: [u64; 2],
     pub(crate) flags: u32,

@@ -11,12 +11,13 @@ mod smartctl;
 #[cfg(test)]
 mod tests;
 
+use crate::external_program::{NoAnswer, find_program};
 use crate::naming::device_number;
 use answer::{Answer, read_answer};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use rustix::fs::{FileType, stat};
-use smartctl::{NoAnswer, ask, find_program};
+use smartctl::ask;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
         .flat_map(TargetIdentity::disks)
         .map(|disk| (disk.name.as_str(), disk))
         .collect();
-    let program = find_program(search_path);
+    let program = find_program("smartctl", search_path);
     let disks: Vec<&Layer> = disks.into_values().collect();
     let examine = |disk: &Layer| examine(disk, program.as_deref(), TIME_LIMIT);
     let mut health = Vec::new();

@@ -152,7 +152,7 @@ impl<'fd> Inspector<'fd> {
 }
 
 /// Up to `length` bytes; fewer only at the end.
-fn read_block(fd: BorrowedFd<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
+pub(crate) fn read_block(fd: BorrowedFd<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
     let mut block = AlignedBlock::zeroed(length);
     let mut filled = 0;
     while filled < length {

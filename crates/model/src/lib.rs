@@ -16,6 +16,7 @@ pub mod health;
 pub mod histogram;
 pub mod io_limit;
 mod join;
+pub mod layers;
 pub mod limited_by;
 pub mod limits;
 pub mod measurement;

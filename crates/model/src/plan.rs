@@ -4,6 +4,7 @@
 use crate::disk_access::DiskAccess;
 use crate::files::FilesPlan;
 use crate::group::Group;
+use crate::layers::LayersPlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
@@ -77,6 +78,10 @@ pub struct Plan {
     /// Operations on many small files, in place of workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FilesPlan>,
+    /// The layers that the targets are, from a file down to its disk. Every workload runs on each
+    /// in alternation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<LayersPlan>,
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,

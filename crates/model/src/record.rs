@@ -6,6 +6,7 @@ use crate::campaign::CampaignPart;
 use crate::files::{CacheDrop, FileRound, FileStep};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
+use crate::layers::LayersRecord;
 use crate::limited_by::LimitedBy;
 use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, OpKind,
@@ -91,6 +92,9 @@ pub struct Record {
     /// Operations on many small files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FilesRecord>,
+    /// What each layer between a file and its disk costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<LayersRecord>,
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,

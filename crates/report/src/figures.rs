@@ -1,5 +1,6 @@
 //! A record as a list of figures, for tables and monitoring. Names and units are stable.
 
+use diskproof_model::layers::{LayerCost, LayerDifference};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
     Estimate, Expectation, ExpectationOutcome, FileStepRecord, LatencySummary, MeasurementRecord,
@@ -73,6 +74,8 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
     all.extend(record.surface.iter().flat_map(of_surface));
     let steps = record.files.iter().flat_map(|files| &files.steps);
     all.extend(steps.flat_map(of_step));
+    let costs = record.layers.iter().flat_map(|layers| &layers.costs);
+    all.extend(costs.flat_map(of_layer));
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     all.extend(matrices.flat_map(of_matrix));
     all.extend(record.expectations.iter().flat_map(of_expectation));
@@ -107,6 +110,28 @@ fn of_step(of: &FileStepRecord) -> Vec<FigureRow> {
         ]
     }));
     all.extend(of_operation(&whole, &of.figures));
+    all
+}
+
+/// What a layer costs in a workload, against the layer below.
+fn of_layer(of: &LayerCost) -> Vec<FigureRow> {
+    let row = FigureRow {
+        target: of.target,
+        workload: of.workload.clone(),
+        op: OpKind::Read.as_str(),
+        ..FigureRow::default()
+    };
+    let with = |metric, difference: &LayerDifference, unit| FigureRow {
+        half_width_95: difference.half_width_95,
+        n: Some(difference.n),
+        ..row.clone().with(metric, difference.difference, unit)
+    };
+    let mut all = vec![
+        with("layer_own_time", &of.own_time, "ns"),
+        with("layer_share", &of.share, "1"),
+    ];
+    let rate_change = of.rate_change.as_ref();
+    all.extend(rate_change.map(|change| with("layer_rate_change", change, "1")));
     all
 }
 

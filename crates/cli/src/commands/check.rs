@@ -1,6 +1,8 @@
 //! `diskproof check`: the eight workloads that matter to a database, each in the state that the one
 //! before it leaves.
 
+mod layers;
+
 use crate::commands::curve::sector_bytes;
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
@@ -21,6 +23,7 @@ use diskproof_model::plan::{
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
+use layers::LayersRequest;
 use std::path::PathBuf;
 
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
@@ -112,6 +115,7 @@ Examples:
   sudo diskproof check /dev/sdb                     reads only
   sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes; destroys all data
   diskproof check --only random-read-d32,commit-fdatasync
+  sudo diskproof check /srv/db --layers             cost of filesystem, LUKS, RAID
   diskproof check . --spec iops=3000,rate=125MB/s   does it keep its promise?
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
@@ -142,6 +146,10 @@ pub struct CheckFlags {
     /// Skip the writing workloads; only a scratch file gets its content
     #[arg(long)]
     pub read_only: bool,
+    /// Measure what each layer from the file down to the disk costs: the same random reads on each
+    /// that this user may read (docs/layers.md)
+    #[arg(long, conflicts_with_all = ["fit_for", "read_only", "spec", "pg_version"])]
+    pub layers: bool,
     /// What is measured.
     #[command(flatten)]
     pub selection: SelectionFlags,
@@ -171,6 +179,9 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
             flags: &check.measuring,
         });
     }
+    if check.layers {
+        return layers::run(&layers_request(check), identity);
+    }
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let limits = LayoutLimits {
@@ -184,6 +195,21 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
         note: check.measuring.note.clone(),
         flags: &check.measuring,
     })
+}
+
+/// What `--layers` asks for.
+fn layers_request(check: &CheckFlags) -> LayersRequest<'_> {
+    let time_ns = match check.time {
+        Some(time_ns) => time_ns,
+        None if check.quick => layers::QUICK_NS,
+        None if check.thorough => layers::THOROUGH_NS,
+        None => layers::TIME_NS,
+    };
+    LayersRequest {
+        time_ns,
+        selection: &check.selection,
+        measuring: &check.measuring,
+    }
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {
@@ -262,6 +288,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
         origin: Origin::Native {

@@ -204,6 +204,7 @@ pub fn plan(
         time_limit_ns: None,
         sweep: None,
         files: None,
+        layers: None,
         postgres: programs.map(|programs| postgres_plan(programs, breadth, time_ns)),
         postgres_version: postgres_version(
             commit

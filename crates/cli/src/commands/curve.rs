@@ -220,6 +220,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

@@ -251,6 +251,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         first_write_ns: None,
         time_limit_ns: None,
         postgres: None,
+        layers: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

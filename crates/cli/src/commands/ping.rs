@@ -279,6 +279,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         ping: Some(requests),
         data_sheet: None,
         disk_access: None,

@@ -293,6 +293,7 @@ impl RunRequest {
             sweep: None,
             postgres: None,
             files: None,
+            layers: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

@@ -343,6 +343,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         sweep: Some(spec),
         postgres: None,
         files: None,
+        layers: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),

@@ -20,7 +20,7 @@ use diskproof_engine::RunError;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
-use diskproof_model::plan::{EngineChoice, Layout, Workload};
+use diskproof_model::plan::{EngineChoice, Layout, Span, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::record::Stalled;
 use diskproof_model::slice::TimeSlice;
@@ -181,19 +181,22 @@ where
     Ok(outcome(facts, end, &shared, own_targets, interrupt))
 }
 
-/// Measures a campaign on one target, and concludes as every run does: the measurements of its
-/// cells make the record.
+/// Measures a campaign on targets that are its sides, and concludes as every run does: the
+/// measurements of its cells make one record.
 pub(crate) fn measure_by_campaign<C>(job: MeasuringJob<'_>, campaign: C) -> anyhow::Result<Exit>
 where
     C: Campaign + Send + 'static,
     C::Answer: Send + 'static,
 {
     let consent = job.flags.destructive.consent(&job.identities)?;
+    let side = |target| CampaignSide {
+        target,
+        prepare: None,
+    };
+    let sides: Vec<CampaignSide> = (0..job.identities.len()).map(side).collect();
+    let identities = vec![None; sides.len()];
     let conditions = CampaignConditions {
-        sides: vec![CampaignSide {
-            target: 0,
-            prepare: None,
-        }],
+        sides,
         reopening: Reopening::Never,
         cleanup: None,
         consent,
@@ -202,7 +205,7 @@ where
     measure_as(job, |ready| {
         let findings = Findings {
             answer: None,
-            identities: vec![None],
+            identities,
         };
         supervise(ready, conditions, Arc::new(Mutex::new(findings)), campaign)
     })
@@ -269,6 +272,7 @@ where
             interrupt: &interrupt,
             findings: &findings,
             span_bytes: None,
+            spans: Vec::new(),
             engines: BTreeMap::new(),
             moved: BTreeMap::new(),
             slices: 0,
@@ -338,6 +342,8 @@ struct PreparedCells<'a, Answer> {
     findings: &'a SharedFindings<Answer>,
     /// The span of all workloads, where the targets differ in what was laid out.
     span_bytes: Option<u64>,
+    /// The span of each side, where the sides are layers of one target.
+    spans: Vec<Span>,
     /// The engines, as the first cell that each serves chose it.
     engines: BTreeMap<String, EngineUse>,
     /// Bytes that each workload has moved on each target.
@@ -374,6 +380,13 @@ impl<Answer> PreparedCells<'_, Answer> {
         // Devices are compared as a whole.
         if !targets.iter().all(is_device) {
             self.span_bytes = targets.iter().map(OpenTarget::usable_bytes).min();
+        }
+        if let Some(layers) = plan
+            .layers
+            .as_ref()
+            .filter(|_| control == Control::Continue)
+        {
+            self.spans = self.run.find_layers(layers)?;
         }
         Ok(control)
     }
@@ -446,6 +459,9 @@ impl<Answer> PreparedCells<'_, Answer> {
     /// The workload of a cell as it runs here.
     fn prepared(&self, cell: &CampaignCell) -> Workload {
         let mut workload = cell.workload.clone();
+        if let Some(span) = self.spans.get(cell.side) {
+            workload.span = *span;
+        }
         if workload.span.length_bytes.is_none() {
             workload.span.length_bytes = self.span_bytes;
         }

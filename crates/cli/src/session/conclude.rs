@@ -11,7 +11,7 @@ use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
-use diskproof_analysis::judge::{RunFacts, judge, judge_files};
+use diskproof_analysis::judge::{RunFacts, judge, judge_files, judge_layers};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -88,6 +88,12 @@ pub(super) fn conclude(
             let files = results.files.clone().unwrap_or_default();
             judge_files(facts, &files, &flags.expected)
         }
+        None if facts.plan.layers.is_some() => judge_layers(
+            facts,
+            &results.measurements,
+            &results.layer_places,
+            &flags.expected,
+        ),
         None => judge(
             facts,
             &results.measurements,

@@ -4,6 +4,7 @@ mod campaign;
 mod conclude;
 mod files;
 mod inserts;
+mod layers;
 mod measure;
 mod ping;
 mod prepare;

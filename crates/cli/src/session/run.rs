@@ -13,6 +13,7 @@ use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::group::Group;
+use diskproof_model::layers::LayerPlace;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::postgres::PostgresMeasurement;
@@ -53,6 +54,8 @@ pub(crate) struct PartialResults {
     pub postgres: Option<PostgresMeasurement>,
     /// Operations on many small files.
     pub files: Option<FilesMeasurement>,
+    /// Where each layer of the target is read.
+    pub layer_places: Vec<LayerPlace>,
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.

@@ -74,6 +74,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

@@ -22,6 +22,7 @@ mod hung;
 mod hung_writing;
 mod interrupted;
 mod job_files;
+mod layers;
 mod manuals;
 mod outputs;
 mod ping;

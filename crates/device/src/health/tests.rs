@@ -4,6 +4,7 @@
 use super::answer::{Answer, read_answer};
 use super::*;
 use crate::disk::bare_layer;
+use crate::external_program::find_program;
 use diskproof_model::health::SelfTest;
 use diskproof_model::target::Link;
 use diskproof_simdisk::testbed::{Loop, can_run};
@@ -433,14 +434,14 @@ fn the_program_is_found_in_absolute_places_only() {
     let place = tempfile::tempdir().unwrap();
     let made = program(place.path(), "exit 0");
     assert_eq!(
-        find_program(Some(place.path().as_os_str())),
+        find_program("smartctl", Some(place.path().as_os_str())),
         Some(made.clone())
     );
     let listed = std::env::join_paths([Path::new("."), Path::new(""), place.path()]).unwrap();
-    assert_eq!(find_program(Some(&listed)), Some(made.clone()));
+    assert_eq!(find_program("smartctl", Some(&listed)), Some(made.clone()));
     std::fs::set_permissions(&made, PermissionsExt::from_mode(0o644)).unwrap();
     assert_ne!(
-        find_program(Some(place.path().as_os_str())),
+        find_program("smartctl", Some(place.path().as_os_str())),
         Some(made),
         "it cannot be run"
     );
@@ -528,7 +529,7 @@ fn the_real_smartctl_does_not_know_loop_devices() {
     }
     let place = diskproof_simdisk::testbed::place();
     let device = Loop::sparse(&place.path().join("image"), 1 << 20, &[]);
-    let program = find_program(None).unwrap();
+    let program = find_program("smartctl", None).unwrap();
     let text = ask(&program, &device.node, Duration::from_secs(60)).unwrap();
     assert!(
         nothing(&text).contains("does not know this kind of device"),

@@ -8,6 +8,10 @@ use diskproof_model::units::format_duration;
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
     let Origin::Native { verb, .. } = &plan.origin;
+    if plan.layers.is_some() {
+        let highest = plan.targets.first().map_or("", String::as_str);
+        return format!("{verb} --layers {highest}");
+    }
     format!("{verb} {}", plan.targets.join(", "))
 }
 

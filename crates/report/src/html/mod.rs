@@ -9,6 +9,7 @@ mod elements;
 mod figures;
 mod files;
 mod findings;
+mod layers;
 mod machine;
 mod map;
 mod overview;

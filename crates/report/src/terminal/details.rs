@@ -22,13 +22,19 @@ pub(super) fn write_details(page: &mut Page<'_>, record: &Record) -> io::Result<
     page.blank()?;
     page.text(TextStyle::Bold.of("details"))?;
     fact(page, "host", &host_text(&record.host))?;
-    for (index, target) in record.targets.iter().enumerate() {
+    // The targets of a run on layers are those of the first one's stack.
+    let shown = match record.plan.layers {
+        Some(_) => 1,
+        None => record.targets.len(),
+    };
+    for (index, target) in record.targets.iter().enumerate().take(shown) {
         write_target(page, record, target, index)?;
     }
-    // Of a sweep the matrix says block sizes and depths, and the span is that of the target.
-    let listed = match record.sweep {
-        Some(_) => &[],
-        None => record.measurements.as_slice(),
+    // Of a sweep the matrix says block sizes and depths, and the span is that of the target. The
+    // tables of layers have their conditions in the heading.
+    let listed = match (&record.sweep, &record.layers) {
+        (None, None) => record.measurements.as_slice(),
+        _ => &[],
     };
     for m in listed {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));

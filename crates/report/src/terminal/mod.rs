@@ -13,6 +13,7 @@ mod findings;
 mod graph;
 mod identity;
 mod inserts;
+mod layers;
 mod ping;
 mod plan;
 mod record;

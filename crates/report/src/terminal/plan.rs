@@ -4,6 +4,7 @@ use super::facts::fact;
 use super::record::write_skipped;
 use crate::describe::files::{files_text, planned_caches};
 use crate::describe::inserts::plan_text;
+use crate::describe::layers::{planned_text, unread};
 use crate::describe::run::request_text;
 use crate::labels;
 use crate::page::{Page, TextStyle};
@@ -62,6 +63,12 @@ pub fn write_plan(
         let steps: Vec<String> = files.steps().map(FileStep::name).collect();
         fact(page, "steps", &list(steps))?;
         fact(page, "caches", planned_caches(files.caches))?;
+    }
+    if let Some(layers) = &plan.layers {
+        fact(page, "layers", &planned_text(layers))?;
+        for (label, text) in unread(layers) {
+            fact(page, label, &text)?;
+        }
     }
     write_skipped(page, plan)?;
     if plan.workloads.is_empty() {
@@ -134,8 +141,14 @@ pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
 }
 
 fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
+    // The layers below the first are only read.
+    let written = match plan.layers {
+        Some(_) => 1,
+        None => identities.len(),
+    };
     let writes: Vec<String> = identities
         .iter()
+        .take(written)
         .map(|identity| writes_text(plan, identity))
         .collect();
     let load = plan

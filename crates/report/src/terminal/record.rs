@@ -8,6 +8,7 @@ use super::figures::write_figures;
 use super::files::write_files;
 use super::findings::write_findings;
 use super::inserts::write_inserts;
+use super::layers::write_layers;
 use super::ping::write_ping;
 use super::surface::write_surface;
 use super::sweep::write_sweep;
@@ -39,6 +40,8 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
         write_sweep(page, record, sweep)?;
     } else if let Some(files) = &record.files {
         write_files(page, record, files)?;
+    } else if let Some(layers) = &record.layers {
+        write_layers(page, record, layers)?;
     } else {
         for target in 0..targets(record) {
             write_target(page, record, target)?;
@@ -77,7 +80,8 @@ fn write_title(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     ];
     page.text(TextStyle::Bold.of(title.join(" · ")))?;
     let disks = record.targets.iter().flat_map(|target| target.disks());
-    let disks: Vec<String> = disks.map(disk_name).collect();
+    let mut disks: Vec<String> = disks.map(disk_name).collect();
+    disks.dedup();
     let host = format!("host {}", record.host.name);
     let subject: Vec<String> = disks.into_iter().chain([host]).collect();
     page.text(TextStyle::Dim.of(subject.join(" · ")))?;

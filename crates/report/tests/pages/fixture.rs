@@ -70,6 +70,7 @@ pub(crate) fn healthy() -> Record {
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         moved: None,
         curve: Vec::new(),
         access: Vec::new(),

@@ -456,6 +456,7 @@ impl LivePlan {
             sweep: None,
             postgres: None,
             files: None,
+            layers: None,
             postgres_version: None,
             skipped,
             origin: Origin::Native {

@@ -264,6 +264,7 @@ fn facts() -> RunFacts {
         sweep: None,
         postgres: None,
         files: None,
+        layers: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: None,

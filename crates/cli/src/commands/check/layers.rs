@@ -1,0 +1,349 @@
+//! `diskproof check --layers`: the same reads on a file and on every device below it, down to the
+//! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::provenance::{command_line, random_seed};
+use crate::selection::SelectionFlags;
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
+use crate::standard_workloads::{WriteBudget, standard_workloads};
+use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
+use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
+use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
+use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Workload};
+use diskproof_model::shell::quoted;
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
+use diskproof_model::units::format_duration;
+use rustix::process::geteuid;
+use std::path::Path;
+
+const SECOND: u64 = 1_000_000_000;
+/// Time for everything, with --quick and with --thorough.
+pub(super) const TIME_NS: u64 = 30 * SECOND;
+pub(super) const QUICK_NS: u64 = 15 * SECOND;
+pub(super) const THOROUGH_NS: u64 = 120 * SECOND;
+/// Share of the time for filling the scratch file, and for what comes after the last slice.
+const LAYOUT_PARTS: u64 = 10;
+const END_PARTS: u64 = 20;
+/// The longest warm-up of a workload's first slice.
+const WARMUP_NS: u64 = SECOND / 2;
+/// Drives have caches of up to 1 GiB.
+const SCRATCH_BYTES: u64 = 1 << 30;
+/// A smaller file says nothing about the disk.
+const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
+const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
+/// What is measured on each layer.
+const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
+/// A workload ends early once every layer is known to differ from the highest by more than this,
+/// or by less.
+const MARGIN: f64 = 0.01;
+
+/// What the user asks for.
+pub(super) struct LayersRequest<'a> {
+    /// Time for everything, in nanoseconds.
+    pub time_ns: u64,
+    /// The workloads.
+    pub selection: &'a SelectionFlags,
+    /// The flags of every verb that measures.
+    pub measuring: &'a MeasuringFlags,
+}
+
+/// Measures the layers.
+pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyhow::Result<Exit> {
+    let measuring = request.measuring;
+    if measuring.destructive.overwrite || !measuring.destructive.destroy.is_empty() {
+        return Err(Failure::Usage(
+            "--layers only reads; omit --destroy and --overwrite".to_owned(),
+        )
+        .into());
+    }
+    let (layers, identities) = open_layers(&identity);
+    if identities.len() < 2 {
+        return Err(too_few(&layers, &identity).into());
+    }
+    let sides = identities.len();
+    let LayersJob {
+        plan,
+        cells_ns,
+        layout_ns,
+    } = plan(request, layers, &identities)?;
+    let setup = LiveSetup {
+        workloads: plan
+            .workloads
+            .iter()
+            .map(|one| one_side(one, sides))
+            .collect(),
+        sides,
+        margin: MARGIN,
+        time_ns: cells_ns,
+        seed: plan.seed,
+    };
+    let job = MeasuringJob {
+        plan,
+        identities,
+        filling: Filling::Within(LayoutLimits {
+            bytes_min: SCRATCH_BYTES_LEAST,
+            time_ns: layout_ns,
+        }),
+        note: measuring.note.clone(),
+        flags: measuring,
+    };
+    measure_by_campaign(job, LiveComparison::new(setup))
+}
+
+/// The workload as it runs on one layer: the plan has the time of all of them.
+fn one_side(workload: &Workload, sides: usize) -> Workload {
+    let mut one = workload.clone();
+    one.stop.time_ns = workload.stop.time_ns.map(|ns| ns / sides as u64);
+    one
+}
+
+/// Why there is nothing to compare, and what can be done.
+fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
+    let mut text = format!("{}: only one layer can be read", identity.path);
+    let skipped = layers
+        .layers
+        .iter()
+        .filter_map(|layer| Some((layer, layer.skipped.as_ref()?)));
+    for (layer, skipped) in skipped {
+        text.push_str(&format!("\n  {}: {}", layer.name, skipped.why));
+    }
+    if let Some(why) = &layers.unresolved {
+        text.push_str(&format!("\n  below: {why}"));
+    }
+    let command = layers
+        .layers
+        .iter()
+        .find_map(|layer| layer.skipped.as_ref()?.command.clone());
+    if let Some(command) = command {
+        text.push_str(&format!("\nRun as root: {command}"));
+    } else if layers.layers.len() < 2 && layers.unresolved.is_none() {
+        text.push_str("; it is a disk, and has no layer below. Name a directory or file on it");
+    }
+    Failure::Usage(text)
+}
+
+/// A plan and how its time is divided.
+struct LayersJob {
+    plan: Plan,
+    cells_ns: u64,
+    layout_ns: u64,
+}
+
+fn plan(
+    request: &LayersRequest<'_>,
+    layers: LayersPlan,
+    identities: &[TargetIdentity],
+) -> Result<LayersJob, Failure> {
+    let measuring = request.measuring;
+    let time_ns = request.time_ns;
+    let scratch_bytes = scratch_size(measuring, &identities[0])?;
+    let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
+    let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
+    let workloads = workloads(request)?;
+    let sides = identities.len() as u64;
+    let least_ns = LiveSetup::time_ns_min(workloads.len(), identities.len());
+    if cells_ns < least_ns {
+        let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
+        let needed_ns = (needed / SECOND as f64).ceil() as u64 * SECOND;
+        return Err(Failure::Usage(format!(
+            "--time {}: too short for {} workloads on {sides} layers; use at least {}",
+            format_duration(time_ns),
+            workloads.len(),
+            format_duration(needed_ns)
+        )));
+    }
+    let each_ns = cells_ns / (workloads.len() as u64 * sides);
+    let timed = |mut workload: Workload| {
+        workload.warmup_ns = WARMUP_NS.min(each_ns / 4);
+        workload.stop.time_ns = Some(each_ns * sides - workload.warmup_ns);
+        workload.stop.precision = None;
+        workload
+    };
+    let plan = Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: measuring.seed.unwrap_or_else(random_seed),
+        targets: identities.iter().map(|one| one.path.clone()).collect(),
+        scratch_bytes,
+        first_write_ns: scratch_bytes.map(|_| layout_ns),
+        time_limit_ns: None,
+        workloads: workloads.into_iter().map(timed).collect(),
+        survey: None,
+        ping: None,
+        data_sheet: None,
+        disk_access: None,
+        sweep: None,
+        postgres: None,
+        files: None,
+        layers: Some(layers),
+        postgres_version: None,
+        skipped: Vec::new(),
+        origin: Origin::Native {
+            verb: "check".to_owned(),
+            argv: command_line(),
+        },
+    };
+    Ok(LayersJob {
+        plan,
+        cells_ns,
+        layout_ns,
+    })
+}
+
+/// The selected ones of the two workloads.
+fn workloads(request: &LayersRequest<'_>) -> Result<Vec<Workload>, Failure> {
+    request.selection.check_names(&WORKLOADS)?;
+    let budget = WriteBudget {
+        write_bytes: 0,
+        sequential_share: 1,
+    };
+    let all = standard_workloads(request.measuring, request.time_ns, budget);
+    let is_chosen = |one: &Workload| {
+        WORKLOADS.contains(&one.name.as_str()) && request.selection.excludes(&one.name).is_none()
+    };
+    let chosen: Vec<Workload> = all.into_iter().filter(is_chosen).collect();
+    match chosen.is_empty() {
+        true => Err(Failure::Usage(format!(
+            "nothing is left to measure; --layers measures {}",
+            WORKLOADS.join(" and ")
+        ))),
+        false => Ok(chosen),
+    }
+}
+
+/// The size of the scratch file; `None` where the highest layer is a file or a device.
+fn scratch_size(measuring: &MeasuringFlags, top: &TargetIdentity) -> Result<Option<u64>, Failure> {
+    if top.kind != TargetKind::Directory {
+        return match measuring.size {
+            None => Ok(None),
+            Some(_) => Err(Failure::no_scratch_file(&top.path, "omit it")),
+        };
+    }
+    let most = measuring
+        .size
+        .unwrap_or_else(|| SCRATCH_BYTES.min(scratch_bytes_max(top)));
+    let size = most.max(SCRATCH_BYTES_LEAST) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
+    Ok(Some(size))
+}
+
+/// A layer before it is opened.
+struct FoundLayer {
+    layer: PlannedLayer,
+    /// `major:minor` of a device.
+    device: Option<String>,
+}
+
+/// The layers of a target, and the identities of those that can be read.
+fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
+    let mut identities = Vec::new();
+    let mut layers = Vec::new();
+    for (index, FoundLayer { mut layer, device }) in stack(identity).into_iter().enumerate() {
+        let opened = match index {
+            0 => Ok(identity.clone()),
+            _ => readable(&layer.path, device.as_deref()),
+        };
+        match opened {
+            Ok(opened) => {
+                layer.target = Some(identities.len());
+                identities.push(opened);
+            }
+            Err(why) => {
+                let is_root = geteuid().is_root();
+                let sudo = || {
+                    let path = quoted(&identity.path);
+                    format!("sudo diskproof check --layers {path}")
+                };
+                layer.skipped = Some(SkippedLayer {
+                    why,
+                    command: (!is_root).then(sudo),
+                });
+            }
+        }
+        layers.push(layer);
+    }
+    let unresolved = identity.unresolved.clone();
+    (LayersPlan { layers, unresolved }, identities)
+}
+
+/// The identity of a layer that can be opened for reading, or why it cannot.
+fn readable(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> {
+    let identity = probe(Path::new(path)).map_err(|error| error.to_string())?;
+    if device.is_some_and(|device| device != identity.device) {
+        return Err(format!("{path} is the node of another device"));
+    }
+    let admission = admit(identity.clone(), Intent::Read);
+    let admission = admission.map_err(|refusal| refusal.reasons.join("; "))?;
+    OpenTarget::open(admission).map_err(|error| error.to_string())?;
+    Ok(identity)
+}
+
+/// The layers of a target, the highest first. Where a layer spreads its blocks over several
+/// devices, the first of them stands for all.
+fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
+    let file = |name: &str, path: &str, kind: &str| FoundLayer {
+        layer: PlannedLayer {
+            name: format!("{name} on {kind}"),
+            path: path.to_owned(),
+            device_kind: None,
+            target: None,
+            skipped: None,
+            one_of: 1,
+        },
+        device: None,
+    };
+    let mut found = Vec::new();
+    if identity.kind != TargetKind::BlockDevice {
+        let filesystem = identity.filesystem.as_ref();
+        let kind = filesystem.map_or("a filesystem", |filesystem| &filesystem.kind);
+        found.push(file("file", &identity.path, kind));
+    }
+    let layers = &identity.layers;
+    let is_below = |name: &str| layers.iter().any(|one| one.below.iter().any(|b| b == name));
+    let mut next: Vec<&Layer> = layers.iter().filter(|one| !is_below(&one.name)).collect();
+    while let Some(&first) = next.first() {
+        // A circle would be a fault of sysfs.
+        if found.len() > layers.len() * 2 + 1 {
+            break;
+        }
+        found.push(device_layer(identity, first, next.len()));
+        let backing = first.backing_file.as_deref();
+        if let Some(path) = backing.filter(|path| !path.starts_with("/dev/")) {
+            let kind = probe(Path::new(path)).ok().and_then(|one| one.filesystem);
+            let kind = kind.map_or("a filesystem".to_owned(), |filesystem| filesystem.kind);
+            found.push(file(path.rsplit('/').next().unwrap_or(path), path, &kind));
+        }
+        let is_next = |one: &&Layer| first.below.contains(&one.name);
+        next = layers.iter().filter(is_next).collect();
+    }
+    found
+}
+
+fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {
+    let is_target = identity.kind == TargetKind::BlockDevice && identity.device == layer.device;
+    let path = match is_target {
+        true => identity.path.clone(),
+        false => format!("/dev/{}", layer.name.replace('!', "/")),
+    };
+    let model = layer
+        .model
+        .as_ref()
+        .filter(|_| layer.kind == LayerKind::DeviceMapper);
+    FoundLayer {
+        layer: PlannedLayer {
+            name: match model {
+                Some(model) => format!("{} ({model})", layer.name),
+                None => layer.name.clone(),
+            },
+            path,
+            device_kind: Some(layer.kind),
+            target: None,
+            skipped: None,
+            one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+        },
+        device: Some(layer.device.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

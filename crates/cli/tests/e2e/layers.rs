@@ -1,0 +1,105 @@
+//! `diskproof check --layers` from the outside.
+
+use crate::program::{names, run};
+use diskproof_model::layers::{BlockMatch, CostMeaning};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+const SHORT: [&str; 10] = [
+    "--layers",
+    "--only",
+    "random-read-d1",
+    "--time",
+    "5s",
+    "--size",
+    "64MiB",
+    "--no-health",
+    "--no-history",
+    "-q",
+];
+
+/// A filesystem on a loop device over a file: the reads of all three reach the same blocks.
+#[test]
+fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
+    let test = "layers_read_the_same_blocks_of_file_loop_device_and_image";
+    if !can_run(test, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let (here, out) = (place(), place());
+    let image = here.path().join("disk.img");
+    // ext4 keeps 10 % and 2 GiB free of what the gate lets a scratch file take.
+    let device = Loop::sparse(&image, 3 << 30, &[]);
+    let made = Command::new("mkfs.ext4")
+        .arg("-qF")
+        .arg(&device.node)
+        .status();
+    assert!(made.unwrap().success());
+    let point = here.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    let mount = Mount::new("ext4", device.node.to_str().unwrap(), &point, "rw");
+    let saved = |name: &str| out.path().join(name).to_str().unwrap().to_owned();
+    let (json, csv, html) = (saved("a.json"), saved("a.csv"), saved("a.html"));
+    let outputs = ["-o", &json, "-o", &csv, "-o", &html];
+    let arguments = [OsStr::new("check"), point.as_os_str()].into_iter();
+    let flags = SHORT.iter().chain(&outputs).map(OsStr::new);
+    let ran = run(arguments.chain(flags));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(names(&point).iter().all(|name| name == "lost+found"));
+    drop(mount);
+    let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let layers = record.layers.as_ref().unwrap();
+    let matches: Vec<BlockMatch> = layers.places.iter().map(|place| place.blocks).collect();
+    assert_eq!(
+        matches,
+        [BlockMatch::Top, BlockMatch::Same, BlockMatch::Same]
+    );
+    for (index, place) in layers.places.iter().enumerate() {
+        let own = record.measurements.iter().filter(|m| m.target == index);
+        let spans = own.map(|m| (m.workload.span_start_bytes, m.workload.span_bytes));
+        let spans: Vec<(u64, u64)> = spans.collect();
+        assert_eq!(spans, [(place.start_bytes, place.length_bytes)]);
+    }
+    let meanings: Vec<CostMeaning> = layers.costs.iter().map(|cost| cost.meaning).collect();
+    assert_eq!(meanings.len(), 3);
+    assert_eq!(meanings[2], CostMeaning::Lowest);
+    for text in [
+        "file on ext4",
+        device.name(),
+        "disk.img on",
+        "own time",
+        "blocks",
+    ] {
+        assert!(ran.out.contains(text), "{text}: {}", ran.out);
+    }
+    let table = std::fs::read_to_string(&csv).unwrap();
+    assert!(
+        table.contains(",random-read-d1,read,layer_own_time,"),
+        "{table}"
+    );
+    assert!(
+        std::fs::read_to_string(&html)
+            .unwrap()
+            .contains("disk.img on")
+    );
+    let again = run(["show", &json]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    assert!(again.out.contains("rate change"), "{}", again.out);
+}
+
+#[test]
+fn layers_are_only_read_and_need_two() {
+    let refused = run(["check", ".", "--layers", "--overwrite"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("only reads"), "{}", refused.err);
+    let memory = Path::new("/dev/shm");
+    let refused = run([
+        OsStr::new("check"),
+        memory.as_os_str(),
+        OsStr::new("--layers"),
+    ]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("only one layer"), "{}", refused.err);
+}

@@ -1,0 +1,310 @@
+//! Where the blocks of a file or device lie on each layer below it: by FIEMAP, the start of a
+//! partition, the offset of a loop device, the table of device mapper. Reads some of them on both
+//! sides and compares their content, because a wrong map would compare different blocks.
+
+mod dm_table;
+mod segments;
+
+use crate::fiemap::fiemap;
+use crate::inspect::read_block;
+use crate::open::OpenTarget;
+use crate::sysroot::{SysRoot, read_number, read_text};
+use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
+use diskproof_model::target::LayerKind;
+use segments::{BlockMap, SECTOR_BYTES, Segment, UNIT_BYTES, compose, longest};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+/// A shorter span fits into any cache, and its reads queue up at one place of the disk.
+const SPAN_BYTES_MIN: u64 = 1 << 20;
+/// Blocks whose content is compared, and their length.
+const COMPARED_BLOCKS: u64 = 8;
+const COMPARED_BYTES: usize = 4096;
+/// More extents than this are not looked at: the longest of so many is long enough.
+const EXTENTS_MAX: usize = 4096;
+/// Flags of linux/fiemap.h that say that the data is not, or not as it reads, at the place given:
+/// `UNKNOWN`, `DELALLOC`, `ENCODED`, `DATA_ENCRYPTED`, `NOT_ALIGNED`, `DATA_INLINE`, `DATA_TAIL`,
+/// `UNWRITTEN`.
+const NOT_IN_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800;
+const LAST_EXTENT: u32 = 0x1;
+/// FIEMAP of btrfs gives addresses of a space of its own, not of a device (btrfs-fiemap in
+/// Documentation/filesystems); that of ZFS and bcachefs may name any device of several.
+const OWN_ADDRESSES: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
+
+/// Where each measured layer is to be read: the longest span that lies in one piece on every layer
+/// whose place is known, and a span of the same length on the others.
+pub fn same_blocks(layers: &[PlannedLayer], targets: &[OpenTarget]) -> Vec<LayerPlace> {
+    locate(&SysRoot::default(), layers, targets)
+}
+
+fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Vec<LayerPlace> {
+    let open = |layer: &PlannedLayer| targets.get(layer.target?);
+    let Some(top) = layers.first() else {
+        return Vec::new();
+    };
+    let top_bytes = open(top).map_or(0, OpenTarget::usable_bytes);
+    let whole = Segment {
+        from: 0,
+        to: 0,
+        length: top_bytes / UNIT_BYTES * UNIT_BYTES,
+    };
+    // Level by level: from the highest layer to this one.
+    let mut levels = vec![vec![whole]];
+    let (mut unknown, mut encrypted_from) = (None, layers.len());
+    for (index, pair) in layers.windows(2).enumerate() {
+        let [upper, lower] = pair else { break };
+        let segments = match map_below(root, upper, lower, open(upper)) {
+            BlockMap::Segments(segments) => segments,
+            BlockMap::Encrypted(segments) => {
+                encrypted_from = encrypted_from.min(index + 1);
+                segments
+            }
+            BlockMap::Unknown(why) => {
+                unknown = Some(why);
+                break;
+            }
+        };
+        let below = compose(&levels[index], &segments);
+        let is_long = longest(&below).is_some_and(|span| span.length >= SPAN_BYTES_MIN);
+        if !is_long {
+            unknown = Some(format!(
+                "no MiB of its blocks lies in one piece on {}",
+                lower.name
+            ));
+            break;
+        }
+        levels.push(below);
+    }
+    let span = levels.last().and_then(|level| longest(level));
+    let span = span.unwrap_or(whole);
+    let mut places = Vec::new();
+    let mut search = BlockComparison {
+        targets,
+        last: None,
+        unknown,
+    };
+    let mut assumed_bytes = span.from;
+    for (index, layer) in layers.iter().enumerate() {
+        let start_bytes = levels.get(index).and_then(|level| position(level, &span));
+        assumed_bytes = start_bytes.unwrap_or(assumed_bytes);
+        let Some(target) = layer.target else {
+            continue;
+        };
+        let is_encrypted = index >= encrypted_from;
+        let place = search.place(target, start_bytes, &span, is_encrypted);
+        places.push(match place.blocks {
+            BlockMatch::Unknown => within_target(place, assumed_bytes, targets.get(target)),
+            _ => place,
+        });
+    }
+    places
+}
+
+/// Where the span begins on a layer.
+fn position(level: &[Segment], span: &Segment) -> Option<u64> {
+    let holds = |one: &&Segment| one.from <= span.from && span.end() <= one.end();
+    level
+        .iter()
+        .find(holds)
+        .map(|one| one.to + (span.from - one.from))
+}
+
+/// A span of the same length, as near as possible to where it would lie.
+fn within_target(place: LayerPlace, start_bytes: u64, target: Option<&OpenTarget>) -> LayerPlace {
+    let size_bytes = target.map_or(0, OpenTarget::usable_bytes);
+    let length_bytes = place.length_bytes.min(size_bytes / UNIT_BYTES * UNIT_BYTES);
+    let last_bytes = size_bytes - length_bytes;
+    LayerPlace {
+        start_bytes: start_bytes.min(last_bytes) / UNIT_BYTES * UNIT_BYTES,
+        length_bytes,
+        ..place
+    }
+}
+
+/// Goes down the layers and compares what they hold.
+struct BlockComparison<'a> {
+    targets: &'a [OpenTarget],
+    /// The last layer that was measured, its start, and whether its content is that of the top.
+    last: Option<(usize, u64, bool)>,
+    /// Why nothing is known from here on.
+    unknown: Option<String>,
+}
+
+impl BlockComparison<'_> {
+    fn place(
+        &mut self,
+        target: usize,
+        start_bytes: Option<u64>,
+        span: &Segment,
+        is_encrypted: bool,
+    ) -> LayerPlace {
+        let mut place = LayerPlace {
+            target,
+            start_bytes: start_bytes.unwrap_or(0),
+            length_bytes: span.length,
+            blocks: BlockMatch::Unknown,
+            compared: 0,
+            why: None,
+        };
+        let Some(start_bytes) = start_bytes else {
+            place.why.clone_from(&self.unknown);
+            return place;
+        };
+        let Some((upper, upper_start, was_encrypted)) = self.last else {
+            place.blocks = BlockMatch::Top;
+            self.last = Some((target, start_bytes, is_encrypted));
+            return place;
+        };
+        self.last = Some((target, start_bytes, is_encrypted));
+        if is_encrypted != was_encrypted {
+            place.blocks = BlockMatch::Mapped;
+            return place;
+        }
+        match self.compare((upper, upper_start), (target, start_bytes), span.length) {
+            Ok(compared) => {
+                place.compared = compared;
+                place.blocks = match is_encrypted {
+                    true => BlockMatch::Mapped,
+                    false => BlockMatch::Same,
+                };
+            }
+            Err(why) => {
+                self.unknown = Some(why.clone());
+                place.why = Some(why);
+            }
+        }
+        place
+    }
+
+    /// Reads blocks of two layers; how many were compared, if all are equal.
+    fn compare(
+        &self,
+        (upper, upper_start): (usize, u64),
+        (lower, lower_start): (usize, u64),
+        length: u64,
+    ) -> Result<u32, String> {
+        let (Some(upper), Some(lower)) = (self.targets.get(upper), self.targets.get(lower)) else {
+            return Err("the layer is not open".to_owned());
+        };
+        let mut compared = 0;
+        for number in 0..COMPARED_BLOCKS {
+            let at = length / COMPARED_BLOCKS * number / UNIT_BYTES * UNIT_BYTES;
+            let read = |target: &OpenTarget, start: u64| {
+                read_block(target.fd(), start + at, COMPARED_BYTES)
+                    .map_err(|errno| format!("{} cannot be read: {errno}", target.identity().path))
+            };
+            // A live file may change between the two reads.
+            let is_equal = (0..2).try_fold(false, |is_equal, _| {
+                Ok::<_, String>(is_equal || read(upper, upper_start)? == read(lower, lower_start)?)
+            })?;
+            if !is_equal {
+                return Err(
+                    "the blocks at the place that the kernel names hold other data".to_owned(),
+                );
+            }
+            compared += 1;
+        }
+        Ok(compared)
+    }
+}
+
+/// How the blocks of a layer lie on the one right below.
+fn map_below(
+    root: &SysRoot,
+    upper: &PlannedLayer,
+    lower: &PlannedLayer,
+    open: Option<&OpenTarget>,
+) -> BlockMap {
+    let unknown = |why: &str| BlockMap::Unknown(why.to_owned());
+    let one = |to: u64, length: u64| {
+        BlockMap::Segments(vec![Segment {
+            from: 0,
+            to,
+            length,
+        }])
+    };
+    let at = sysfs_directory(root, upper);
+    let size_bytes = read_number::<u64>(&at.join("size")).map_or(0, |size| size * SECTOR_BYTES);
+    match upper.device_kind {
+        None => match open {
+            None => BlockMap::Unknown(format!(
+                "{} cannot be read, so that its extents are unknown",
+                upper.path
+            )),
+            Some(target) => file_extents(target),
+        },
+        Some(LayerKind::Partition) => match read_number::<u64>(&at.join("start")) {
+            Some(start) => one(start * SECTOR_BYTES, size_bytes),
+            None => unknown("sysfs does not show where the partition begins"),
+        },
+        Some(LayerKind::Loop) => {
+            let offset = read_number(&at.join("loop/offset")).unwrap_or(0);
+            one(offset, size_bytes)
+        }
+        Some(LayerKind::DeviceMapper) => {
+            let number = read_text(&sysfs_directory(root, lower).join("dev"));
+            dm_table::map_below(read_text(&at.join("dm/name")), number)
+        }
+        Some(LayerKind::Md) if read_text(&at.join("md/level")).as_deref() == Some("raid1") => {
+            let member = at.join(format!("md/dev-{}", kernel_name(lower)));
+            match read_number::<u64>(&member.join("offset")) {
+                Some(offset) => one(offset * SECTOR_BYTES, size_bytes),
+                None => unknown("sysfs does not show where the array's data begins"),
+            }
+        }
+        Some(LayerKind::Md) => unknown("the array spreads its blocks over several devices"),
+        Some(_) => unknown("the device does not report where its blocks lie below"),
+    }
+}
+
+fn kernel_name(layer: &PlannedLayer) -> String {
+    let name = layer.path.strip_prefix("/dev/").unwrap_or(&layer.path);
+    name.replace('/', "!")
+}
+
+fn sysfs_directory(root: &SysRoot, layer: &PlannedLayer) -> PathBuf {
+    root.sys.join("class/block").join(kernel_name(layer))
+}
+
+/// Where the written parts of a file lie.
+fn file_extents(target: &OpenTarget) -> BlockMap {
+    let filesystem = target.identity().filesystem.as_ref();
+    let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
+    if OWN_ADDRESSES.contains(&kind) {
+        return BlockMap::Unknown(format!(
+            "{kind} does not report where a file lies on its device"
+        ));
+    }
+    let size_bytes = target.usable_bytes();
+    match extents(target.fd(), size_bytes) {
+        Some(segments) => BlockMap::Segments(segments),
+        None => BlockMap::Unknown(format!(
+            "{kind} does not report where a file lies on its device"
+        )),
+    }
+}
+
+fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
+    let (mut at, mut segments) = (0, Vec::new());
+    while at < end && segments.len() < EXTENTS_MAX {
+        let found = fiemap(fd, at, end - at).ok()?;
+        let Some(last) = found.last().copied() else {
+            break;
+        };
+        let in_place = found.iter().filter(|one| one.flags & NOT_IN_PLACE == 0);
+        segments.extend(in_place.map(|one| Segment {
+            from: one.logical,
+            to: one.physical,
+            length: one.length.min(end.saturating_sub(one.logical)),
+        }));
+        let next = last.logical.saturating_add(last.length);
+        if last.flags & LAST_EXTENT != 0 || next <= at {
+            break;
+        }
+        at = next;
+    }
+    Some(segments)
+}
+
+#[cfg(test)]
+mod tests;

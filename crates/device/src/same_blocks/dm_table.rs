@@ -1,0 +1,145 @@
+//! Where device mapper puts the blocks of a device, as `dmsetup table` prints it (dmsetup(8) and
+//! Documentation/admin-guide/device-mapper). Keys never appear: only --showkeys prints them.
+
+use super::segments::{BlockMap, SECTOR_BYTES, Segment};
+use crate::external_program::{find_program, output_of};
+use std::process::Command;
+use std::time::Duration;
+
+/// dmsetup asks the kernel once.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// How the blocks of a mapped device lie on the device with this number (`major:minor`).
+pub(super) fn map_below(name: Option<String>, number: Option<String>) -> BlockMap {
+    let (Some(name), Some(number)) = (name, number) else {
+        return BlockMap::Unknown("sysfs does not show the name of the mapped device".to_owned());
+    };
+    let search_path = std::env::var_os("PATH");
+    let Some(program) = find_program("dmsetup", search_path.as_deref()) else {
+        return BlockMap::Unknown(
+            "the table of device mapper is unknown: install dmsetup".to_owned(),
+        );
+    };
+    let mut command = Command::new(program);
+    command.args(["table", &name]);
+    match output_of(command, LIMIT) {
+        Ok(text) => read_table(&text, &number),
+        Err(_) => BlockMap::Unknown("dmsetup does not show the table of device mapper".to_owned()),
+    }
+}
+
+/// The table of a device whose parts are linear or encrypted, and lie on one device.
+fn read_table(text: &str, number: &str) -> BlockMap {
+    let (mut segments, mut is_encrypted) = (Vec::new(), false);
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [start, length, kind, rest @ ..] = words.as_slice() else {
+            return unreadable(text);
+        };
+        let place = match (*kind, rest) {
+            ("linear", [device, offset, ..]) => (device, offset),
+            ("crypt", [_cipher, _key, _iv, device, offset, ..]) => {
+                is_encrypted = true;
+                (device, offset)
+            }
+            _ => {
+                return BlockMap::Unknown(format!(
+                    "a device mapper target of type {kind} does not tell where a block lies"
+                ));
+            }
+        };
+        let bytes = |sectors: &str| sectors.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES);
+        let (Some(from), Some(length), Some(to)) = (bytes(start), bytes(length), bytes(place.1))
+        else {
+            return unreadable(text);
+        };
+        // Parts on other devices are not measured.
+        if *place.0 == number {
+            segments.push(Segment { from, to, length });
+        }
+    }
+    if segments.is_empty() {
+        return unreadable(text);
+    }
+    match is_encrypted {
+        true => BlockMap::Encrypted(segments),
+        false => BlockMap::Segments(segments),
+    }
+}
+
+fn unreadable(text: &str) -> BlockMap {
+    let first = text.lines().next().unwrap_or_default();
+    BlockMap::Unknown(match first {
+        "" => "dmsetup shows no table: run as root".to_owned(),
+        line => format!("the table of device mapper names no place: {line}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(map: BlockMap) -> Result<(Vec<Segment>, bool), String> {
+        match map {
+            BlockMap::Segments(segments) => Ok((segments, false)),
+            BlockMap::Encrypted(segments) => Ok((segments, true)),
+            BlockMap::Unknown(why) => Err(why),
+        }
+    }
+
+    #[test]
+    fn table_of_a_logical_volume_in_two_pieces() {
+        let text = "0 8388608 linear 259:3 2048\n8388608 2097152 linear 259:3 20973568\n";
+        let expected = [
+            Segment {
+                from: 0,
+                to: 1 << 20,
+                length: 4 << 30,
+            },
+            Segment {
+                from: 4 << 30,
+                to: 20_973_568 * 512,
+                length: 1 << 30,
+            },
+        ];
+        assert_eq!(
+            segments(read_table(text, "259:3")),
+            Ok((expected.to_vec(), false))
+        );
+        assert!(segments(read_table(text, "259:4")).is_err());
+    }
+
+    #[test]
+    fn table_of_an_encrypted_device() {
+        let text = "0 1953488896 crypt aes-xts-plain64 :64:logon:cryptsetup:6e2c-d0 0 8:3 32768 1 \
+                    allow_discards\n";
+        let expected = Segment {
+            from: 0,
+            to: 16 << 20,
+            length: 1_953_488_896 * 512,
+        };
+        assert_eq!(
+            segments(read_table(text, "8:3")),
+            Ok((vec![expected], true))
+        );
+    }
+
+    #[test]
+    fn tables_that_name_no_place_are_unknown() {
+        let striped = "0 8388608 striped 2 128 8:3 2048 8:19 2048\n";
+        assert!(
+            segments(read_table(striped, "8:3"))
+                .unwrap_err()
+                .contains("striped")
+        );
+        for text in [
+            "",
+            "\n",
+            "nonsense",
+            "0 x linear 8:3 0",
+            "0 1 linear 8:3 99999999999999999",
+        ] {
+            assert!(segments(read_table(text, "8:3")).is_err(), "{text:?}");
+        }
+    }
+}

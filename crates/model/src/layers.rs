@@ -1,0 +1,153 @@
+//! The layers between a file and its disk, each measured on the same blocks, and what each of them
+//! costs. Knows nothing of how the blocks are found.
+
+use crate::target::LayerKind;
+use serde::{Deserialize, Serialize};
+
+/// The layers that a run measures, and those that it cannot read; from the file down to the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LayersPlan {
+    /// The layers, the highest first.
+    pub layers: Vec<PlannedLayer>,
+    /// Why they end above the disk; absent where they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unresolved: Option<String>,
+}
+
+/// One of the layers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedLayer {
+    /// What it is called: `file on ext4`, `nvme0n1p2`, `dm-0 (crypt data)`.
+    pub name: String,
+    /// The directory of the scratch file, the file, or the node of the device.
+    pub path: String,
+    /// The kind of device; absent of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_kind: Option<LayerKind>,
+    /// Index of its target; absent where it is not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
+    /// Why it is not measured; absent where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<SkippedLayer>,
+    /// How many devices the layer above spreads its blocks over. This is the first of them, and
+    /// the only one that is measured.
+    pub one_of: u32,
+}
+
+/// Why a layer is not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SkippedLayer {
+    /// The reason, one clause.
+    pub why: String,
+    /// The command that measures it all the same, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// Where a layer was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LayerPlace {
+    /// Index of its target.
+    pub target: usize,
+    /// Start of the span, in bytes.
+    pub start_bytes: u64,
+    /// Its length, in bytes.
+    pub length_bytes: u64,
+    /// Whether these are the blocks that the layers above read.
+    pub blocks: BlockMatch,
+    /// Blocks that were read through the layer above and through this one, to compare their
+    /// content.
+    pub compared: u32,
+    /// Why they are not known to be the same; absent where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Whether a layer was read at the blocks that the layers above were read at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockMatch {
+    /// The highest layer, which says where to read.
+    Top,
+    /// The kernel says where they lie, and sampled blocks hold the same data.
+    Same,
+    /// The kernel says where they lie. Their data cannot be compared: the layer above encrypts it.
+    Mapped,
+    /// Nothing says where they lie: a span of the same length was read.
+    Unknown,
+}
+
+/// The layers of a run, and what each costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LayersRecord {
+    /// Where each measured layer was read, the highest first.
+    pub places: Vec<LayerPlace>,
+    /// Per workload and measured layer, the highest first; empty where nothing was measured.
+    pub costs: Vec<LayerCost>,
+}
+
+/// What a layer costs in a workload: its own figures without those of the layer below.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LayerCost {
+    /// The workload.
+    pub workload: String,
+    /// Index of the layer's target.
+    pub target: usize,
+    /// Index of the target that is the next measured layer below; absent of the lowest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<usize>,
+    /// Median latency of the layer minus that of the layer below, from slices that followed each
+    /// other, in nanoseconds; of the lowest layer, its own median latency.
+    pub own_time: LayerDifference,
+    /// The same as a share of the median latency of the highest layer.
+    pub share: LayerDifference,
+    /// Rate of the layer over the rate of the layer below, minus one; absent of the lowest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_change: Option<LayerDifference>,
+    /// Whether the difference is a property of the layer.
+    pub meaning: CostMeaning,
+}
+
+/// A difference between two layers, which may be negative, and how well it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LayerDifference {
+    /// Pairs of slices behind it.
+    pub n: u64,
+    /// The difference.
+    pub difference: f64,
+    /// Half-width of the 95 % interval; `null` when there was too little to tell.
+    pub half_width_95: Option<f64>,
+}
+
+impl LayerDifference {
+    /// The largest difference, up or down, that the interval holds; `None` without an interval.
+    pub fn bound(&self) -> Option<f64> {
+        Some(self.difference.abs() + self.half_width_95?)
+    }
+}
+
+/// What a difference between a layer and the one below it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CostMeaning {
+    /// The lowest layer: there is no difference.
+    Lowest,
+    /// Both read the same blocks, and the 95 % interval excludes zero.
+    Real,
+    /// The 95 % interval holds zero: no difference larger than it.
+    Noise,
+    /// The two do not read the same blocks, or the layer below is one of several devices.
+    OtherBlocks,
+    /// Too few slices to tell.
+    Unknown,
+}

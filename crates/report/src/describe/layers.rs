@@ -1,0 +1,237 @@
+//! The cost of each layer in words, for every page.
+
+use crate::describe::figures::shown_ops;
+use crate::labels;
+use crate::text::{glue, list};
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::layers::{
+    BlockMatch, CostMeaning, LayerCost, LayerDifference, LayersPlan, LayersRecord, PlannedLayer,
+};
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::target::Layer;
+use diskproof_model::units::{format_bytes, format_latency};
+
+/// The columns after the name of the layer.
+pub(crate) const COLUMNS: [&str; 6] = ["rate", "p50", "p99", "own time", "rate change", "share"];
+
+/// A difference that the run cannot tell at all.
+const UNCLEAR: &str = "unclear";
+
+/// What the columns mean.
+pub(crate) const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
+    below, of the lowest its whole latency. rate change: rate against the layer below. share: own \
+    time in the latency of the highest layer. Pairs of slices that followed each other, ± 95 %; \
+    \"none\": no difference larger than that; \"unclear\": measure longer (--time).";
+
+/// The measured layers of a workload, the highest first.
+pub(crate) fn rows<'a>(
+    record: &'a Record,
+    layers: &'a LayersRecord,
+    workload: &str,
+) -> Vec<(String, [String; COLUMNS.len()])> {
+    let of_workload = layers.costs.iter().filter(|cost| cost.workload == workload);
+    let named = of_workload.map(|cost| (name(record, cost.target), cells(record, cost)));
+    named.collect()
+}
+
+/// What a layer is called.
+pub(crate) fn name(record: &Record, target: usize) -> String {
+    planned(record, target).map_or_else(
+        || labels::UNKNOWN.to_owned(),
+        |layer| match layer.one_of {
+            1 => layer.name.clone(),
+            of => format!("{} (1 of {of})", layer.name),
+        },
+    )
+}
+
+fn planned(record: &Record, target: usize) -> Option<&PlannedLayer> {
+    let layers = &record.plan.layers.as_ref()?.layers;
+    layers.iter().find(|layer| layer.target == Some(target))
+}
+
+fn measurement<'a>(record: &'a Record, cost: &LayerCost) -> Option<&'a MeasurementRecord> {
+    let is_own =
+        |m: &&MeasurementRecord| m.target == cost.target && m.workload.name == cost.workload;
+    record.measurements.iter().find(is_own)
+}
+
+/// The cells after the name.
+fn cells(record: &Record, cost: &LayerCost) -> [String; COLUMNS.len()] {
+    let op = measurement(record, cost).and_then(|m| Some(shown_ops(m).into_iter().next()?.1));
+    let unknown = || labels::UNKNOWN.to_owned();
+    let latency = |ns: Option<u64>| ns.map_or_else(unknown, format_latency);
+    [
+        op.map_or_else(unknown, |op| op.iops.value_text()),
+        latency(op.and_then(|op| op.latency.p50)),
+        latency(op.and_then(|op| op.latency.p99)),
+        own_time(cost),
+        rate_change(cost),
+        share(cost),
+    ]
+}
+
+fn own_time(cost: &LayerCost) -> String {
+    let half = cost.own_time.half_width_95;
+    match (cost.meaning, cost.own_time.bound()) {
+        (CostMeaning::Unknown, _) => labels::UNKNOWN.to_owned(),
+        // Wider than the whole latency: nothing is known.
+        (CostMeaning::Noise, _) if cost.share.bound() >= Some(1.0) => UNCLEAR.to_owned(),
+        (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time(bound, None)),
+        _ => {
+            let value = time(cost.own_time.difference, half);
+            half.map_or(value.clone(), |half| {
+                format!("{value} ±{}", time(half, None))
+            })
+        }
+    }
+}
+
+fn time(ns: f64, half_width: Option<f64>) -> String {
+    figure_text(ns, half_width, "ns")
+}
+
+fn rate_change(cost: &LayerCost) -> String {
+    let Some(change) = &cost.rate_change else {
+        return labels::UNKNOWN.to_owned();
+    };
+    match change.half_width_95 {
+        Some(half) if change.difference.abs() <= half && half >= 1.0 => UNCLEAR.to_owned(),
+        Some(half) if change.difference.abs() <= half => {
+            format!("none ±{} %", percent(change.difference.abs() + half, None))
+        }
+        Some(half) => {
+            let sign = if change.difference > 0.0 { "+" } else { "" };
+            let value = percent(change.difference, Some(half));
+            format!("{sign}{value} % ±{}", percent(half, None))
+        }
+        None => format!("{} %", percent(change.difference, None)),
+    }
+}
+
+fn percent(share: f64, half_width: Option<f64>) -> String {
+    rounded(share * 100.0, half_width.map(|half| half * 100.0)).replace('-', "−")
+}
+
+fn share(cost: &LayerCost) -> String {
+    match cost.meaning {
+        CostMeaning::Noise | CostMeaning::Unknown => labels::UNKNOWN.to_owned(),
+        _ => {
+            let LayerDifference {
+                difference,
+                half_width_95,
+                ..
+            } = cost.share;
+            format!("{} %", percent(difference, half_width_95))
+        }
+    }
+}
+
+/// Label and text of each fact below the tables.
+pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
+    let (Some(plan), Some(layers)) = (&record.plan.layers, &record.layers) else {
+        return Vec::new();
+    };
+    let mut all = vec![("columns", LEGEND.to_owned())];
+    all.extend(blocks_text(record, layers).map(|text| ("blocks", text)));
+    all.extend(unlike(record, layers).map(|text| ("caution", text)));
+    all.extend(cached(record, layers).map(|text| ("faster", text)));
+    all.extend(unread(plan));
+    all
+}
+
+/// Which blocks were compared.
+fn blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
+    let top = layers.places.first()?;
+    let is_same = |blocks| matches!(blocks, BlockMatch::Same | BlockMatch::Mapped);
+    let same: Vec<_> = layers
+        .places
+        .iter()
+        .filter(|one| is_same(one.blocks))
+        .collect();
+    let names: Vec<String> = same.iter().map(|one| name(record, one.target)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let compared: u32 = same.iter().map(|one| one.compared).sum();
+    let proof = match compared {
+        0 => String::new(),
+        _ => format!("; {compared} sampled blocks hold the same data on both sides"),
+    };
+    Some(format!(
+        "{} read the same {} as {}{proof}",
+        list(names),
+        glue(&format_bytes(top.length_bytes)),
+        name(record, top.target),
+    ))
+}
+
+/// Layers that were read elsewhere, or whose difference is that between one device and several.
+fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
+    let places = layers.places.iter();
+    let mut parts: Vec<String> = places
+        .filter_map(|place| {
+            let why = place.why.as_ref()?;
+            let name = name(record, place.target);
+            Some(format!(
+                "{name} was read at other blocks of the same length: {why}"
+            ))
+        })
+        .collect();
+    let planned = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let several = planned.filter(|layer| layer.one_of > 1 && layer.target.is_some());
+    parts.extend(several.map(|layer| {
+        format!(
+            "{} is one of {} devices, so that its difference to the layer above is no cost",
+            layer.name, layer.one_of
+        )
+    }));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Layers that are faster than the one below: a cache answers.
+fn cached(record: &Record, layers: &LayersRecord) -> Option<String> {
+    let is_faster =
+        |cost: &&LayerCost| cost.meaning == CostMeaning::Real && cost.own_time.difference < 0.0;
+    let mut names: Vec<String> = Vec::new();
+    for cost in layers.costs.iter().filter(is_faster) {
+        let name = name(record, cost.target);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let buffered = |layer: &Layer| layer.backing_direct == Some(false);
+    let is_buffered = record
+        .targets
+        .iter()
+        .any(|target| target.layers.iter().any(buffered));
+    let why = match is_buffered {
+        true => {
+            "a loop device without direct I/O answers from the page cache (losetup \
+                 --direct-io=on)"
+        }
+        false => "a cache in the layer answers, or it merges and spreads requests",
+    };
+    (!names.is_empty()).then(|| format!("{} faster than the layer below: {why}", list(names)))
+}
+
+/// Layers that were not measured, each with the reason and the command.
+pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
+    let skipped = plan.layers.iter().filter_map(|layer| {
+        let skipped = layer.skipped.as_ref()?;
+        let command = skipped.command.as_ref();
+        let command = command.map_or(String::new(), |command| format!(". Run {command}"));
+        Some((
+            "unread",
+            format!("{}: {}{command}", layer.name, skipped.why),
+        ))
+    });
+    let below = plan.unresolved.iter().map(|why| ("below", why.clone()));
+    skipped.chain(below).collect()
+}
+
+/// The layers that a plan measures.
+pub(crate) fn planned_text(plan: &LayersPlan) -> String {
+    let measured = plan.layers.iter().filter(|layer| layer.target.is_some());
+    list(measured.map(|layer| layer.name.clone()))
+}
