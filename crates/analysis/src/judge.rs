@@ -133,18 +133,22 @@ pub fn judge(
     };
     add_run_to_run(&mut record, &facts.earlier);
     record.findings = rules::findings(&record);
-    let limits: Vec<_> = (0..record.measurements.len())
-        .map(|index| limited_by(&record, index))
-        .collect();
-    for (m, limit) in record.measurements.iter_mut().zip(limits) {
-        m.limited_by = Some(limit);
-    }
+    add_limits(&mut record);
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
     let conditions = expected.iter().map(|e| e.evaluate(&record));
     record.expectations.extend(conditions.collect::<Vec<_>>());
     record
+}
+
+fn add_limits(record: &mut Record) {
+    let limits: Vec<_> = (0..record.measurements.len())
+        .map(|index| limited_by(record, index))
+        .collect();
+    for (m, limit) in record.measurements.iter_mut().zip(limits) {
+        m.limited_by = Some(limit);
+    }
 }
 
 fn add_run_to_run(record: &mut Record, earlier: &[Record]) {

@@ -38,6 +38,40 @@ pub(crate) fn finding(severity: Severity, code: &str, claim: &str, remedy: &str)
     }
 }
 
+fn advice() -> Vec<Advice> {
+    vec![
+        Advice {
+            setting: "random_page_cost".to_owned(),
+            value: None,
+            range: Some([1.4, 3.1]),
+            why: "one random 8 kB read costs as much as 34.3 sequential ones; with 90 to 99 % \
+                  of the pages found in memory that comes to this range"
+                .to_owned(),
+            from: vec!["random-read-d1".to_owned(), "sequential-read".to_owned()],
+            default: None,
+            condition: None,
+        },
+        Advice {
+            setting: "effective_io_concurrency".to_owned(),
+            value: Some("32".to_owned()),
+            range: None,
+            why: "32 reads in flight gave 11.9 times the rate of one".to_owned(),
+            from: vec!["random-read-d1".to_owned(), "random-read-d32".to_owned()],
+            default: None,
+            condition: None,
+        },
+        Advice {
+            setting: "full_page_writes".to_owned(),
+            value: None,
+            range: None,
+            why: "no measurement can show that the disk never tears a page".to_owned(),
+            from: Vec::new(),
+            default: None,
+            condition: None,
+        },
+    ]
+}
+
 /// A healthy run of `check` on a directory: all eight workloads, advice, no findings.
 pub(crate) fn healthy() -> Record {
     graded(Record {
@@ -78,37 +112,7 @@ pub(crate) fn healthy() -> Record {
         health: Vec::new(),
         verdict: None,
         findings: Vec::new(),
-        advice: vec![
-            Advice {
-                setting: "random_page_cost".to_owned(),
-                value: None,
-                range: Some([1.4, 3.1]),
-                why: "one random 8 kB read costs as much as 34.3 sequential ones; with 90 to 99 % \
-                      of the pages found in memory that comes to this range"
-                    .to_owned(),
-                from: vec!["random-read-d1".to_owned(), "sequential-read".to_owned()],
-                default: None,
-                condition: None,
-            },
-            Advice {
-                setting: "effective_io_concurrency".to_owned(),
-                value: Some("32".to_owned()),
-                range: None,
-                why: "32 reads in flight gave 11.9 times the rate of one".to_owned(),
-                from: vec!["random-read-d1".to_owned(), "random-read-d32".to_owned()],
-                default: None,
-                condition: None,
-            },
-            Advice {
-                setting: "full_page_writes".to_owned(),
-                value: None,
-                range: None,
-                why: "no measurement can show that the disk never tears a page".to_owned(),
-                from: Vec::new(),
-                default: None,
-                condition: None,
-            },
-        ],
+        advice: advice(),
         expectations: Vec::new(),
     })
 }
