@@ -1,5 +1,6 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
+use super::run::PartialResults;
 use super::watchdog::WatchdogResult;
 use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
@@ -83,25 +84,7 @@ pub(super) fn conclude(
     }
     facts.postgres = end.results.postgres.clone();
     let results = &end.results;
-    let record = match &facts.plan.files {
-        Some(_) => {
-            let files = results.files.clone().unwrap_or_default();
-            judge_files(facts, &files, &flags.expected)
-        }
-        None if facts.plan.layers.is_some() => judge_layers(
-            facts,
-            &results.measurements,
-            &results.layer_places,
-            &flags.expected,
-        ),
-        None => judge(
-            facts,
-            &results.measurements,
-            results.surface.as_ref(),
-            &flags.expected,
-        ),
-    };
-    let record = Arc::new(record);
+    let record = Arc::new(judged(facts, results, flags));
     let tool = conclusion.tool.as_ref().map(|tool| {
         let is_interrupted = interrupt.signal().is_some();
         tool.end(
@@ -133,6 +116,19 @@ pub(super) fn conclude(
             ended
         }
     }
+}
+
+/// The record of what the plan measured.
+fn judged(facts: RunFacts, results: &PartialResults, flags: &MeasuringFlags) -> Record {
+    if facts.plan.files.is_some() {
+        let files = results.files.clone().unwrap_or_default();
+        return judge_files(facts, &files, &flags.expected);
+    }
+    let measured = &results.measurements;
+    if facts.plan.layers.is_some() {
+        return judge_layers(facts, measured, &results.layer_places, &flags.expected);
+    }
+    judge(facts, measured, results.surface.as_ref(), &flags.expected)
 }
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
