@@ -5,7 +5,7 @@ use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, Start};
 use diskproof_model::record::MeasurementRecord;
 
-use crate::program::{Ran, content_hash, names, program, random_file, run};
+use crate::program::{Ran, content_hash, counts, names, program, random_file, run};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn run_job(here: &Path, text: &str, flags: &[&str]) -> Ran {
 }
 
 fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
-    m.ops.get(&kind).map_or(0, |op| op.count)
+    counts(m, kind).0
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `run` from the outside: what is asked for is what happens, exactly where it can be counted.
 
 use crate::program;
-use crate::program::{Ran, names, random_file, run};
+use crate::program::{Ran, counts, names, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -30,10 +30,6 @@ fn record(targets: &[&Path], flags: &[&str]) -> Record {
         ran.out
     );
     ran.record()
-}
-
-fn counts(m: &MeasurementRecord, kind: OpKind) -> (u64, u64) {
-    m.ops.get(&kind).map_or((0, 0), |op| (op.count, op.bytes))
 }
 
 fn docs_plans() -> Vec<PathBuf> {

@@ -2,8 +2,9 @@
 
 pub(crate) mod hanging_disk;
 
+use diskproof_model::measurement::OpKind;
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_model::record::Record;
+use diskproof_model::record::{MeasurementRecord, Record};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -102,6 +103,19 @@ impl Ran {
 /// Runs the program to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     program(arguments).output().unwrap().into()
+}
+
+/// Operations and bytes of a whole workload. A stall of the machine can split it into phases; the
+/// figures of the last one are those of the workload.
+pub(crate) fn counts(m: &MeasurementRecord, kind: OpKind) -> (u64, u64) {
+    let phases = m.phases.iter().filter_map(|phase| phase.ops.get(&kind));
+    let (count, bytes) = phases.fold((0, 0), |(count, bytes), op| {
+        (count + op.count, bytes + op.bytes)
+    });
+    if m.phases.is_empty() {
+        return m.ops.get(&kind).map_or((0, 0), |op| (op.count, op.bytes));
+    }
+    (count, bytes)
 }
 
 /// `check TARGET` with these flags.
