@@ -124,3 +124,27 @@ fn real_file_is_written_synced_and_read() {
         assert_eq!(behind.result, Err(-1));
     }
 }
+
+/// A blocking read has ended when it is submitted: what the caller does before it asks for the
+/// completion is no part of its time, and neither is a second request that waits for its turn.
+#[test]
+fn time_before_the_wait_is_no_part_of_a_blocking_read() {
+    let file = tempfile::tempfile_in("/var/tmp").unwrap();
+    file.write_all_at(&vec![1; 8 * BLOCK as usize], 0).unwrap();
+    let config = QueueConfig {
+        depth: 2,
+        request_bytes: BLOCK,
+        cache: CachePolicy::Cached,
+        seed: 1,
+        buffers: BufferUse::OneWay,
+    };
+    let mut sampler = FileSampler::open(file.into(), EngineKind::Sync, config).unwrap();
+    sampler.submit(read(0)).unwrap();
+    let submitted_by_ns = sampler.now();
+    sampler.submit(read(1)).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let first = sampler.next_completion().unwrap().unwrap();
+    assert!(first.completed_ns <= submitted_by_ns, "{first:?}");
+    let second = sampler.next_completion().unwrap().unwrap();
+    assert!(second.submitted_ns > submitted_by_ns, "{second:?}");
+}

@@ -4,6 +4,7 @@
 
 use crate::figures::{FigureRow, figures, points};
 use crate::format::{Format, OutputFile, Requires};
+use crate::ping_rows::ping_rows;
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::record::Record;
@@ -22,10 +23,12 @@ pub const FORMAT: Format = Format {
     identity: None,
 };
 
-/// Writes all figures, then all points of curves, accesses, scans and of workloads over time.
+/// Writes all figures, single requests, then all points of curves, accesses, scans and of workloads
+/// over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
-    for figure in figures(record).iter().chain(&points(record)) {
+    let rows = [figures(record), ping_rows(record), points(record)];
+    for figure in rows.iter().flatten() {
         // Spreadsheets have no infinity.
         if figure.value.is_finite() {
             writeln!(out, "{}", row(record, figure))?;

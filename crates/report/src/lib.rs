@@ -21,6 +21,7 @@ mod labels;
 pub mod markdown;
 pub mod openmetrics;
 mod page;
+mod ping_rows;
 pub mod postgresql_conf;
 pub mod seastar;
 pub mod style;

@@ -153,6 +153,80 @@ fn interrupted_sweep_keeps_its_cells_and_predicts_the_rest() {
     );
 }
 
+/// The lines are what the kernel accepts: `MAJ:MIN KEY=VALUE…` with the keys of io.cost.model and
+/// io.cost.qos in Documentation/admin-guide/cgroup-v2.rst.
+fn assert_iocost(script: &str) {
+    const MODEL: [&str; 6] = [
+        "rbps",
+        "rseqiops",
+        "rrandiops",
+        "wbps",
+        "wseqiops",
+        "wrandiops",
+    ];
+    let mut models = 0;
+    for line in script.lines().filter(|line| line.starts_with("echo ")) {
+        let (setting, file) = line[6..].split_once("' > /sys/fs/cgroup/").unwrap();
+        let mut words = setting.split(' ');
+        let device = words.next().unwrap();
+        let (major, minor) = device.split_once(':').unwrap();
+        assert!(device == "MAJ:MIN" || [major, minor].iter().all(|n| n.parse::<u32>().is_ok()));
+        let pairs: Vec<(&str, &str)> = words.map(|word| word.split_once('=').unwrap()).collect();
+        assert!(pairs.contains(&("ctrl", "user")), "{line}");
+        if file == "io.cost.model" {
+            models += 1;
+            assert!(pairs.contains(&("model", "linear")), "{line}");
+            let figures = pairs.iter().filter(|(key, _)| MODEL.contains(key));
+            let figures: Vec<u64> = figures.map(|(_, value)| value.parse().unwrap()).collect();
+            assert!(figures.iter().all(|figure| *figure > 0), "{line}");
+            assert_eq!((figures.len(), pairs.len()), (6, 8), "{line}");
+            continue;
+        }
+        assert_eq!(file, "io.cost.qos");
+        for (key, value) in pairs {
+            match key {
+                "enable" => assert_eq!(value, "1"),
+                "ctrl" => {}
+                "rlat" | "wlat" => _ = value.parse::<u64>().unwrap(),
+                "rpct" | "wpct" => assert!((0.0..=100.0).contains(&value.parse::<f64>().unwrap())),
+                // As in ioc_qos_write(): from 1 to 10000 %.
+                "min" | "max" => assert!((1.0..=1e4).contains(&value.parse::<f64>().unwrap())),
+                other => panic!("{other} is no key of io.cost.qos"),
+            }
+        }
+    }
+    assert_eq!(models, 1, "{script}");
+}
+
+/// The keys of Seastar's doc/io-properties-file.md: four are needed, two may follow.
+fn assert_io_properties(yaml: &str) {
+    let mut lines = yaml.lines();
+    assert_eq!(lines.next(), Some("disks:"));
+    let mountpoint = lines.next().unwrap().strip_prefix("  - mountpoint: ");
+    let mountpoint: String = serde_json::from_str(mountpoint.unwrap()).unwrap();
+    assert!(mountpoint.starts_with('/'), "{mountpoint}");
+    let mut keys = Vec::new();
+    for line in lines {
+        let (key, value) = line.strip_prefix("    ").unwrap().split_once(": ").unwrap();
+        let number = value.trim_end_matches(['k', 'M', 'G', 'T']);
+        assert!(number.parse::<u64>().unwrap() > 0, "{line}");
+        keys.push(key);
+    }
+    for needed in [
+        "read_iops",
+        "read_bandwidth",
+        "write_iops",
+        "write_bandwidth",
+    ] {
+        assert!(keys.contains(&needed), "{yaml}");
+    }
+    keys.retain(|key| !key.ends_with("_iops") && !key.ends_with("_bandwidth"));
+    assert!(
+        keys.iter().all(|key| key.ends_with("_saturation_length")),
+        "{yaml}"
+    );
+}
+
 #[test]
 fn every_format_holds_the_sweep_and_show_prints_it_again() {
     let here = place();
@@ -181,25 +255,8 @@ fn every_format_holds_the_sweep_and_show_prints_it_again() {
     assert!(text(&files[1]).contains("Operations per second by block size and depth"));
     assert!(text(&files[2]).contains("randread-8k-d16"));
     assert!(text(&files[3]).contains("IOPS over depth"));
-    let script = text(&files[4]);
-    for word in [
-        "rbps=",
-        "rseqiops=",
-        "rrandiops=",
-        "wbps=",
-        "wrandiops=",
-        "model=linear",
-    ] {
-        assert!(script.contains(word), "{word}: {script}");
-    }
-    let yaml = text(&files[5]);
-    for word in [
-        "disks:\n  - mountpoint: \"/",
-        "read_iops: ",
-        "write_bandwidth: ",
-    ] {
-        assert!(yaml.contains(word), "{word}: {yaml}");
-    }
+    assert_iocost(&text(&files[4]));
+    assert_io_properties(&text(&files[5]));
     let shown = run(["show", &files[1]]);
     assert_eq!(shown.code, Some(0), "{}", shown.err);
     assert!(

@@ -138,6 +138,13 @@ impl Backend for AnyBackend {
         }
     }
 
+    fn ends_in_enqueue(&self) -> bool {
+        match self {
+            Self::Sync(backend) => backend.ends_in_enqueue(),
+            Self::Uring(_) | Self::Aio(_) | Self::Null(_) => false,
+        }
+    }
+
     fn drop_cache(&mut self, request: Option<Extent>) {
         match self {
             Self::Uring(backend) => backend.drop_cache(request),

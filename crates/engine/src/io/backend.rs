@@ -80,6 +80,12 @@ pub trait Backend {
         None
     }
 
+    /// Whether a request has ended when [`Backend::enqueue`] returns. Its end is then taken at
+    /// once, not after the code between that and the next wait.
+    fn ends_in_enqueue(&self) -> bool {
+        false
+    }
+
     /// Drops a part of the target, or all of it, from the page cache, for buffered runs. A mapping
     /// unmaps it first.
     fn drop_cache(&mut self, _extent: Option<Extent>) {}

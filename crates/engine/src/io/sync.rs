@@ -152,6 +152,10 @@ impl Backend for SyncBackend {
         &self.buffers
     }
 
+    fn ends_in_enqueue(&self) -> bool {
+        true
+    }
+
     fn drop_cache(&mut self, extent: Option<Extent>) {
         advise_dontneed(&self.fd, extent);
     }
