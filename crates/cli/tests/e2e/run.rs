@@ -4,7 +4,7 @@ use crate::program;
 use crate::program::{Ran, counts, names, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::place;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
