@@ -2,6 +2,7 @@
 //! an INSERT goes. Pure; knows no server and no printer.
 
 use crate::estimate::mean_rate;
+use crate::trials::trial_record;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::postgres::PostgresRecord;
 use diskproof_model::postgres::{
@@ -45,6 +46,7 @@ pub(crate) fn postgres_record(
     Some(PostgresRecord {
         version: measured.version.clone(),
         loads,
+        trials: measured.trials.iter().map(trial_record).collect(),
     })
 }
 
@@ -139,6 +141,7 @@ mod tests {
                 load("insert-fdatasync-c4", 4, true, 1200.0),
                 load("insert-async-c1", 1, false, 10_000.0),
             ],
+            trials: Vec::new(),
         };
         let record = postgres_record(Some(&measured), &own).unwrap();
         let [alone, several, without_sync] = &record.loads[..] else {

@@ -15,6 +15,7 @@ pub mod rules;
 pub mod slices;
 pub mod surface;
 pub mod sweep;
+pub mod trials;
 pub mod verdict;
 
 mod checked;

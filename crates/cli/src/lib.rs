@@ -24,6 +24,7 @@ mod resume;
 mod saved;
 mod selection;
 mod server_loads;
+mod server_trials;
 mod session;
 mod standard_workloads;
 mod stderr;

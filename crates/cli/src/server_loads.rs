@@ -2,9 +2,10 @@
 //! server.
 
 use crate::failure::Failure;
+use crate::server_trials::trial_plan;
 use diskproof_model::postgres::{PostgresLoad, PostgresPlan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_postgres::{Programs, find_programs};
+use diskproof_postgres::{CLUSTER_BYTES, Programs, TRIAL_BYTES, find_programs};
 use std::path::PathBuf;
 
 /// Values of wal_sync_method that Linux has, the default first.
@@ -39,9 +40,22 @@ pub struct ServerFlags {
     /// installed server]
     #[arg(long, value_name = "DIR", requires = "postgres")]
     pub pg_bin: Option<PathBuf>,
+    /// Also let the server try settings, each against its default in turns, with scans of a table
+    /// larger than its cache and with INSERTs; takes at most --time in addition
+    #[arg(long, requires = "postgres")]
+    pub try_settings: bool,
 }
 
 impl ServerFlags {
+    /// Room that the server needs in the target; none without --postgres.
+    pub(crate) fn bytes(&self) -> u64 {
+        match (self.postgres, self.try_settings) {
+            (false, _) => 0,
+            (true, false) => CLUSTER_BYTES,
+            (true, true) => CLUSTER_BYTES + TRIAL_BYTES,
+        }
+    }
+
     /// The programs of the server; `None` without --postgres.
     pub(crate) fn programs(&self, identity: &TargetIdentity) -> Result<Option<Programs>, Failure> {
         if !self.postgres {
@@ -61,8 +75,13 @@ impl ServerFlags {
     }
 }
 
-/// The INSERTs of a server, with this time for the rows of `commit`.
-pub(crate) fn postgres_plan(programs: &Programs, breadth: Breadth, time_ns: u64) -> PostgresPlan {
+/// What a server measures, with this time for the rows of `commit`.
+pub(crate) fn postgres_plan(
+    programs: &Programs,
+    breadth: Breadth,
+    time_ns: u64,
+    tries_settings: bool,
+) -> PostgresPlan {
     let loads = loads(breadth, programs.has_pgbench());
     let slices = loads.len() as u64 * u64::from(2 * ROUNDS);
     PostgresPlan {
@@ -71,6 +90,7 @@ pub(crate) fn postgres_plan(programs: &Programs, breadth: Breadth, time_ns: u64)
         slice_ns: time_ns / TIME_SHARE / slices,
         loads,
         rounds: ROUNDS,
+        trial: tries_settings.then(|| trial_plan(programs.version, time_ns)),
     }
 }
 

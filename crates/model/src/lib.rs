@@ -35,6 +35,7 @@ pub mod summary;
 pub mod surface;
 pub mod sweep;
 pub mod target;
+pub mod trial;
 pub mod units;
 pub mod verdict;
 pub mod window;

@@ -3,6 +3,7 @@
 
 use crate::estimate::Estimate;
 use crate::histogram::LatencyHistogram;
+use crate::trial::{TrialMeasurement, TrialPlan, TrialRecord};
 use serde::{Deserialize, Serialize};
 
 /// What a temporary server is to measure.
@@ -19,20 +20,25 @@ pub struct PostgresPlan {
     pub rounds: u32,
     /// Time of each load in a round, in nanoseconds. pgbench needs a second at least.
     pub slice_ns: u64,
+    /// Settings that it tries afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialPlan>,
 }
 
 /// pgbench counts its time in seconds.
 const PGBENCH_NS_MIN: u64 = 1_000_000_000;
 
 impl PostgresPlan {
-    /// Time of all its slices, in nanoseconds.
+    /// Time of all its slices and of the settings that it tries, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         let slice_ns = |load: &PostgresLoad| match load.pgbench {
             true => self.slice_ns.max(PGBENCH_NS_MIN),
             false => self.slice_ns,
         };
         let round_ns: u64 = self.loads.iter().map(slice_ns).sum();
-        round_ns.saturating_mul(2 * u64::from(self.rounds))
+        let trial_ns = self.trial.as_ref().map_or(0, |trial| trial.time_ns);
+        let loads_ns = round_ns.saturating_mul(2 * u64::from(self.rounds));
+        loads_ns.saturating_add(trial_ns)
     }
 }
 
@@ -85,6 +91,8 @@ pub struct PostgresMeasurement {
     pub version: String,
     /// Its loads, in the order of the plan.
     pub loads: Vec<LoadMeasurement>,
+    /// Settings that it tried.
+    pub trials: Vec<TrialMeasurement>,
 }
 
 /// What the record says of the server.
@@ -95,6 +103,9 @@ pub struct PostgresRecord {
     pub version: String,
     /// Its loads, in the order of the plan.
     pub loads: Vec<LoadRecord>,
+    /// Settings that it tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialRecord>,
 }
 
 /// A load and its figures.

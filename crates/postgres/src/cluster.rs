@@ -4,12 +4,12 @@
 use crate::client::{PostgresClient, StopCheck};
 use crate::error::PostgresError;
 use crate::guard::{self, ERROR, REMOVED, STARTED};
-use crate::known_names::{CLUSTER_NAME, DATA_NAME, SUPER_USER};
+use crate::known_names::{CLUSTER_NAME, DATA_NAME, RESTART, SUPER_USER};
 use crate::processes::{Parent, end_processes};
 use crate::programs::Programs;
 use crate::user::ServerUser;
 use diskproof_device::{Admission, ClaimError, ClaimedDirectory, KeptDirectory};
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
 pub const CLUSTER_BYTES: u64 = 512 << 20;
+/// Room that trying settings needs in addition: a table of 256 MiB, its WAL and its index.
+pub const TRIAL_BYTES: u64 = 768 << 20;
 /// initdb writes 40 MB; a slow disk may take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
 /// The guard itself stops waiting for processes after 60 s.
@@ -82,7 +84,7 @@ impl Cluster {
                     .for_each(drop);
             })?;
         }
-        let mut cluster = Self {
+        let cluster = Self {
             guard,
             lifeline,
             lines,
@@ -101,7 +103,7 @@ impl Cluster {
         }
     }
 
-    fn wait_until_ready(&mut self, stop: &StopCheck) -> Result<(), PostgresError> {
+    fn wait_until_ready(&self, stop: &StopCheck) -> Result<(), PostgresError> {
         let (begun, mut is_started) = (Instant::now(), false);
         while begun.elapsed() < START_WITHIN {
             if stop() {
@@ -129,6 +131,14 @@ impl Cluster {
             "it did not start within {} s",
             START_WITHIN.as_secs()
         )))
+    }
+
+    /// Restarts the server with its changed settings. All sessions end.
+    pub fn restart(&self, stop: &StopCheck) -> Result<(), PostgresError> {
+        let gone = || PostgresError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        let mut lifeline = self.lifeline.as_ref().ok_or_else(gone)?;
+        writeln!(lifeline, "{RESTART}")?;
+        self.wait_until_ready(stop)
     }
 
     /// Whether the server still runs; the error says how it ended.

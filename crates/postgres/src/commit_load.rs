@@ -14,4 +14,6 @@ pub struct CommitLoad {
     pub method: String,
     /// Whether pgbench makes the load.
     pub by_pgbench: bool,
+    /// The delay of a commit that waits for others (commit_delay), in microseconds.
+    pub commit_delay_us: Option<u32>,
 }

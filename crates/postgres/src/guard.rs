@@ -1,8 +1,9 @@
 //! The process that makes, starts, stops and removes the cluster. It ends when its standard input
-//! closes, which happens however diskproof ends, also by kill -9. It works in the directory under
+//! closes, which happens however diskproof ends, also by kill -9. Until then a line on it restarts
+//! the server, so that it reads settings that count from its start. It works in the directory under
 //! test, and is the program itself with a hidden verb.
 
-use crate::known_names::{CLUSTER_NAME, DATA_NAME, SUPER_USER};
+use crate::known_names::{CLUSTER_NAME, DATA_NAME, RESTART, SUPER_USER};
 use crate::log::ProgramLog;
 use crate::processes::{Parent, end_processes};
 use crate::user::ServerUser;
@@ -10,7 +11,7 @@ use diskproof_device::ClaimedDirectory;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub(crate) const ERROR: &str = "error: ";
 
 /// After SIGQUIT a server ends at once, unless its disk hangs.
 const QUIT_WITHIN: Duration = Duration::from_secs(7);
+/// A shutdown in order writes what the server has changed.
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Only what keeps the server to itself: no network, nothing outside its directory, no work that
@@ -143,17 +146,22 @@ impl GuardOrders {
         }
         let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
         let flags: Vec<&str> = ["-D", &path].into_iter().chain(settings).collect();
-        let (end, log) = self.run("postgres", &flags, (ending, Signal::QUIT), || {
-            report(STARTED)
-        })?;
-        match end {
-            None => Ok(()),
-            Some(status) => Err(format!("it ended by itself ({status}){}", log.quoted())),
+        loop {
+            let (end, log) = self.run("postgres", &flags, (ending, Signal::QUIT), || {
+                report(STARTED)
+            })?;
+            match end {
+                None if ending.is_due() => return Ok(()),
+                None => {}
+                Some(status) => {
+                    return Err(format!("it ended by itself ({status}){}", log.quoted()));
+                }
+            }
         }
     }
 
-    /// Runs a program until it ends, or until the guard has to: then the signal ends the program,
-    /// and the status is `None`.
+    /// Runs a program until it ends, until the guard has to (then the signal ends the program), or
+    /// until a restart is ordered (then it ends in order). After the last two the status is `None`.
     fn run(
         &self,
         program: &str,
@@ -183,6 +191,12 @@ impl GuardOrders {
             if let Some(status) = child.try_wait().map_err(failed)? {
                 return Ok((Some(status), log));
             }
+            if ending.takes_restart() {
+                shut_down(&mut child, ending).map_err(failed)?;
+                if !ending.is_due() {
+                    return Ok((None, log));
+                }
+            }
             if ending.is_due() {
                 end_child(&mut child, signal).map_err(failed)?;
                 return Ok((None, log));
@@ -190,6 +204,22 @@ impl GuardOrders {
             std::thread::sleep(POLL);
         }
     }
+}
+
+/// Lets a server end in order (SIGINT, a fast shutdown), unless the guard has to end meanwhile.
+fn shut_down(child: &mut Child, ending: &Ending) -> std::io::Result<()> {
+    let begun = Instant::now();
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        // It may have ended meanwhile.
+        let _ = kill_process(pid, Signal::INT);
+    }
+    while child.try_wait()?.is_none() && !ending.is_due() {
+        if begun.elapsed() >= SHUT_DOWN_WITHIN {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
 }
 
 /// Ends a program that the guard has started.
@@ -209,9 +239,10 @@ fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What ends the guard: its standard input closes, or a signal.
+/// What ends the guard: its standard input closes, or a signal. And what restarts its server.
 struct Ending {
     closed: Arc<AtomicBool>,
+    restart: Arc<AtomicBool>,
     signal: Arc<AtomicBool>,
 }
 
@@ -221,13 +252,27 @@ impl Ending {
         for number in [SIGTERM, SIGINT, SIGHUP] {
             signal_hook::flag::register(number, Arc::clone(&signal))?;
         }
-        let theirs = Arc::clone(&closed);
+        let restart = Arc::new(AtomicBool::new(false));
+        let theirs = (Arc::clone(&closed), Arc::clone(&restart));
         std::thread::Builder::new().spawn(move || {
-            let mut rest = Vec::new();
-            let _ = std::io::stdin().read_to_end(&mut rest);
-            theirs.store(true, Ordering::SeqCst);
+            let orders = std::io::stdin().lines().map_while(Result::ok);
+            for order in orders {
+                if order == RESTART {
+                    theirs.1.store(true, Ordering::SeqCst);
+                }
+            }
+            theirs.0.store(true, Ordering::SeqCst);
         })?;
-        Ok(Self { closed, signal })
+        Ok(Self {
+            closed,
+            restart,
+            signal,
+        })
+    }
+
+    /// Whether a restart was ordered, once.
+    fn takes_restart(&self) -> bool {
+        self.restart.swap(false, Ordering::SeqCst)
     }
 
     fn is_due(&self) -> bool {

@@ -14,12 +14,16 @@ mod log;
 mod pgbench;
 mod processes;
 mod programs;
+mod scan;
+mod setting;
 mod user;
 
 pub use client::{PostgresClient, StopCheck};
-pub use cluster::{CLUSTER_BYTES, Cluster, remove_leftover};
+pub use cluster::{CLUSTER_BYTES, Cluster, TRIAL_BYTES, remove_leftover};
 pub use commit_load::CommitLoad;
 pub use error::PostgresError;
 pub use guard::{GUARD_VERB, guard};
 pub use load::LoadResult;
 pub use programs::{Programs, find_programs};
+pub use scan::{PAGE_BYTES, TableScans, TrialTable};
+pub use setting::{ServerSetting, SettingScope};

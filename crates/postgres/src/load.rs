@@ -130,6 +130,9 @@ impl Cluster {
             }
             let synchronous = if load.synchronous { "on" } else { "off" };
             session.query(&format!("SET synchronous_commit = {synchronous}"))?;
+            if let Some(delay_us) = load.commit_delay_us {
+                session.query(&format!("SET commit_delay = {delay_us}"))?;
+            }
             let insert = session.prepare(INSERT)?;
             session.run(&insert)?;
             sessions.push((session, insert));

@@ -2,12 +2,14 @@
 
 use diskproof_model::layers::{LayerCost, LayerDifference};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::postgres::LoadRecord;
 use diskproof_model::record::{
     Estimate, Expectation, ExpectationOutcome, FileStepRecord, LatencySummary, MeasurementRecord,
     OpRecord, PhaseKind, PhaseRecord, Record,
 };
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::sweep::{CellState, SweepMatrix};
+use diskproof_model::trial::TrialRecord;
 use diskproof_model::verdict::Grade;
 
 /// One figure.
@@ -78,6 +80,10 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
     all.extend(costs.flat_map(of_layer));
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     all.extend(matrices.flat_map(of_matrix));
+    if let Some(postgres) = &record.postgres {
+        all.extend(postgres.loads.iter().flat_map(of_load));
+        all.extend(postgres.trials.iter().flat_map(of_trial));
+    }
     all.extend(record.expectations.iter().flat_map(of_expectation));
     for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
         let measurement = record.measurements.get(grade.measurement);
@@ -88,6 +94,53 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
                 .map(|(m, value)| of_workload(m).with("grade", value, "1")),
         );
     }
+    all
+}
+
+/// INSERTs of a PostgreSQL server: `postgres-fdatasync-c4`.
+fn of_load(of: &LoadRecord) -> Vec<FigureRow> {
+    let whole = FigureRow {
+        workload: format!("postgres-{}", of.load.name),
+        op: "insert",
+        ..FigureRow::default()
+    };
+    let mut all = vec![
+        whole.clone().estimated("iops", &of.iops, "1/s"),
+        whole
+            .clone()
+            .with("wal_bytes_per_commit", of.wal_bytes_per_commit, "B"),
+    ];
+    let latencies = [
+        ("latency_p50", of.latency_p50_ns),
+        ("latency_p99", of.latency_p99_ns),
+        ("latency_max", of.latency_max_ns),
+    ];
+    for (metric, ns) in latencies {
+        all.extend(ns.map(|ns| whole.clone().with(metric, ns as f64, "ns")));
+    }
+    let own = of.own.iter();
+    all.extend(own.map(|own| whole.clone().estimated("iops_disk_alone", &own.iops, "1/s")));
+    let shared = of.commits_per_sync;
+    all.extend(shared.map(|count| whole.clone().with("commits_per_sync", count, "1")));
+    all
+}
+
+/// A setting that a server tried: `postgres-tried-random_page_cost`.
+fn of_trial(of: &TrialRecord) -> Vec<FigureRow> {
+    let whole = FigureRow {
+        workload: format!("postgres-tried-{}", of.trial.setting),
+        n: Some(of.pairs.len() as u64),
+        ..FigureRow::default()
+    };
+    let mut all = Vec::new();
+    if let Some(gain) = &of.gain {
+        all.push(FigureRow {
+            half_width_95: Some((gain.high_95 - gain.low_95) / 2.0),
+            ..whole.clone().with("gain", gain.value, "1")
+        });
+    }
+    let share = of.read_share;
+    all.extend(share.map(|share| whole.clone().with("disk_read_share", share, "1")));
     all
 }
 

@@ -25,9 +25,10 @@ const COLUMNS: usize = 78;
 /// Longest name and value; every setting of PostgreSQL is shorter.
 const WORD_MAX: usize = 63;
 /// The first version with a setting, of those that not every version has.
-const SINCE: [(&str, u32); 5] = [
+const SINCE: [(&str, u32); 6] = [
     ("maintenance_io_concurrency", 13),
     ("io_combine_limit", 17),
+    ("io_max_combine_limit", 18),
     ("io_method", 18),
     ("io_workers", 18),
     ("io_max_workers", 19),
@@ -80,10 +81,8 @@ const LEAVE_ALONE: [(&str, RangeInclusive<u32>, &str); 7] = [
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_head(record, out)?;
     let version = record.plan.postgres_version;
-    let (set, kept): (Vec<&Advice>, Vec<&Advice>) = record
-        .advice
-        .iter()
-        .partition(|advice| advice.value.is_some());
+    let with_value = record.advice.iter();
+    let set: Vec<&Advice> = with_value.filter(|advice| advice.value.is_some()).collect();
     if set.is_empty() {
         comment(out, "No figure of this run decides a setting.")?;
         writeln!(out)?;
@@ -91,7 +90,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     for advice in set {
         write_setting(advice, version, out)?;
     }
-    write_kept(&kept, version, out)
+    write_kept(&record.advice, version, out)
 }
 
 fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -169,15 +168,18 @@ fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
 }
 
 /// Settings to leave alone, with the reason.
-fn write_kept(kept: &[&Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, "Leave these settings alone:")?;
-    for advice in kept {
+    for advice in advice.iter().filter(|advice| advice.value.is_none()) {
         comment(out, &format!("  {}: {}", advice.setting, advice.why))?;
     }
-    let is_named = |name: &str| kept.iter().any(|advice| advice.setting == name);
     for (name, versions, why) in LEAVE_ALONE {
         let exists = version.is_none_or(|version| versions.contains(&version));
-        if exists && !is_named(name) {
+        // A setting with advice of its own stands above.
+        let is_named = advice.iter().any(|advice| {
+            advice.setting == name || name.split(", ").any(|part| part == advice.setting)
+        });
+        if exists && !is_named {
             comment(out, &format!("  {name}: {why}"))?;
         }
     }

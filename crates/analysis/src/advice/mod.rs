@@ -3,4 +3,5 @@
 mod fitness;
 mod io_concurrency;
 pub mod postgres;
+mod tried;
 mod wal_sync_method;

@@ -3,6 +3,7 @@
 
 use super::fitness::{leave_alone, measured, op, unfit_workload, width};
 use super::io_concurrency::{GAIN_MIN, effective_setting, from_knee};
+use super::tried::add_tried;
 use super::wal_sync_method::wal_sync_method;
 use crate::checked::PAGE_BYTES;
 use crate::whole_disk::{WholeDisk, whole_disk};
@@ -40,7 +41,11 @@ pub fn advice(record: &Record) -> Vec<Advice> {
     ];
     let mut advice: Vec<Advice> = rules.into_iter().filter_map(|rule| rule(record)).collect();
     advice.extend(from_knee(record));
-    if !advice.is_empty() {
+    let was_tried = record
+        .postgres
+        .as_ref()
+        .is_some_and(|postgres| !postgres.trials.is_empty());
+    if !advice.is_empty() || was_tried {
         advice.push(leave_alone(
             "full_page_writes",
             "Leave it on: no measurement proves that a disk never tears a page when the power \
@@ -49,6 +54,7 @@ pub fn advice(record: &Record) -> Vec<Advice> {
             &[],
         ));
     }
+    add_tried(record, &mut advice);
     advice
 }
 

@@ -17,7 +17,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
-use diskproof_postgres::{CLUSTER_BYTES, Programs};
+use diskproof_postgres::Programs;
 use std::path::PathBuf;
 
 /// PostgreSQL's WAL page (XLOG_BLCKSZ).
@@ -81,6 +81,7 @@ Examples:
   diskproof commit /data --rewrite          the same blocks, as pg_test_fsync does
   diskproof commit /data --only fdatasync,group-c16
   diskproof commit /data --postgres         and INSERTs of a temporary server
+  diskproof commit /data --postgres --try-settings    and what settings gain
   diskproof commit /data --expect 'fdatasync.p99<=10ms'";
 
 /// Measure how many transactions a disk makes durable per second, by each method
@@ -205,7 +206,8 @@ pub fn plan(
         sweep: None,
         files: None,
         layers: None,
-        postgres: programs.map(|programs| postgres_plan(programs, breadth, time_ns)),
+        postgres: programs
+            .map(|programs| postgres_plan(programs, breadth, time_ns, commit.server.try_settings)),
         postgres_version: postgres_version(
             commit
                 .pg_version
@@ -277,14 +279,9 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
     } else {
         DATA_BYTES
     };
-    let server_bytes = if commit.server.postgres {
-        CLUSTER_BYTES
-    } else {
-        0
-    };
     let wanted = size.unwrap_or_else(|| {
         (SEGMENT_BYTES + data_bytes)
-            .min(scratch_bytes_max(identity).saturating_sub(server_bytes))
+            .min(scratch_bytes_max(identity).saturating_sub(commit.server.bytes()))
             .max(SEGMENT_BYTES)
     });
     if wanted < SEGMENT_BYTES {

@@ -4,6 +4,7 @@
 use super::measure::{ReadyRun, measure_as};
 use super::prepare::MeasuringJob;
 use super::run::{EndedEarly, INTERRUPTED, PartialResults, Steps, TargetRun};
+use super::trials::Trials;
 use super::watchdog::{WatchdogResult, run};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -19,7 +20,8 @@ use diskproof_model::postgres::{
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
 use diskproof_postgres::{
-    CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, remove_leftover,
+    CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, TRIAL_BYTES,
+    remove_leftover,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -35,10 +37,19 @@ pub(crate) fn measure_with_server(
 ) -> anyhow::Result<Exit> {
     let verbosity = job.flags.verbosity();
     if let Some(identity) = job.identities.first() {
-        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + CLUSTER_BYTES;
+        let server_bytes = server_bytes(job.plan.postgres.as_ref());
+        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes;
         admit(identity.clone(), Intent::Scratch { size_bytes }).map_err(Failure::Refused)?;
     }
     measure_as(job, |ready| carry_out(ready, programs, verbosity))
+}
+
+/// Room that the server needs.
+fn server_bytes(plan: Option<&PostgresPlan>) -> u64 {
+    match plan.and_then(|plan| plan.trial.as_ref()) {
+        Some(_) => CLUSTER_BYTES + TRIAL_BYTES,
+        None => CLUSTER_BYTES,
+    }
 }
 
 fn carry_out(
@@ -58,16 +69,21 @@ fn carry_out(
         return run((work, Box::new(TargetRun::run)), live, identities, deadline);
     };
     verbosity.note(&format!(
-        "starting a temporary PostgreSQL server; its INSERTs take about {} more",
+        "starting a temporary PostgreSQL server; it takes about {} more",
         format_duration(work.plan.postgres.as_ref().map_or(0, PostgresPlan::time_ns))
     ));
-    let cluster = match start(identity, programs, &stop, verbosity) {
+    let size_bytes = server_bytes(work.plan.postgres.as_ref());
+    let cluster = match start((identity, size_bytes), programs, &stop, verbosity) {
         Err(PostgresError::Stopped) => return Ok(interrupted()),
         started => started?,
     };
+    let target = identity.clone();
     let steps: Steps = Box::new(move |run, live| {
         let mut inserts = Inserts::new(run, live, &cluster, (stop, verbosity));
-        let ended = inserts.surround(run, live);
+        let ended = match inserts.surround(run, live) {
+            Ok(None) => Ok(inserts.try_settings(run, &target)),
+            other => other,
+        };
         // A cluster that stays is worse than what ended the run: the user has to know.
         match cluster.end() {
             Ok(()) => ended,
@@ -78,7 +94,7 @@ fn carry_out(
 }
 
 fn start(
-    identity: &TargetIdentity,
+    (identity, size_bytes): (&TargetIdentity, u64),
     programs: Programs,
     stop: &StopCheck,
     verbosity: Verbosity,
@@ -89,7 +105,6 @@ fn start(
             path.display()
         ));
     }
-    let size_bytes = CLUSTER_BYTES;
     let admission = admit(identity.clone(), Intent::Scratch { size_bytes });
     let admission = admission.map_err(diskproof_device::OpenError::Refused)?;
     let cluster = Cluster::start(admission, programs, stop)?;
@@ -143,6 +158,7 @@ impl<'a> Inserts<'a> {
             loads: Vec::new(),
             rounds: 0,
             slice_ns: 0,
+            trial: None,
         };
         let plan = run.plan.postgres.clone().unwrap_or(empty);
         let measurement = |load: &PostgresLoad| LoadMeasurement {
@@ -153,6 +169,7 @@ impl<'a> Inserts<'a> {
         run.results().postgres = Some(PostgresMeasurement {
             version: plan.version.clone(),
             loads: plan.loads.iter().map(measurement).collect(),
+            trials: Vec::new(),
         });
         Self {
             plan,
@@ -182,17 +199,41 @@ impl<'a> Inserts<'a> {
         Ok(self.half(run))
     }
 
+    /// The settings of the plan, after its workloads.
+    fn try_settings(&mut self, run: &TargetRun, identity: &TargetIdentity) -> EndedEarly {
+        let plan = self.plan.trial.clone()?;
+        let mut trials = Trials {
+            plan,
+            seed: self.seed,
+            cluster: self.cluster,
+            identity,
+            stop: StopCheck::clone(&self.stop),
+            heartbeat: self.heartbeat.clone(),
+            line: self.line.take(),
+        };
+        let tried = trials.run(run);
+        self.ended(tried)
+    }
+
+    /// Why the server's part ended early.
+    fn ended(&self, result: Result<(), PostgresError>) -> EndedEarly {
+        match result {
+            Ok(()) => None,
+            Err(PostgresError::Stopped) => Some(INTERRUPTED.to_owned()),
+            Err(error) => Some(self.cluster.explain(error).to_string()),
+        }
+    }
+
     fn half(&mut self, run: &TargetRun) -> EndedEarly {
         run.results().step = Some("the INSERTs of PostgreSQL".to_owned());
         for _ in 0..self.plan.rounds {
-            let ended = self.round(run);
+            let result = self.round(run);
             if let Some(line) = &mut self.line {
                 line.clear();
             }
-            match ended {
-                Ok(()) => {}
-                Err(PostgresError::Stopped) => return Some(INTERRUPTED.to_owned()),
-                Err(error) => return Some(self.cluster.explain(error).to_string()),
+            let ended = self.ended(result);
+            if ended.is_some() {
+                return ended;
             }
         }
         None
@@ -222,6 +263,7 @@ impl<'a> Inserts<'a> {
             synchronous: asked.synchronous_commit,
             method: asked.wal_sync_method.clone(),
             by_pgbench: asked.pgbench,
+            commit_delay_us: None,
         };
         let (heartbeat, line, name) = (&self.heartbeat, &mut self.line, &asked.name);
         let mut last = 0;

@@ -13,6 +13,7 @@ mod run;
 mod slices;
 mod time_left;
 mod tool;
+mod trials;
 mod watchdog;
 
 pub(crate) use campaign::{

@@ -53,7 +53,8 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
     let target = here.path().join("d".repeat(120));
     std::fs::create_dir(&target).unwrap();
     let words = ["commit".to_owned(), target.display().to_string()];
-    let ran = run(words.into_iter().chain(flags("1s")));
+    let more = ["--try-settings".to_owned()];
+    let ran = run(words.into_iter().chain(flags("1s")).chain(more));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(names(&target).is_empty(), "{:?}", names(&target));
     let record = ran.record();
@@ -78,6 +79,17 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
             "{name}"
         );
     }
+    // A second is enough to try some settings at most; each has its answer all the same.
+    let planned = &plan.trial.as_ref().unwrap().trials;
+    let of_plan: Vec<&str> = planned.iter().map(|t| t.setting.as_str()).collect();
+    let tried = postgres.trials.iter().map(|t| t.trial.setting.as_str());
+    assert_eq!(tried.collect::<Vec<_>>(), of_plan);
+    let advised = |name: &&str| record.advice.iter().any(|advice| advice.setting == **name);
+    assert!(
+        of_plan.iter().all(|name| advised(&name)),
+        "{:?}",
+        record.advice
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Parts of a record in words: what the terminal pages and the browser pages both say. Does not
 //! know how a page is laid out.
 
+pub(crate) mod commits;
 pub(crate) mod comparison;
 pub(crate) mod figures;
 pub(crate) mod files;
@@ -15,3 +16,4 @@ pub(crate) mod run;
 pub(crate) mod surface;
 pub(crate) mod sweep;
 pub(crate) mod target;
+pub(crate) mod trials;

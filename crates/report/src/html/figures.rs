@@ -2,6 +2,7 @@
 
 use super::elements::{finding_anchor, section, shown, wide_table};
 use super::files::file_figures;
+use super::inserts::server_figures;
 use super::layers::layer_figures;
 use super::sweep::sweep_figures;
 use crate::describe::figures::{conditions, legend, limited_by_text, shown_latency, shown_ops};
@@ -42,6 +43,7 @@ pub(super) fn figures(record: &Record) -> Markup {
         @if let Some(sweep) = &record.sweep { (sweep_figures(record, sweep)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }
         @if record.sweep.is_none() { (gaps(record)) }
+        @if let Some(postgres) = &record.postgres { (server_figures(postgres)) }
     };
     section("figures", "Figures", &content)
 }

@@ -9,6 +9,7 @@ mod elements;
 mod figures;
 mod files;
 mod findings;
+mod inserts;
 mod layers;
 mod machine;
 mod map;

@@ -6,6 +6,7 @@ use crate::describe::files::{files_text, planned_caches};
 use crate::describe::inserts::plan_text;
 use crate::describe::layers::{planned_text, unread};
 use crate::describe::run::request_text;
+use crate::describe::trials;
 use crate::labels;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
@@ -57,6 +58,9 @@ pub fn write_plan(
     }
     if let Some(postgres) = &plan.postgres {
         fact(page, "server", &plan_text(postgres))?;
+        if let Some(trial) = &postgres.trial {
+            fact(page, "server", &trials::plan_text(trial))?;
+        }
     }
     if let Some(files) = &plan.files {
         fact(page, "files", &files_text(files))?;

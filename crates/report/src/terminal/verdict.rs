@@ -1,5 +1,6 @@
-//! The verdict on the terminal page: seven lines at most, before everything else.
+//! The verdict on the terminal page: ten lines at most, before everything else.
 
+use crate::describe::commits::summary;
 use crate::describe::findings::trust_text;
 use crate::labels;
 use crate::page::{Page, StyledText, TextStyle};
@@ -23,6 +24,9 @@ pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<
     page.text(TextStyle::Bold.of(&verdict.headline))?;
     if record.targets.len() <= 1 {
         write_rows(page, &verdict.grades.iter().collect::<Vec<_>>())?;
+    }
+    for (label, text) in summary(record) {
+        page.entry(TextStyle::Bold.of(label), INDENT, TextStyle::Plain.of(text))?;
     }
     write_trust(page, verdict)
 }

@@ -1,0 +1,236 @@
+//! What a server says of settings that it tried: their gain becomes part of the advice, and decides
+//! it where it is known. Knows nothing of how they were tried.
+
+use super::fitness::leave_alone;
+use diskproof_model::digits::rounded;
+use diskproof_model::record::{Advice, Record};
+use diskproof_model::trial::{TrialOutcome, TrialRecord};
+
+/// Settings that make a server faster at the price of its data.
+const UNSAFE: (&str, &str) = (
+    "fsync, synchronous_commit",
+    "Not tried: off is faster because a crash loses data. That is no property of the disk.",
+);
+
+/// What stands behind all settings of their own.
+const LAST: &str = "full_page_writes";
+
+/// Adds what was tried to the advice that the figures gave.
+pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
+    let trials = record.postgres.iter().flat_map(|postgres| &postgres.trials);
+    let mut is_first = true;
+    for trial in trials {
+        if is_first {
+            advice.push(leave_alone(UNSAFE.0, UNSAFE.1.to_owned(), &[]));
+        }
+        is_first = false;
+        add(trial, advice);
+    }
+}
+
+fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
+    let setting = tried.trial.setting.as_str();
+    let candidate = tried.trial.candidate.as_deref().unwrap_or_default();
+    let value = match tried.outcome {
+        TrialOutcome::Faster => Some(candidate),
+        TrialOutcome::Same | TrialOutcome::Slower => Some(tried.trial.default.as_str()),
+        TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested => None,
+    };
+    let index = match advice.iter().position(|other| other.setting == setting) {
+        Some(index) => index,
+        None => {
+            let kept = advice.iter().position(|other| other.setting == LAST);
+            let index = kept.unwrap_or(advice.len());
+            advice.insert(index, leave_alone(setting, String::new(), &[]));
+            index
+        }
+    };
+    let Some(entry) = advice.get_mut(index) else {
+        return;
+    };
+    let sentence = sentence(tried);
+    // Where the figures decided nothing, the server's own answer stands alone.
+    let is_alone = entry.why.is_empty() || (value.is_some() && entry.value.is_none());
+    entry.why = match is_alone {
+        true => sentence,
+        false => format!("{sentence} {}", entry.why),
+    };
+    if let Some(value) = value {
+        entry.value = Some(value.to_owned());
+        entry.default = Some(tried.trial.default.clone());
+        entry.range = None;
+        entry.condition = condition(setting).map(str::to_owned);
+    }
+    // The server silently keeps io_combine_limit below this.
+    if setting == "io_combine_limit" && tried.outcome == TrialOutcome::Faster {
+        advice.insert(
+            index,
+            Advice {
+                value: Some(candidate.to_owned()),
+                default: Some(tried.trial.default.clone()),
+                ..leave_alone(
+                    "io_max_combine_limit",
+                    "It must be as large as io_combine_limit, from PostgreSQL 18 on.".to_owned(),
+                    &[],
+                )
+            },
+        );
+    }
+}
+
+/// When the tried value is the right one.
+fn condition(setting: &str) -> Option<&'static str> {
+    match setting {
+        "effective_io_concurrency" => Some("for bitmap scans of tables larger than the cache"),
+        "maintenance_io_concurrency" => Some("for vacuum, analyze and recovery"),
+        "random_page_cost" => Some("for tables of which nothing is in the cache"),
+        "commit_delay" => Some("where 16 sessions commit all the time"),
+        _ => None,
+    }
+}
+
+/// What came of it: `Measured gain here: 1.8× ± 0.1 …`.
+fn sentence(tried: &TrialRecord) -> String {
+    let trial = &tried.trial;
+    let candidate = trial.candidate.as_deref().unwrap_or("another value");
+    let load = trial.load.text();
+    let what = match trial.clients {
+        1 => format!("{candidate} against {}, {load}", trial.default),
+        clients => format!(
+            "{candidate} against {}, {load} of {clients} sessions",
+            trial.default
+        ),
+    };
+    let plans = tried
+        .plans
+        .as_ref()
+        .map_or(String::new(), |[a, b]| match a == b {
+            true => format!(" Either way it is a {a}."),
+            false => format!(" {} makes it a {a}, {candidate} a {b}.", trial.default),
+        });
+    let half = |gain: &diskproof_model::trial::TrialGain| (gain.high_95 - gain.low_95) / 2.0;
+    let ratio = tried.gain.as_ref().map_or(String::new(), |gain| {
+        format!(
+            "{}× ± {}",
+            rounded(gain.value, Some(half(gain))),
+            rounded(half(gain), Some(half(gain)))
+        )
+    });
+    let range = tried.gain.as_ref().map_or(String::new(), |gain| {
+        format!("{:.2}–{:.2}", gain.low_95, gain.high_95)
+    });
+    match tried.outcome {
+        TrialOutcome::Faster => format!("Measured gain here: {ratio} ({what}).{plans}"),
+        TrialOutcome::Same => format!("No effect here: {range} times as fast ({what}).{plans}"),
+        TrialOutcome::Slower => format!("Measured loss here: {ratio} ({what}).{plans}"),
+        TrialOutcome::Undecided if tried.gain.is_none() => format!(
+            "Not decided: fewer than 3 pairs were measured ({what}). Measure longer (--time)."
+        ),
+        TrialOutcome::Undecided => format!(
+            "Not decided: {range} times as fast ({what}). Measure longer (--time), or at a \
+             quieter time."
+        ),
+        TrialOutcome::Unproven => match tried.read_share {
+            Some(share) => format!(
+                "Tried, but the disk read only {:.0} % of what the server read: a cache answered.",
+                share * 100.0
+            ),
+            None => "Tried, but nothing tells whether the reads reached the disk.".to_owned(),
+        },
+        TrialOutcome::Untested => {
+            let why = tried.untested.as_deref().unwrap_or("it was not reached");
+            format!("Not tried: {}.", why.trim_end_matches('.'))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::postgres::PostgresRecord;
+    use diskproof_model::trial::{PlannedTrial, TrialGain, TrialLoad};
+
+    fn tried(setting: &str, outcome: TrialOutcome, gain: (f64, f64, f64)) -> TrialRecord {
+        TrialRecord {
+            trial: PlannedTrial {
+                setting: setting.to_owned(),
+                default: "1".to_owned(),
+                candidate: Some("16".to_owned()),
+                load: TrialLoad::BitmapScan,
+                clients: 1,
+            },
+            outcome,
+            gain: Some(TrialGain {
+                value: gain.0,
+                low_95: gain.1,
+                high_95: gain.2,
+            }),
+            read_share: Some(1.0),
+            plans: None,
+            untested: None,
+            pairs: Vec::new(),
+        }
+    }
+
+    fn advice_of(trials: Vec<TrialRecord>) -> Vec<Advice> {
+        let mut record = crate::fixture::record();
+        record.postgres = Some(PostgresRecord {
+            version: "15.8".to_owned(),
+            loads: Vec::new(),
+            trials,
+        });
+        super::super::postgres::advice(&record)
+    }
+
+    fn find<'a>(advice: &'a [Advice], setting: &str) -> &'a Advice {
+        advice.iter().find(|a| a.setting == setting).unwrap()
+    }
+
+    #[test]
+    fn measured_gain_decides_the_setting() {
+        let gain = (1.8, 1.7, 1.9);
+        let faster = tried("effective_io_concurrency", TrialOutcome::Faster, gain);
+        let advice = advice_of(vec![faster]);
+        let entry = find(&advice, "effective_io_concurrency");
+        assert_eq!(
+            (entry.value.as_deref(), entry.changes()),
+            (Some("16"), true)
+        );
+        let sentence = "Measured gain here: 1.8× ± 0.1 (16 against 1, bitmap heap scan).";
+        assert!(entry.why.starts_with(sentence), "{}", entry.why);
+        assert_eq!(find(&advice, UNSAFE.0).value, None);
+    }
+
+    #[test]
+    fn setting_without_effect_keeps_its_default_and_an_unproven_one_is_left_alone() {
+        let same = tried(
+            "maintenance_io_concurrency",
+            TrialOutcome::Same,
+            (1.0, 0.98, 1.03),
+        );
+        let unproven = TrialRecord {
+            read_share: Some(0.4),
+            ..tried("io_workers", TrialOutcome::Unproven, (2.0, 1.9, 2.1))
+        };
+        let advice = advice_of(vec![same, unproven]);
+        let same = find(&advice, "maintenance_io_concurrency");
+        assert_eq!((same.value.as_deref(), same.changes()), (Some("1"), false));
+        assert!(
+            same.why.starts_with("No effect here: 0.98–1.03 times"),
+            "{}",
+            same.why
+        );
+        let unproven = find(&advice, "io_workers");
+        assert_eq!(unproven.value, None);
+        assert!(unproven.why.contains("only 40 %"), "{}", unproven.why);
+    }
+
+    #[test]
+    fn larger_reads_need_both_limits() {
+        let gain = (1.3, 1.2, 1.4);
+        let advice = advice_of(vec![tried("io_combine_limit", TrialOutcome::Faster, gain)]);
+        for setting in ["io_max_combine_limit", "io_combine_limit"] {
+            assert!(find(&advice, setting).changes(), "{setting}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Settings that a server tried: which value is tried where the INSERTs of the run decide it, and
+//! how much faster it is. Pure; knows no server.
+
+use crate::estimate::{PairedDifference, mean};
+use diskproof_model::postgres::LoadMeasurement;
+use diskproof_model::trial::{
+    PlannedTrial, TrialGain, TrialMeasurement, TrialOutcome, TrialPair, TrialRecord,
+};
+
+const CONFIDENCE: f64 = 0.95;
+/// A gain must exceed this to become advice, and two values differ if one is slower by as much.
+const MARGIN: f64 = 1.05;
+/// Two values do the same where the interval stays within this factor both ways.
+const SAME: f64 = 1.10;
+/// Less of what the server read means that a cache answered the rest.
+const READ_SHARE_MIN: f64 = 0.9;
+/// Shorter than this, a delay is lost in the scheduling of processes.
+const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
+/// Largest value of commit_delay (documentation of commit_delay).
+const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
+
+/// The value to try: as planned, else the one that the INSERTs suggest. The error says why there
+/// is none.
+pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<String, &'static str> {
+    if let Some(candidate) = &trial.candidate {
+        return Ok(candidate.clone());
+    }
+    let alone = |load: &&LoadMeasurement| {
+        let load = &load.load;
+        load.clients == 1 && load.synchronous_commit && !load.pgbench
+    };
+    let rate = |load: &LoadMeasurement| {
+        let rates: Vec<f64> = load.slices.iter().map(|slice| slice.rate).collect();
+        mean(&rates)
+    };
+    let methods = loads.iter().filter(alone);
+    let rates: Vec<(&str, f64)> = methods
+        .map(|load| (load.load.wal_sync_method.as_str(), rate(load)))
+        .filter(|(_, rate)| *rate > 0.0)
+        .collect();
+    if trial.setting == "wal_sync_method" {
+        let others = rates.iter().filter(|(method, _)| *method != trial.default);
+        let best = others.max_by(|a, b| a.1.total_cmp(&b.1));
+        return best
+            .map(|(method, _)| (*method).to_owned())
+            .ok_or("no other method was measured");
+    }
+    let first = rates.first().ok_or("no INSERTs were measured")?;
+    let delay_us = (5e5 / first.1).min(COMMIT_DELAY_MAX_US);
+    if delay_us < COMMIT_DELAY_USEFUL_US {
+        return Err("a commit of this disk is too short for a delay to help");
+    }
+    Ok(format!("{delay_us:.0}"))
+}
+
+/// What came of a setting.
+pub(crate) fn trial_record(measured: &TrialMeasurement) -> TrialRecord {
+    let gain = gain(&measured.pairs);
+    let is_scan = measured.trial.load.is_scan();
+    let read_share = measured
+        .disk_bytes
+        .filter(|_| is_scan && measured.asked_bytes > 0)
+        .map(|bytes| bytes as f64 / measured.asked_bytes as f64);
+    let is_proven = !is_scan || read_share.is_some_and(|share| share >= READ_SHARE_MIN);
+    TrialRecord {
+        outcome: match gain {
+            _ if measured.untested.is_some() => TrialOutcome::Untested,
+            None => TrialOutcome::Undecided,
+            Some(_) if !is_proven => TrialOutcome::Unproven,
+            Some(gain) if gain.low_95 > MARGIN => TrialOutcome::Faster,
+            Some(gain) if gain.high_95 < 1.0 / MARGIN => TrialOutcome::Slower,
+            Some(gain) if gain.low_95 > 1.0 / SAME && gain.high_95 < SAME => TrialOutcome::Same,
+            Some(_) => TrialOutcome::Undecided,
+        },
+        trial: measured.trial.clone(),
+        gain,
+        read_share,
+        plans: measured.plans.clone(),
+        untested: measured.untested.clone(),
+        pairs: measured.pairs.clone(),
+    }
+}
+
+/// The ratio of the rates. Logarithms make twice as fast and half as fast opposites.
+fn gain(pairs: &[TrialPair]) -> Option<TrialGain> {
+    let ratio = |pair: &TrialPair| (pair.candidate_rate / pair.default_rate).ln();
+    let ratios: Vec<f64> = pairs.iter().map(ratio).collect();
+    let difference = PairedDifference::of(&ratios)?;
+    let half_width = difference.half_width(CONFIDENCE);
+    Some(TrialGain {
+        value: difference.mean.exp(),
+        low_95: (difference.mean - half_width).exp(),
+        high_95: (difference.mean + half_width).exp(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::histogram::LatencyHistogram;
+    use diskproof_model::postgres::{PostgresLoad, PostgresSlice};
+    use diskproof_model::trial::TrialLoad;
+
+    fn trial(setting: &str, candidate: Option<&str>, load: TrialLoad) -> PlannedTrial {
+        PlannedTrial {
+            setting: setting.to_owned(),
+            default: "fdatasync".to_owned(),
+            candidate: candidate.map(str::to_owned),
+            load,
+            clients: 1,
+        }
+    }
+
+    fn outcome(rates: [f64; 4], load: TrialLoad, disk_bytes: Option<u64>) -> TrialOutcome {
+        let pair = |candidate_rate| TrialPair {
+            default_rate: 100.0,
+            candidate_rate,
+        };
+        let measured = TrialMeasurement {
+            trial: trial("effective_io_concurrency", Some("16"), load),
+            pairs: rates.map(pair).to_vec(),
+            untested: None,
+            asked_bytes: 1000,
+            disk_bytes,
+            plans: None,
+        };
+        trial_record(&measured).outcome
+    }
+
+    #[test]
+    fn outcome_follows_from_the_interval_and_from_what_the_disk_read() {
+        let scan = |rates, disk_bytes| outcome(rates, TrialLoad::BitmapScan, disk_bytes);
+        let fast = [180.0, 182.0, 178.0, 181.0];
+        assert_eq!(scan(fast, Some(1000)), TrialOutcome::Faster);
+        assert_eq!(scan(fast, Some(800)), TrialOutcome::Unproven);
+        assert_eq!(scan(fast, None), TrialOutcome::Unproven);
+        assert_eq!(
+            outcome(fast, TrialLoad::Inserts, None),
+            TrialOutcome::Faster
+        );
+        let same = [99.0, 101.0, 100.0, 100.5];
+        assert_eq!(scan(same, Some(1000)), TrialOutcome::Same);
+        let slow = [50.0, 51.0, 52.0, 50.5];
+        assert_eq!(scan(slow, Some(1000)), TrialOutcome::Slower);
+        let wild = [50.0, 200.0, 90.0, 120.0];
+        assert_eq!(scan(wild, Some(1000)), TrialOutcome::Undecided);
+    }
+
+    #[test]
+    fn gain_is_the_geometric_mean_and_needs_three_pairs() {
+        let pair = |default_rate, candidate_rate| TrialPair {
+            default_rate,
+            candidate_rate,
+        };
+        let pairs = [pair(1.0, 2.0), pair(1.0, 8.0), pair(1.0, 4.0)];
+        let of_three = gain(&pairs).unwrap();
+        assert!((of_three.value - 4.0).abs() < 1e-12, "{of_three:?}");
+        assert!(of_three.low_95 < 2.0 && of_three.high_95 > 8.0);
+        assert_eq!(gain(&pairs[..2]), None);
+    }
+
+    #[test]
+    fn candidate_is_the_fastest_other_method_or_half_of_a_commit() {
+        let load = |method: &str, rate| LoadMeasurement {
+            load: PostgresLoad {
+                name: method.to_owned(),
+                clients: 1,
+                synchronous_commit: true,
+                wal_sync_method: method.to_owned(),
+                pgbench: false,
+            },
+            slices: vec![PostgresSlice {
+                commits: 10,
+                rate,
+                wal_bytes: 0,
+                wal_syncs: None,
+            }],
+            latency: LatencyHistogram::new(),
+        };
+        let loads = [
+            load("fdatasync", 500.0),
+            load("fsync", 300.0),
+            load("open_datasync", 900.0),
+        ];
+        let of = |setting| candidate(&trial(setting, None, TrialLoad::Inserts), &loads);
+        assert_eq!(of("wal_sync_method").unwrap(), "open_datasync");
+        assert_eq!(of("commit_delay").unwrap(), "1000");
+        let fast = [load("fdatasync", 1e6)];
+        let delay = trial("commit_delay", None, TrialLoad::Inserts);
+        assert!(candidate(&delay, &fast).is_err());
+        assert!(candidate(&delay, &[]).is_err());
+    }
+}

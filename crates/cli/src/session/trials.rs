@@ -1,0 +1,300 @@
+//! Settings that a temporary PostgreSQL server tries: each with its default and with another value,
+//! in turns of random order. Reads count where the kernel's counters of the disks confirm them.
+
+use super::run::TargetRun;
+use crate::stderr::ProgressLine;
+use diskproof_analysis::trials::candidate;
+use diskproof_device::Snapshot;
+use diskproof_engine::random::Random;
+use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::trial::{PlannedTrial, TrialLoad, TrialMeasurement, TrialPair, TrialPlan};
+use diskproof_postgres::{
+    Cluster, CommitLoad, PAGE_BYTES, PostgresClient, PostgresError, ServerSetting, SettingScope,
+    StopCheck, TrialTable,
+};
+use std::time::{Duration, Instant};
+
+/// Streams of the order of pairs, apart from those of loads and workloads.
+const ORDER_STREAM: u64 = 0x5452_0000;
+/// Share of the time in which the table is made.
+const TABLE_SHARE: f64 = 0.4;
+/// Share of a slice that the load itself gets: sessions, emptied caches and restarts need the rest.
+const LOAD_SHARE: f64 = 0.7;
+/// Shorter slices measure the first requests only.
+const SLICE_MIN: Duration = Duration::from_millis(50);
+/// A statement may take so long, however short the time of its setting is.
+const STATEMENT_MIN: Duration = Duration::from_secs(1);
+/// Until version 18 the server keeps io_combine_limit below this one, which counts from its start.
+const LIMIT_OF_LIMIT: &str = "io_max_combine_limit";
+/// The other way of reading where a server cannot use io_uring.
+const WITHOUT_IO_URING: &str = "sync";
+
+/// The settings of a plan while they are tried.
+pub(super) struct Trials<'a> {
+    pub plan: TrialPlan,
+    pub seed: u64,
+    pub cluster: &'a Cluster,
+    pub identity: &'a TargetIdentity,
+    pub stop: StopCheck,
+    pub heartbeat: Heartbeat,
+    pub line: Option<ProgressLine>,
+}
+
+/// What one slice measured.
+struct TrialSlice {
+    rate: f64,
+    asked_bytes: u64,
+    disk_bytes: Option<u64>,
+    join: Option<String>,
+}
+
+/// A setting while it is tried.
+struct OneTrial<'a> {
+    trial: &'a PlannedTrial,
+    setting: &'a ServerSetting,
+    table: Option<&'a TrialTable>,
+    slice: Duration,
+    limit: Duration,
+}
+
+impl Trials<'_> {
+    /// Tries all of them, within the time of the plan.
+    pub(super) fn run(&mut self, run: &TargetRun) -> Result<(), PostgresError> {
+        let (begun, time) = (Instant::now(), Duration::from_nanos(self.plan.time_ns));
+        run.results().step = Some("settings of PostgreSQL".to_owned());
+        let table = self.make_table(time.mul_f64(TABLE_SHARE))?;
+        let trials = self.plan.trials.clone();
+        for (number, trial) in trials.iter().enumerate() {
+            let rest = time.saturating_sub(begun.elapsed());
+            let share = rest / (trials.len() - number) as u32;
+            let mut measured = TrialMeasurement {
+                trial: trial.clone(),
+                pairs: Vec::new(),
+                untested: None,
+                asked_bytes: 0,
+                disk_bytes: Some(0),
+                plans: None,
+            };
+            let tried = self.try_one(&mut measured, table.as_ref(), (share, number as u64), run);
+            if let Some(line) = &mut self.line {
+                line.clear();
+            }
+            let is_over = match tried {
+                Ok(()) => false,
+                Err(PostgresError::Statement { message, .. }) => {
+                    measured.untested = Some(match message.contains("statement timeout") {
+                        true => "a statement takes longer than its time (--time)".to_owned(),
+                        false => format!("the server reports '{message}'"),
+                    });
+                    false
+                }
+                // Only a restart may fail without loss: all else has been measured.
+                Err(PostgresError::Server(why)) if number + 1 == trials.len() => {
+                    measured.untested = Some(format!("the server does not start: {why}"));
+                    true
+                }
+                Err(error) => return Err(error),
+            };
+            if let Some(results) = &mut run.results().postgres {
+                results.trials.push(measured);
+            }
+            if is_over {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn make_table(&mut self, time: Duration) -> Result<Option<TrialTable>, PostgresError> {
+        if !self.plan.trials.iter().any(|trial| trial.load.is_scan()) {
+            return Ok(None);
+        }
+        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
+        let mut progress = || beat(heartbeat, line, "PostgreSQL: makes a table");
+        self.cluster
+            .make_trial_table(self.plan.table_bytes, time, &self.stop, &mut progress)
+    }
+
+    /// Tries one setting for its share of the time.
+    fn try_one(
+        &mut self,
+        measured: &mut TrialMeasurement,
+        table: Option<&TrialTable>,
+        (time, number): (Duration, u64),
+        run: &TargetRun,
+    ) -> Result<(), PostgresError> {
+        let begun = Instant::now();
+        let name = measured.trial.setting.clone();
+        if measured.trial.load.is_scan() && table.is_none() {
+            let why = "no table larger than the server's cache was made in time (--time)";
+            measured.untested = Some(why.to_owned());
+            return Ok(());
+        }
+        let Some(setting) = self.cluster.setting(&name, &self.stop)? else {
+            measured.untested = Some("this server has no such setting".to_owned());
+            return Ok(());
+        };
+        match self.value_to_try(&measured.trial, &setting, run) {
+            Ok(value) => measured.trial.candidate = Some(value),
+            Err(why) => {
+                measured.untested = Some(why.to_owned());
+                return Ok(());
+            }
+        }
+        let trial = measured.trial.clone();
+        let candidate = trial.candidate.clone().unwrap_or_default();
+        if trial.load == TrialLoad::SequentialScan
+            && let Some(limit) = self.cluster.setting(LIMIT_OF_LIMIT, &self.stop)?
+        {
+            self.cluster.change(&limit, &candidate, &self.stop)?;
+        }
+        let one = OneTrial {
+            trial: &trial,
+            setting: &setting,
+            table,
+            slice: (time / (2 * self.plan.pairs_max))
+                .mul_f64(LOAD_SHARE)
+                .max(SLICE_MIN),
+            limit: time.max(STATEMENT_MIN),
+        };
+        let mut random = Random::new(self.seed, ORDER_STREAM + number);
+        while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
+            let default_first = random.below(2) == 0;
+            let values = match default_first {
+                true => [trial.default.as_str(), &candidate],
+                false => [&candidate, trial.default.as_str()],
+            };
+            let first = self.slice(&one, values[0])?;
+            let second = self.slice(&one, values[1])?;
+            let (default, other) = match default_first {
+                true => (first, second),
+                false => (second, first),
+            };
+            add_pair(measured, default, other);
+        }
+        if setting.scope == SettingScope::Reload {
+            self.cluster.change(&setting, &trial.default, &self.stop)?;
+        }
+        Ok(())
+    }
+
+    /// The value beside the default; the error says why there is none.
+    fn value_to_try(
+        &self,
+        trial: &PlannedTrial,
+        setting: &ServerSetting,
+        run: &TargetRun,
+    ) -> Result<String, &'static str> {
+        let results = run.results();
+        let loads = results
+            .postgres
+            .as_ref()
+            .map(|postgres| &postgres.loads[..]);
+        let value = candidate(trial, loads.unwrap_or_default())?;
+        let has = |value: &str| match &setting.words {
+            Some(words) => words.iter().any(|word| word == value),
+            None => true,
+        };
+        match has(&value) {
+            true => Ok(value),
+            false if has(WITHOUT_IO_URING) => Ok(WITHOUT_IO_URING.to_owned()),
+            false => Err("this server was built without it"),
+        }
+    }
+
+    /// The load with one value.
+    fn slice(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
+        self.cluster.change(one.setting, value, &self.stop)?;
+        let slice = match one.table {
+            Some(table) if one.trial.load.is_scan() => self.scan(one, table, value),
+            _ => self.insert(one, value),
+        };
+        match (self.stop)() {
+            true => Err(PostgresError::Stopped),
+            false => slice,
+        }
+    }
+
+    fn scan(
+        &mut self,
+        one: &OneTrial<'_>,
+        table: &TrialTable,
+        value: &str,
+    ) -> Result<TrialSlice, PostgresError> {
+        let load = one.trial.load;
+        let mut session: PostgresClient = self.cluster.scan_session(load, one.limit, &self.stop)?;
+        one.setting.set(&mut session, value)?;
+        let disks = Snapshot::take(self.identity);
+        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
+        let what = format!("PostgreSQL: tries {}", one.trial.setting);
+        let mut progress = || beat(heartbeat, line, &what);
+        let result =
+            self.cluster
+                .run_scans(&mut session, table, (load, one.slice), &mut progress)?;
+        let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let count = match load {
+            TrialLoad::Join => result.scans,
+            _ => result.pages,
+        };
+        Ok(TrialSlice {
+            rate: count as f64 / seconds,
+            asked_bytes: result.pages * PAGE_BYTES,
+            disk_bytes: disks.counts().map(|counts| counts.read_bytes),
+            join: result.join,
+        })
+    }
+
+    fn insert(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
+        let trial = one.trial;
+        let is_method = trial.setting == "wal_sync_method";
+        let load = CommitLoad {
+            clients: trial.clients,
+            synchronous: true,
+            method: if is_method { value } else { "fdatasync" }.to_owned(),
+            by_pgbench: false,
+            commit_delay_us: if is_method { None } else { value.parse().ok() },
+        };
+        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
+        let what = format!("PostgreSQL: tries {}", trial.setting);
+        let mut last = 0;
+        let mut progress = |count: u64| {
+            if count != last {
+                beat(heartbeat, line, &what);
+            }
+            last = count;
+        };
+        let result = self
+            .cluster
+            .run_load(&load, one.slice, &self.stop, &mut progress)?;
+        self.heartbeat.beat();
+        Ok(TrialSlice {
+            rate: result.rate,
+            asked_bytes: 0,
+            disk_bytes: None,
+            join: None,
+        })
+    }
+}
+
+fn beat(heartbeat: &Heartbeat, line: &mut Option<ProgressLine>, what: &str) {
+    heartbeat.beat();
+    if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
+        line.show(what);
+    }
+}
+
+fn add_pair(measured: &mut TrialMeasurement, default: TrialSlice, other: TrialSlice) {
+    measured.pairs.push(TrialPair {
+        default_rate: default.rate,
+        candidate_rate: other.rate,
+    });
+    for slice in [&default, &other] {
+        measured.asked_bytes += slice.asked_bytes;
+        measured.disk_bytes = measured
+            .disk_bytes
+            .zip(slice.disk_bytes)
+            .map(|(sum, more)| sum + more);
+    }
+    measured.plans = default.join.zip(other.join).map(|(a, b)| [a, b]);
+}

@@ -1,0 +1,264 @@
+//! Scans of a table that is larger than the server's cache, with the pages that the server had to
+//! read from files. The page cache is emptied of the table before the reads count. Knows nothing of
+//! disks: whether the reads reached one, the caller counts.
+
+use crate::client::{PostgresClient, StopCheck};
+use crate::cluster::Cluster;
+use crate::error::PostgresError;
+use diskproof_model::trial::TrialLoad;
+use rustix::fs::{Advice, Mode, OFlags, fadvise, openat};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// A page of the server (BLCKSZ).
+pub const PAGE_BYTES: u64 = 8192;
+/// Rows that are made in one statement: 16 MiB of pages.
+const CHUNK_ROWS: u64 = 2048;
+/// With less, much of the table would stay in the server's cache of 64 MB.
+const ROWS_MIN: u64 = 16_384;
+/// Rows of a bitmap heap scan: deep enough for any number of requests in flight.
+const BITMAP_ROWS: u64 = 256;
+/// ANALYZE samples 300 pages for each step of this setting.
+const STATISTICS_TARGET: u64 = 5;
+/// With the default cost an index is too expensive for this share of the rows, and with 1.1 it is
+/// not.
+const JOIN_PART: u64 = 2;
+
+/// One row fills a page, so that a range of keys is as many pages, in random order. The filler is
+/// cut from a text of digits at random places, so that no layer below compresses it to nothing.
+const CREATE: [&str; 7] = [
+    "CREATE TABLE tried (k int, filler text)",
+    "ALTER TABLE tried ALTER filler SET STORAGE PLAIN",
+    "CREATE TABLE digits (pool text)",
+    // Parts of it are read without the whole.
+    "ALTER TABLE digits ALTER pool SET STORAGE EXTERNAL",
+    "INSERT INTO digits SELECT string_agg(md5(i::text), '') FROM generate_series(1, 4000) i",
+    "CREATE TABLE numbers AS SELECT i, (row_number() OVER (ORDER BY md5(i::text)))::int AS k \
+     FROM generate_series(0, ROWS - 1) i",
+    "CREATE INDEX ON numbers (i)",
+];
+const FINISH: [&str; 4] = [
+    "CREATE INDEX tried_k ON tried (k)",
+    "VACUUM ANALYZE tried",
+    "CHECKPOINT",
+    "CHECKPOINT",
+];
+
+/// The table.
+#[derive(Debug)]
+pub struct TrialTable {
+    /// Keys go from 1 to this number.
+    keys: u64,
+    /// Rows, each a page.
+    rows: u64,
+    /// Its file in the data directory.
+    file: String,
+    /// The next key that was not read since the page cache was emptied.
+    next: Cell<u64>,
+}
+
+/// What a slice of scans read.
+#[derive(Debug, Clone, Default)]
+pub struct TableScans {
+    /// Scans.
+    pub scans: u64,
+    /// Pages that the server read from files.
+    pub pages: u64,
+    /// Time of the scans alone.
+    pub elapsed: Duration,
+    /// The way of the last join.
+    pub join: Option<String>,
+}
+
+impl Cluster {
+    /// Makes the table, of at most so many bytes; a smaller one where the time is over before.
+    /// `None` where it would not be larger than the server's cache.
+    pub fn make_trial_table(
+        &self,
+        bytes_max: u64,
+        time: Duration,
+        stop: &StopCheck,
+        progress: &mut dyn FnMut(),
+    ) -> Result<Option<TrialTable>, PostgresError> {
+        let (begun, keys) = (Instant::now(), bytes_max / PAGE_BYTES);
+        let mut session = self.connect(stop)?;
+        for statement in CREATE {
+            session.query(&statement.replace("ROWS", &keys.to_string()))?;
+            progress();
+        }
+        let mut rows = 0;
+        while rows < keys && begun.elapsed() < time {
+            let end = (rows + CHUNK_ROWS).min(keys);
+            session.query(&format!(
+                "INSERT INTO tried SELECT k, substr(pool, 1 + (random() * 100000)::int, 7000) \
+                 FROM numbers, digits WHERE i >= {rows} AND i < {end}"
+            ))?;
+            rows = end;
+            progress();
+        }
+        if rows < ROWS_MIN {
+            return Ok(None);
+        }
+        for statement in FINISH {
+            session.query(statement)?;
+            progress();
+        }
+        let file = session.value("SELECT pg_relation_filepath('tried')")?;
+        Ok(Some(TrialTable {
+            keys,
+            rows,
+            file,
+            next: Cell::new(1),
+        }))
+    }
+
+    /// Drops the table's clean pages from the page cache; all are clean after a checkpoint.
+    fn evict(&self, table: &TrialTable) -> Result<(), PostgresError> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let opened = openat(self.data(), table.file.as_str(), flags, Mode::empty());
+        let file = opened.map_err(std::io::Error::from)?;
+        Ok(fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from)?)
+    }
+
+    /// A session for scans of one kind. A statement that takes longer than `limit` fails.
+    pub fn scan_session(
+        &self,
+        load: TrialLoad,
+        limit: Duration,
+        stop: &StopCheck,
+    ) -> Result<PostgresClient, PostgresError> {
+        let mut session = self.connect(stop)?;
+        let timeout = format!("SET statement_timeout = {}", limit.as_millis().max(1));
+        let target = format!("SET default_statistics_target = {STATISTICS_TARGET}");
+        let common = [
+            "SET max_parallel_workers_per_gather = 0",
+            "SET jit = off",
+            "SET synchronize_seqscans = off",
+            &timeout,
+            &target,
+        ];
+        let only_bitmap = ["SET enable_seqscan = off", "SET enable_indexscan = off"];
+        let only_bitmap = match load {
+            TrialLoad::BitmapScan => &only_bitmap[..],
+            _ => &[],
+        };
+        for statement in common.iter().chain(only_bitmap) {
+            session.query(statement)?;
+        }
+        Ok(session)
+    }
+
+    /// Scans until the time is over, once at least.
+    pub fn run_scans(
+        &self,
+        session: &mut PostgresClient,
+        table: &TrialTable,
+        (load, time): (TrialLoad, Duration),
+        progress: &mut dyn FnMut(),
+    ) -> Result<TableScans, PostgresError> {
+        let mut result = TableScans::default();
+        self.evict(table)?;
+        while result.scans == 0 || result.elapsed < time {
+            let statement = self.statement(load, table, result.scans)?;
+            let begun = Instant::now();
+            let rows = session.query(&statement)?;
+            result.elapsed += begun.elapsed();
+            result.scans += 1;
+            let lines: Vec<String> = rows.into_iter().flatten().flatten().collect();
+            result.pages += match load {
+                TrialLoad::Analyze => (300 * STATISTICS_TARGET).min(table.rows),
+                _ => pages_read(&lines).ok_or_else(|| {
+                    PostgresError::Protocol("EXPLAIN names no buffers".to_owned())
+                })?,
+            };
+            if load == TrialLoad::Join {
+                result.join = way_of_join(&lines);
+            }
+            progress();
+        }
+        Ok(result)
+    }
+
+    /// The next scan. Where it reads pages that an earlier one has read, those leave the page
+    /// cache first.
+    fn statement(
+        &self,
+        load: TrialLoad,
+        table: &TrialTable,
+        scans: u64,
+    ) -> Result<String, PostgresError> {
+        let explain = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT count(filler)";
+        let count = match load {
+            TrialLoad::BitmapScan => BITMAP_ROWS,
+            _ => table.keys / JOIN_PART,
+        };
+        let is_new = load == TrialLoad::BitmapScan && table.next.get() + count <= table.keys + 1;
+        if scans > 0 && !is_new {
+            self.evict(table)?;
+        }
+        if table.next.get() + count > table.keys + 1 {
+            table.next.set(1);
+        }
+        let from = table.next.get();
+        let to = from + count - 1;
+        Ok(match load {
+            TrialLoad::BitmapScan => {
+                table.next.set(to + 1);
+                format!("{explain} FROM tried WHERE k BETWEEN {from} AND {to}")
+            }
+            TrialLoad::Join => {
+                table.next.set(to + 1);
+                format!("{explain} FROM generate_series({from}, {to}) g JOIN tried ON k = g")
+            }
+            TrialLoad::SequentialScan => format!("{explain} FROM tried"),
+            TrialLoad::Analyze | TrialLoad::Inserts => "ANALYZE tried".to_owned(),
+        })
+    }
+}
+
+/// `Buffers: shared hit=7 read=256` of the first node, which counts those below it.
+fn pages_read(lines: &[String]) -> Option<u64> {
+    let buffers = lines.iter().find(|line| line.contains("Buffers: "))?;
+    let read = buffers
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("read="));
+    Some(read.map_or(0, |count| count.parse().unwrap_or(0)))
+}
+
+/// The node that joins, and the one that reads the table.
+fn way_of_join(lines: &[String]) -> Option<String> {
+    let is_join = |name: &&str| ["Nested Loop", "Hash Join", "Merge Join"].contains(name);
+    let join = lines.iter().map(|line| node(line)).find(is_join)?;
+    let mut reads = lines.iter().map(|line| node(line));
+    let read = reads.find(|name| name.contains(" on tried"));
+    // `Index Scan using tried_k on tried`
+    let kind = read.and_then(|name| name.split(" on ").next()?.split(" using ").next());
+    Some(match kind {
+        Some(kind) => format!("{join} with {kind}"),
+        None => join.to_owned(),
+    })
+}
+
+/// The node of a line of a plan.
+fn node(line: &str) -> &str {
+    let line = line.trim().trim_start_matches("->").trim();
+    line.split(" (").next().unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_and_the_way_of_a_join_are_read_from_a_plan() {
+        let plan = "Aggregate (actual rows=1 loops=1)\n  Buffers: shared hit=70 read=256\n  \
+                    ->  Nested Loop (actual rows=9 loops=1)\n      Buffers: shared hit=1\n        \
+                    ->  Function Scan on generate_series g (actual rows=9 loops=1)\n        \
+                    ->  Index Scan using tried_k on tried (actual rows=1 loops=9)\n";
+        let lines: Vec<String> = plan.lines().map(str::to_owned).collect();
+        assert_eq!(pages_read(&lines), Some(256));
+        assert_eq!(way_of_join(&lines).unwrap(), "Nested Loop with Index Scan");
+        assert_eq!(pages_read(&["Buffers: shared hit=7".to_owned()]), Some(0));
+        assert_eq!(pages_read(&[]), None);
+    }
+}

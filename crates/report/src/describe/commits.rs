@@ -1,0 +1,150 @@
+//! The decision that `commit` allows, in a few lines: the fastest method of the server, its default
+//! beside it, and what several sessions gain.
+
+use crate::labels;
+use diskproof_model::digits::rounded;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Origin;
+use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::units::format_latency;
+
+/// PostgreSQL's values of wal_sync_method on Linux, its default first.
+const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
+/// Rows of sessions that share syncs, and how their names go on.
+const GROUP: &str = "group-c";
+/// Findings after which no method is known to keep data.
+const UNSAFE: [&str; 2] = ["flush-not-sent", "implausible-flush"];
+
+/// A line: its label and its text.
+pub(crate) type SummaryLine = (&'static str, String);
+
+/// The lines; none for other verbs, and where the default was not measured.
+pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
+    let is_commit = matches!(&record.plan.origin, Origin::Native { verb, .. } if verb == "commit");
+    let Some(default) = commits(record, METHODS[0]).filter(|_| is_commit) else {
+        return Vec::new();
+    };
+    let of_default = format!("{}: {}", METHODS[0], text(default));
+    let measured = METHODS.iter().filter_map(|name| {
+        let commits = commits(record, name)?;
+        Some((*name, commits))
+    });
+    let fastest = measured.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
+    let mut lines = Vec::new();
+    if let Some(finding) = record
+        .findings
+        .iter()
+        .find(|f| UNSAFE.contains(&f.code.as_str()))
+    {
+        let text = format!("none is known to keep data; see {}", finding.code);
+        lines.push(("fastest", text));
+    } else if let Some((name, commits)) = fastest {
+        let is_faster = low(&commits.iops) > high(&default.iops);
+        lines.push((
+            "fastest",
+            match is_faster {
+                true => format!("{name}: {}", text(commits)),
+                false => format!("no method is certainly faster than {}", METHODS[0]),
+            },
+        ));
+    }
+    lines.push(("default", of_default));
+    lines.extend(group(record, default).map(|text| ("shared", text)));
+    lines
+}
+
+fn commits<'a>(record: &'a Record, workload: &str) -> Option<&'a OpRecord> {
+    let found = record
+        .measurements
+        .iter()
+        .find(|m| m.workload.name == workload)?;
+    found.ops.get(&OpKind::Commit).filter(|op| op.count > 0)
+}
+
+/// `1,200/s ±3 %, p99.9 8.01 ms`.
+fn text(commits: &OpRecord) -> String {
+    let latency = match (commits.latency.p99_9, commits.latency.p99) {
+        (Some(ns), _) => format!(", p99.9 {}", format_latency(ns)),
+        (None, Some(ns)) => format!(", p99 {}", format_latency(ns)),
+        (None, None) => String::new(),
+    };
+    let rate = &commits.iops;
+    format!("{} {}{latency}", rate.value_text(), labels::interval(rate))
+}
+
+/// The most sessions that share syncs, beside one.
+fn group(record: &Record, one: &OpRecord) -> Option<String> {
+    let sessions = |name: &str| name.strip_prefix(GROUP)?.parse::<u32>().ok();
+    let names = record.measurements.iter().map(|m| m.workload.name.as_str());
+    let best = names
+        .filter_map(|name| Some((sessions(name)?, commits(record, name)?)))
+        .max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value))?;
+    let (sessions, shared) = best;
+    let gain = shared.iops.value / one.iops.value.max(f64::MIN_POSITIVE);
+    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
+    let half = gain * width(&shared.iops).hypot(width(&one.iops));
+    Some(format!(
+        "{sessions} sessions share syncs (group commit): {}, {} times one session",
+        text(shared),
+        rounded(gain, Some(half))
+    ))
+}
+
+fn low(rate: &Estimate) -> f64 {
+    rate.value - rate.half_width_95.unwrap_or(rate.value)
+}
+
+fn high(rate: &Estimate) -> f64 {
+    rate.value + rate.half_width_95.unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(rates: &[(&str, f64)]) -> Record {
+        let mut record = crate::html::tests::record();
+        record.findings.clear();
+        record.plan.origin = Origin::Native {
+            verb: "commit".to_owned(),
+            argv: Vec::new(),
+        };
+        let like = record.measurements.iter();
+        let like = like.filter(|m| m.ops.contains_key(&OpKind::Commit));
+        let like = like.last().cloned().unwrap();
+        record.measurements = rates
+            .iter()
+            .map(|(name, rate)| {
+                let mut m = like.clone();
+                m.workload.name = (*name).to_owned();
+                let op = m.ops.get_mut(&OpKind::Commit).unwrap();
+                (op.iops.value, op.iops.half_width_95) = (*rate, Some(rate * 0.02));
+                m
+            })
+            .collect();
+        record
+    }
+
+    #[test]
+    fn summary_names_the_fastest_method_the_default_and_shared_syncs() {
+        let rates = [
+            ("fdatasync", 500.0),
+            ("open_datasync", 900.0),
+            ("group-c16", 4000.0),
+        ];
+        let mut faster = record(&rates);
+        let lines = summary(&faster);
+        assert!(lines[0].1.starts_with("open_datasync: 900/s"), "{lines:?}");
+        assert!(lines[1].1.starts_with("fdatasync: 500/s"), "{lines:?}");
+        assert!(lines[2].1.ends_with("8.0 times one session"), "{lines:?}");
+        faster.measurements[1]
+            .ops
+            .get_mut(&OpKind::Commit)
+            .unwrap()
+            .iops
+            .value = 510.0;
+        let lines = summary(&faster);
+        assert_eq!(lines[0].1, "no method is certainly faster than fdatasync");
+        assert_eq!(summary(&record(&rates[1..])), []);
+    }
+}

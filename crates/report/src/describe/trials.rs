@@ -1,0 +1,58 @@
+//! Settings that a PostgreSQL server tried, in words: the cells of the table and what they mean.
+
+use crate::labels;
+use diskproof_model::digits::rounded;
+use diskproof_model::trial::{TrialGain, TrialOutcome, TrialPlan, TrialRecord};
+use diskproof_model::units::{counted, format_bytes, format_duration};
+
+/// Columns of the table.
+pub(crate) const HEADING: [&str; 6] = ["setting", "default", "tried", "gain", "95 %", "result"];
+
+/// The title of the table.
+pub(crate) const TITLE: &str = "Settings that this server tried, each against its default";
+
+/// What the columns mean.
+pub(crate) const LEGEND: &str = "gain: how many times as fast the tried value is, and its 95 % \
+    interval. Default and tried value take turns in random order. Scans read a table larger than \
+    the server's cache, without the page cache, and the disk's own counters confirm their reads.";
+
+/// A row of the table.
+pub(crate) fn cells(tried: &TrialRecord) -> [String; HEADING.len()] {
+    let trial = &tried.trial;
+    let unknown = || labels::UNKNOWN.to_owned();
+    let gain = tried.gain.as_ref();
+    let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
+    let ratio = gain.map(|gain| format!("{}×", rounded(gain.value, Some(half(gain)))));
+    let interval = gain.map(|gain| format!("{:.2}–{:.2}", gain.low_95, gain.high_95));
+    [
+        trial.setting.clone(),
+        trial.default.clone(),
+        trial.candidate.clone().unwrap_or_else(unknown),
+        ratio.unwrap_or_else(unknown),
+        interval.unwrap_or_else(unknown),
+        outcome(tried.outcome).to_owned(),
+    ]
+}
+
+fn outcome(outcome: TrialOutcome) -> &'static str {
+    match outcome {
+        TrialOutcome::Faster => "faster",
+        TrialOutcome::Same => "no effect",
+        TrialOutcome::Slower => "slower",
+        TrialOutcome::Undecided => "not decided",
+        TrialOutcome::Unproven => "not proven",
+        TrialOutcome::Untested => "not tried",
+    }
+}
+
+/// What a plan tries.
+pub(crate) fn plan_text(plan: &TrialPlan) -> String {
+    let names: Vec<&str> = plan.trials.iter().map(|t| t.setting.as_str()).collect();
+    format!(
+        "tries {} within {}, up to {} each, with scans of a table of {}",
+        names.join(", "),
+        format_duration(plan.time_ns),
+        counted(u64::from(plan.pairs_max), "pair"),
+        format_bytes(plan.table_bytes),
+    )
+}
