@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
 pub const CLUSTER_BYTES: u64 = 512 << 20;
-/// Room that trying settings needs in addition: a table of 256 MiB, its WAL and its index.
-pub const TRIAL_BYTES: u64 = 768 << 20;
+/// Room that trying settings needs in addition: a table of 256 MiB, its index, and WAL of INSERTs.
+pub const TRIAL_BYTES: u64 = 512 << 20;
 /// initdb writes 40 MB; a slow disk may take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
 /// The guard itself stops waiting for processes after 60 s.
