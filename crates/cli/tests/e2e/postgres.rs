@@ -84,9 +84,9 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
     let of_plan: Vec<&str> = planned.iter().map(|t| t.setting.as_str()).collect();
     let tried = postgres.trials.iter().map(|t| t.trial.setting.as_str());
     assert_eq!(tried.collect::<Vec<_>>(), of_plan);
-    let advised = |name: &&str| record.advice.iter().any(|advice| advice.setting == **name);
+    let advised = |name: &str| record.advice.iter().any(|advice| advice.setting == name);
     assert!(
-        of_plan.iter().all(|name| advised(&name)),
+        of_plan.iter().all(|name| advised(name)),
         "{:?}",
         record.advice
     );
