@@ -73,7 +73,7 @@ impl Cluster {
         if session.value(&format!("SHOW {name}"))? == value {
             return Ok(());
         }
-        session.query(&format!("ALTER SYSTEM SET {name} = {value}"))?;
+        session.query(&format!("ALTER SYSTEM SET {name} = '{value}'"))?;
         if setting.scope == SettingScope::Restart {
             drop(session);
             return self.restart(stop);

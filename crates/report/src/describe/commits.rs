@@ -109,9 +109,9 @@ mod tests {
             verb: "commit".to_owned(),
             argv: Vec::new(),
         };
-        let like = record.measurements.iter();
-        let like = like.filter(|m| m.ops.contains_key(&OpKind::Commit));
-        let like = like.last().cloned().unwrap();
+        let mut like = record.measurements.iter().rev();
+        let like = like.find(|m| m.ops.contains_key(&OpKind::Commit));
+        let like = like.cloned().unwrap();
         record.measurements = rates
             .iter()
             .map(|(name, rate)| {
