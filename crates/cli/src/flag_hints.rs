@@ -6,7 +6,23 @@ use crate::failure::Exit;
 use crate::workload::answer_to_fio;
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use diskproof_model::shell::quoted;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
+
+/// The command line, in which `run fio …` is `as fio …`: a pasted command runs as fio runs it. A
+/// file of that name is a target.
+pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = arguments.collect();
+    let is_pasted = words.get(1).is_some_and(|verb| verb == "run")
+        && words.get(2).is_some_and(|word| word == "fio")
+        && !Path::new("fio").exists();
+    if is_pasted {
+        words[1] = OsString::from("as");
+    }
+    words
+}
 
 /// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
 /// with our hints on stderr.
@@ -100,6 +116,16 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
         if let Some(answer) = answer_to_fio(name) {
             hints.push(format!("fio's '{name}' {answer}"));
         }
+    }
+    if arguments
+        .iter()
+        .any(|word| option_name(word) == "name" && word.starts_with('-'))
+    {
+        let words: Vec<String> = arguments[1..].iter().map(|word| quoted(word)).collect();
+        hints.push(format!(
+            "to run it as fio does: diskproof as fio {}",
+            words.join(" ")
+        ));
     }
     hints
 }

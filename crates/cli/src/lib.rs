@@ -66,7 +66,7 @@ fn run() -> ExitCode {
     if let Some(exit) = commands::as_tool::run_as_link() {
         return exit.into();
     }
-    match commands::Args::try_parse() {
+    match commands::Args::try_parse_from(flag_hints::with_pasted_fio(std::env::args_os())) {
         Err(error) => flag_hints::report(error),
         Ok(args) => match args.verb.run() {
             Ok(exit) => exit.into(),

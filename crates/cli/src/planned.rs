@@ -25,7 +25,11 @@ pub(crate) fn resolve_planned(
         let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
         let wrong = |(index, error): (usize, Contradiction)| {
             let PlannedWorkload { line, name, .. } = &members[index];
-            Failure::Usage(format!("{shown}: line {line}: workload '{name}': {error}"))
+            let at = match line {
+                0 => String::new(),
+                line => format!("line {line}: "),
+            };
+            Failure::Usage(format!("{shown}: {at}workload '{name}': {error}"))
         };
         match resolve_group(&flags, &context, unit_bytes).map_err(wrong)? {
             ResolvedGroup::Skipped(group) => skipped.extend(group),

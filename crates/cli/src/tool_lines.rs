@@ -1,6 +1,7 @@
 //! The text of another tool on stdout, while a run goes on and at its end.
 
 use crate::interrupt::Interrupt;
+use crate::output_files::save_file;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::Verbosity;
 use diskproof_compat::{ToolPrinter, ToolResult, ToolText};
@@ -8,22 +9,39 @@ use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_report::format::OutputFile;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The printer of a tool: the run's thread and the main one use it, one after the other.
 #[derive(Clone)]
-pub(crate) struct SharedPrinter(Arc<Mutex<Box<dyn ToolPrinter>>>);
+pub(crate) struct SharedPrinter {
+    printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
+    /// The file that the text at the end goes to, in place of stdout.
+    saved_to: Option<PathBuf>,
+}
 
 impl SharedPrinter {
     /// Nothing is printed yet.
     pub(crate) fn new(printer: Box<dyn ToolPrinter>) -> Self {
-        Self(Arc::new(Mutex::new(printer)))
+        Self {
+            printer: Arc::new(Mutex::new(printer)),
+            saved_to: None,
+        }
+    }
+
+    /// As [`SharedPrinter::new`]; the text at the end goes to this file.
+    pub(crate) fn saved_to(printer: Box<dyn ToolPrinter>, path: PathBuf) -> Self {
+        Self {
+            saved_to: Some(path),
+            ..Self::new(printer)
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn ToolPrinter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.printer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text about a request.
@@ -38,12 +56,34 @@ impl SharedPrinter {
         surface: Option<&SurfaceMeasurement>,
         is_interrupted: bool,
     ) -> ToolText {
-        self.lock().end(&ToolResult {
+        let text = self.lock().end(&ToolResult {
             measurements,
             surface,
             interrupted: is_interrupted,
             unix_ns: unix_ns(),
-        })
+        });
+        match &self.saved_to {
+            Some(path) => saved(text, path),
+            None => text,
+        }
+    }
+}
+
+/// The text with its stdout moved into a file; in place of a file that cannot be written, stdout
+/// keeps it.
+fn saved(text: ToolText, path: &Path) -> ToolText {
+    let saved = save_file(&OutputFile::new(path, |out| {
+        out.write_all(text.stdout.as_bytes())
+    }));
+    match saved {
+        Ok(()) => ToolText {
+            stdout: String::new(),
+            ..text
+        },
+        Err(error) => ToolText {
+            stderr: format!("{}cannot write {}: {error}\n", text.stderr, path.display()),
+            ..text
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a drop-in is: names, options with their treatment, exit codes, and how it starts.
 
 use crate::error::DropInError;
+use crate::jobs::JobRequest;
 use crate::load::DropInLoad;
 use crate::printer::ToolText;
 
@@ -60,6 +61,8 @@ pub enum Started {
     Text(ToolText),
     /// A load.
     Load(Box<dyn DropInLoad>),
+    /// Jobs, from files or from the command line.
+    Jobs(Box<JobRequest>),
 }
 
 impl Started {

@@ -21,6 +21,7 @@ pub(crate) fn load(tool: &DropIn, line: &str) -> Box<dyn DropInLoad> {
     match (tool.start)(&words(line)) {
         Ok(Started::Load(load)) => load,
         Ok(Started::Text(text)) => panic!("{line}: {}", text.stdout),
+        Ok(Started::Jobs(_)) => panic!("{line}: jobs"),
         Err(error) => panic!("{line}: {}", error.text()),
     }
 }

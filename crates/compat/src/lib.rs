@@ -8,6 +8,7 @@ mod error;
 #[cfg(test)]
 mod fixture;
 mod getopt;
+mod jobs;
 mod load;
 mod number;
 mod plan;
@@ -16,6 +17,7 @@ mod registry;
 
 mod bonnie;
 mod dd;
+mod fio;
 mod hdparm;
 mod ioping;
 mod iops;
@@ -25,6 +27,10 @@ mod zcav;
 
 pub use drop_in::{DropIn, DropInOption, ExitCodes, Started, Treatment};
 pub use error::DropInError;
+pub use jobs::{
+    DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
+    OptionsJob,
+};
 pub use load::{DropInLoad, LoadTarget, PlanContext};
 pub use printer::{ToolPrinter, ToolResult, ToolText};
 pub use registry::{drop_in_named, drop_ins};

@@ -3,6 +3,7 @@
 use crate::bonnie::DROP_IN as BONNIE;
 use crate::dd::DROP_IN as DD;
 use crate::drop_in::DropIn;
+use crate::fio::DROP_IN as FIO;
 use crate::hdparm::DROP_IN as HDPARM;
 use crate::ioping::DROP_IN as IOPING;
 use crate::iops::DROP_IN as IOPS;
@@ -10,7 +11,7 @@ use crate::pg_test_fsync::DROP_IN as PG_TEST_FSYNC;
 use crate::sysbench::DROP_IN as SYSBENCH;
 use crate::zcav::DROP_IN as ZCAV;
 
-static DROP_INS: [&DropIn; 8] = [
+static DROP_INS: [&DropIn; 9] = [
     &PG_TEST_FSYNC,
     &IOPING,
     &DD,
@@ -19,6 +20,7 @@ static DROP_INS: [&DropIn; 8] = [
     &ZCAV,
     &SYSBENCH,
     &BONNIE,
+    &FIO,
 ];
 
 /// All drop-ins.

@@ -11,6 +11,7 @@ pub mod errno;
 pub mod file_measurement;
 pub mod files;
 pub mod finding;
+pub mod fio_bins;
 pub mod group;
 pub mod health;
 pub mod histogram;

@@ -48,6 +48,14 @@ pub struct Workload {
     /// Whether content is checked.
     #[serde(default)]
     pub verify: Verify,
+    /// Whether its end leaves the workloads that run together with it alone; otherwise they end
+    /// with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_alone: bool,
+    /// Whether the page cache drops the target's clean pages before it starts. Only where `cache`
+    /// is `cached`: direct and buffered workloads drop them anyway.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drops_cache_first: bool,
 }
 
 impl Workload {
@@ -74,6 +82,8 @@ impl Workload {
             engine: EngineChoice::Auto,
             layout: Layout::Needed,
             verify: Verify::Off,
+            ends_alone: false,
+            drops_cache_first: false,
         }
     }
 

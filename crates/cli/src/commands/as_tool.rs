@@ -1,11 +1,13 @@
 //! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
 //! `diskproof-compat`; the run is that of every verb.
 
-use crate::consent::DestructiveFlags;
+mod jobs;
+mod work;
+
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, MeasuringJob, ToolRun, measure_tool};
+use crate::session::{Filling, LayoutLimits, ToolRun};
 use crate::stderr::{eprint_line, eprint_text};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use crate::tool_lines::SharedPrinter;
@@ -14,12 +16,13 @@ use clap::Parser as _;
 use diskproof_compat::{
     DropIn, DropInError, DropInLoad, LoadTarget, PlanContext, Started, drop_in_named, drop_ins,
 };
-use diskproof_device::{OpenError, probe};
-use diskproof_model::shell::quoted;
+use diskproof_device::probe;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use jobs::run_jobs;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use work::{ToolWork, measure_work};
 
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
@@ -170,6 +173,7 @@ fn start(
             Ok(Exit::Done)
         }
         Ok(Started::Load(load)) => run_load(tool, &words, load.as_ref(), flags),
+        Ok(Started::Jobs(request)) => run_jobs(tool, &words, &request, flags),
     }
 }
 
@@ -246,53 +250,15 @@ fn run_load(
         }),
         None => Filling::Span,
     };
-    // stderr is the tool's.
-    let own = MeasuringFlags {
-        quiet: !flags.verbose,
-        ..flags.clone()
-    };
-    let kind = identity.kind;
-    let job = MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling,
-        note: flags.note.clone(),
-        flags: &own,
-    };
     let run = ToolRun {
         printer,
         kept_name: new_name,
     };
-    match measure_tool(job, run) {
-        Err(error) if is_refused(&error) && load.writes() && kind != TargetKind::Directory => {
-            report(&error);
-            name_accepted(tool, words, kind, &flags.destructive);
-            Ok(Exit::Refused)
-        }
-        ended => ended,
-    }
-}
-
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
-    )
-}
-
-/// The command that releases the target, where none of its flags was given.
-fn name_accepted(tool: &DropIn, words: &[String], kind: TargetKind, given: &DestructiveFlags) {
-    if given.why_only_read(kind).is_none() {
-        return;
-    }
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let flag = match kind {
-        TargetKind::BlockDevice => "--destroy NAME",
-        _ => "--overwrite",
+    let work = ToolWork {
+        plan,
+        identities: vec![identity],
+        filling,
+        writes: load.writes(),
     };
-    eprint_line(&format!(
-        "to release it: diskproof as {flag} {} {}",
-        tool.name,
-        words.join(" ")
-    ));
+    measure_work(tool, words, work, run, flags)
 }

@@ -212,10 +212,12 @@ impl RunRequest {
             sections: &run.job_file.sections,
             targets: &named,
             size: measuring.size,
+            ..CliOverrides::default()
         };
         let JobFile {
             plan: file,
             mut notes,
+            ..
         } = planned
             .map(|path| read_plan(path, run, overrides))
             .transpose()?
@@ -406,6 +408,41 @@ fn resolve_flags(
     }
 }
 
+/// The plan of translated jobs that run with the output of `tool`, and its targets. `shown` names
+/// the jobs in errors.
+pub(crate) fn plan_jobs(
+    file: PlanFile,
+    shown: &Path,
+    tool: &str,
+    measuring: &MeasuringFlags,
+) -> anyhow::Result<(Plan, Vec<TargetIdentity>)> {
+    let identities = probe_targets(&file.targets, measuring.verbosity())?;
+    let request = RunRequest {
+        notes: Vec::new(),
+        note: measuring.note.clone().or(file.note),
+        seed: measuring.seed.or(file.seed),
+        size: file
+            .size
+            .map_or(Size::Default, |Bytes(size)| Size::Planned(size)),
+        targets: file.targets,
+        work: WorkSource::Plan {
+            path: shown.to_owned(),
+            workloads: file.workloads,
+        },
+        engine: measuring.engine_choice(),
+    };
+    let memory = Memory {
+        installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
+        free_bytes: memory_free_bytes(),
+    };
+    let plan = request.plan(&identities, memory)?;
+    let origin = Origin::Native {
+        verb: format!("as {tool}"),
+        argv: command_line(),
+    };
+    Ok((Plan { origin, ..plan }, identities))
+}
+
 fn whole(bytes: u64) -> u64 {
     bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
 }
@@ -448,7 +485,7 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
     }
     Ok(JobFile {
         plan,
-        notes: Vec::new(),
+        ..JobFile::default()
     })
 }
 

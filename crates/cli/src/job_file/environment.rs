@@ -12,6 +12,19 @@ pub struct CliOverrides<'a> {
     pub targets: &'a [PathBuf],
     /// Size of the scratch file in bytes.
     pub size: Option<u64>,
+    /// How close to fio the jobs run.
+    pub closeness: Closeness,
+}
+
+/// How close to fio jobs run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Closeness {
+    /// As a measurement of the disk: what the page cache answers does not count.
+    #[default]
+    Disk,
+    /// As in fio: through the page cache unless the job has `direct=1`, and with figures for each
+    /// copy unless it has `group_reporting`.
+    Fio,
 }
 
 /// What a path leads to.

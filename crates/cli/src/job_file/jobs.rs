@@ -59,6 +59,12 @@ pub(crate) struct FioJob {
     pub waits: bool,
     /// Whether its end also ends the jobs that run together with it (`exitall`).
     pub exits_all: bool,
+    /// Whether its figures are those of all copies and of its group (`group_reporting`).
+    pub reports_together: bool,
+    /// Whether its figures begin a group of their own (`new_group`).
+    pub begins_group: bool,
+    /// The flag that the file is opened with, where it has one (`sync`).
+    pub sync: Option<&'static str>,
     /// `exit_what=all`.
     pub ends_everything: bool,
     /// `filename`.

@@ -2,6 +2,7 @@
 //! it does not know fio. An option that would change the load is refused with its line; other
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
+mod describe;
 mod environment;
 mod error;
 mod jobs;
@@ -14,15 +15,17 @@ mod sections;
 mod system;
 mod workloads;
 
-pub use environment::{CliOverrides, Environment, MachineFacts, PathKind};
+pub use environment::{CliOverrides, Closeness, Environment, MachineFacts, PathKind};
 pub use error::JobFileError;
+pub use sections::JobText;
 pub use system::{System, read_text};
 
 use crate::plan_file::PlanFile;
+use diskproof_compat::DescribedJobs;
 use error::quoted;
 use jobs::FioJob;
 use notes::TranslationNotes;
-use sections::Section;
+use sections::{ReadSections, Section};
 use std::path::Path;
 
 /// Jobs times their copies: more threads than any machine gains from.
@@ -37,6 +40,8 @@ pub struct JobFile {
     pub plan: PlanFile,
     /// Differences from fio, one sentence each.
     pub notes: Vec<String>,
+    /// The jobs, with the workloads that carry them out.
+    pub jobs: DescribedJobs,
 }
 
 /// Flags that belong to a job file.
@@ -56,7 +61,16 @@ impl JobFile {
         overrides: CliOverrides<'_>,
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
-        let sections = sections::read_sections(text, path, environment)?;
+        Self::translate_all(&[JobText::File { text, path }], overrides, environment)
+    }
+
+    /// Translates several texts with jobs as one.
+    pub fn translate_all(
+        texts: &[JobText<'_>],
+        overrides: CliOverrides<'_>,
+        environment: &dyn Environment,
+    ) -> Result<Self, JobFileError> {
+        let ReadSections { sections, global } = sections::read_sections(texts, environment)?;
         let sections = select(sections, overrides.sections)?;
         let mut notes = TranslationNotes::default();
         let mut jobs = Vec::new();
@@ -65,10 +79,11 @@ impl JobFile {
         }
         check_copies(&jobs)?;
         let placements = placement::place(&jobs, overrides, environment, &mut notes)?;
-        let plan = workloads::plan(&jobs, &placements, &mut notes)?;
+        let (plan, of_jobs) = workloads::plan(&jobs, &placements, overrides.closeness, &mut notes)?;
         Ok(Self {
             plan,
             notes: notes.lines(jobs.len()),
+            jobs: describe::describe(&jobs, &sections, &global, of_jobs),
         })
     }
 }

@@ -67,7 +67,7 @@ impl TranslationNote {
                  file, where a sync also has to record new blocks"
             }
             Self::EndTogether => {
-                "jobs that run together end when the first one is done; in fio the others go on"
+                "jobs that run together have the shortest runtime of them; in fio each has its own"
             }
             Self::Warmup => "jobs that run together share one warm-up, the longest",
             Self::Copies => {

@@ -113,7 +113,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(
         &["ioengine"],
         "`engine`: `libaio` aio, `io_uring` uring, `sync`, `psync`, `vsync`, `pvsync`, `pvsync2` \
-         sync, `mmap` mmap; others are refused",
+         sync, `posixaio` sync at depth 1, as the C library works, `mmap` mmap; others are refused",
     ),
     translated(
         &["iodepth"],
@@ -172,6 +172,10 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(
         &["fsync", "fdatasync"],
         "the same; ignored if the job only reads",
+    ),
+    translated(
+        &["sync"],
+        "the same (`1` is `sync`); ignored if the job only reads",
     ),
     translated(
         &["end_fsync", "fsync_on_close"],
@@ -360,7 +364,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
     refused(&["startdelay"], &["0", "0s"]),
     refused(&["thinktime", "thinkcycles"], &["0", "0s", "0us"]),
     refused(&["ramp_size"], ZERO),
-    refused(&["sync"], &["0", "none"]),
     refused(&["sync_file_range"], ALWAYS),
     refused(&["write_barrier", "end_syncfs"], ZERO),
     refused(&["percentage_random"], &["100"]),

@@ -89,16 +89,12 @@ fn engine(setting: &Setting) -> Result<EngineName, JobFileError> {
         "io_uring" => EngineName::Uring,
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => EngineName::Sync,
         "mmap" => EngineName::Mmap,
-        "posixaio" => {
-            return Err(setting.error(
-                "the C library handles requests to one file one at a time, whatever iodepth is; \
-                 use libaio or io_uring for a queue, psync without one",
-            ));
-        }
+        // The C library handles requests to one file one at a time, whatever iodepth is.
+        "posixaio" => EngineName::Sync,
         _ => {
             return Err(setting.error(
                 "this engine is not supported; use libaio, io_uring, psync (or sync, vsync, \
-                 pvsync, pvsync2) or mmap",
+                 pvsync, pvsync2, posixaio) or mmap",
             ));
         }
     })
@@ -156,6 +152,9 @@ impl<'a> JobReader<'a, '_> {
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
             exits_all,
+            reports_together: self.flag("group_reporting")?,
+            begins_group: self.flag("new_group")?,
+            sync: self.sync(writes)?,
             ends_everything: self.ends_everything()?,
             filename: self.filename()?,
             directory: self.directory()?,
@@ -359,6 +358,17 @@ impl<'a> JobReader<'a, '_> {
         }
         self.notes.add(TranslationNote::Verify, &self.section.name);
         Ok(true)
+    }
+
+    /// `sync`, for a job that writes.
+    fn sync(&self, writes: bool) -> Result<Option<&'static str>, JobFileError> {
+        let flag = match self.value("sync")? {
+            None | Some((_, "0" | "none")) => None,
+            Some((_, "1" | "sync")) => Some("sync"),
+            Some((_, "dsync")) => Some("dsync"),
+            Some((setting, _)) => return Err(setting.error("use none, sync or dsync")),
+        };
+        Ok(flag.filter(|_| writes))
     }
 
     fn ends_everything(&self) -> Result<bool, JobFileError> {

@@ -6,6 +6,7 @@
 use super::environment::{Environment, MachineFacts};
 use super::error::{JobFileError, quoted};
 use super::numbers::arithmetic;
+use diskproof_compat::{JobOption, OptionsJob};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -129,12 +130,42 @@ pub(crate) struct Section {
     pub settings: Vec<Rc<Setting>>,
 }
 
-/// Reads the sections of the job file at `path`.
+/// Text with jobs.
+#[derive(Debug, Clone, Copy)]
+pub enum JobText<'a> {
+    /// A job file.
+    File {
+        /// Its content.
+        text: &'a str,
+        /// Its path.
+        path: &'a Path,
+    },
+    /// Options of the command line.
+    Options {
+        /// Those of every job, also of the files behind.
+        global: &'a [JobOption],
+        /// The jobs.
+        jobs: &'a [OptionsJob],
+    },
+}
+
+/// The name of the command line in errors.
+const COMMAND_LINE: &str = "fio";
+
+/// Sections, and the options of every job.
+#[derive(Debug, Default)]
+pub(crate) struct ReadSections {
+    /// The sections.
+    pub sections: Vec<Section>,
+    /// The options of all global sections.
+    pub global: Vec<Rc<Setting>>,
+}
+
+/// Reads the sections of all `texts`. As in fio, global options also apply to the texts behind.
 pub(crate) fn read_sections(
-    text: &str,
-    path: &Path,
+    texts: &[JobText<'_>],
     environment: &dyn Environment,
-) -> Result<Vec<Section>, JobFileError> {
+) -> Result<ReadSections, JobFileError> {
     let mut reader = Reader {
         environment,
         machine: None,
@@ -144,16 +175,28 @@ pub(crate) fn read_sections(
         bytes: 0,
         includes: 0,
     };
-    reader.read(text, path, 0)?;
-    reader.close();
+    let mut first = Rc::from(COMMAND_LINE);
+    for text in texts {
+        match text {
+            JobText::File { text, path } => {
+                first = shown(path);
+                reader.read(text, path, 0)?;
+                reader.close();
+            }
+            JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
+        }
+    }
     match reader.sections.is_empty() {
         true => Err(SourceLine {
-            file: shown(path),
+            file: first,
             line: 1,
             origin: TextOrigin::JobFile,
         }
         .error("the file has no job; add a section such as [reads] with rw=randread")),
-        false => Ok(reader.sections),
+        false => Ok(ReadSections {
+            sections: reader.sections,
+            global: reader.global,
+        }),
     }
 }
 
@@ -176,6 +219,40 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Adds jobs of the command line. The shell has replaced its variables.
+    fn add_jobs(&mut self, global: &[JobOption], jobs: &[OptionsJob]) -> Result<(), JobFileError> {
+        let source = SourceLine {
+            file: Rc::from(COMMAND_LINE),
+            line: 0,
+            origin: TextOrigin::JobFile,
+        };
+        let setting = |option: &JobOption, scope| {
+            Rc::new(Setting {
+                key: option.key.clone(),
+                value: option.value.clone(),
+                source: source.clone(),
+                scope,
+            })
+        };
+        let options = jobs.iter().map(|job| job.options.len()).max().unwrap_or(0);
+        if jobs.len() > SECTIONS_MAX || global.len() + options > SETTINGS_MAX {
+            return Err(source.error(format!(
+                "the command line has more than {SECTIONS_MAX} jobs or {SETTINGS_MAX} options"
+            )));
+        }
+        self.global
+            .extend(global.iter().map(|option| setting(option, Scope::Global)));
+        for job in jobs {
+            let own = job.options.iter().map(|option| setting(option, Scope::Own));
+            self.sections.push(Section {
+                source: source.clone(),
+                name: job.name.clone(),
+                settings: self.global.iter().cloned().chain(own).collect(),
+            });
+        }
+        Ok(())
+    }
+
     fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), JobFileError> {
         let file = shown(path);
         let origin = if depth == 0 {

@@ -1,5 +1,6 @@
 //! Turns placed jobs of fio into the workloads of a plan file. Pure.
 
+use super::environment::Closeness;
 use super::error::JobFileError;
 use super::jobs::{Cache, FioJob, JobBlocks, JobDistribution, WalkOrder};
 use super::notes::{TranslationNote, TranslationNotes};
@@ -10,6 +11,7 @@ use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{
     Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time, WorkloadFlags,
 };
+use diskproof_compat::JobWorkload;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -23,9 +25,11 @@ const NAME_CHARS_MAX: usize = 30;
 pub(crate) fn plan(
     jobs: &[FioJob],
     placements: &Placements,
+    closeness: Closeness,
     notes: &mut TranslationNotes,
-) -> Result<PlanFile, JobFileError> {
+) -> Result<(PlanFile, Vec<Vec<JobWorkload>>), JobFileError> {
     let mut names = UniqueNames::default();
+    let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
     let groups: Vec<Vec<usize>> = groups(jobs);
     if let Some(job) = jobs
@@ -38,9 +42,17 @@ pub(crate) fn plan(
         )));
     }
     for group in groups {
-        let settled = settle_caches(&group, jobs, notes);
-        let mut members = members(&group, jobs, placements, &settled, notes)?;
+        let settled = match closeness {
+            Closeness::Disk => settle_caches(&group, jobs, notes),
+            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
+        };
+        let settled = SettledCaches {
+            caches: settled,
+            closeness,
+        };
+        let (mut members, carried) = members(&group, jobs, placements, &settled, notes)?;
         add_group_notes(&members, notes);
+        let ends_alone = members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all);
         for index in group
             .iter()
             .filter(|index| placements.by_job[**index].is_first_to_write)
@@ -51,6 +63,7 @@ pub(crate) fn plan(
         }
         for (index, (job, copy, flags)) in members.iter_mut().enumerate() {
             flags.together = (index > 0).then_some(true);
+            flags.ends_alone = ends_alone.then_some(true);
             // With several targets, one workload stands for several jobs.
             let label = if placements.total_bytes.len() > 1 {
                 job.rw.as_str()
@@ -59,6 +72,12 @@ pub(crate) fn plan(
             };
             let name = names.next(label, job.rw, *copy);
             flags.name = Some(parsed(job, &name)?);
+            for (target, carried) in carried.iter().enumerate() {
+                of_jobs[carried[index]].push(JobWorkload {
+                    name: name.clone(),
+                    target,
+                });
+            }
             workloads.push(PlannedWorkload {
                 line: job.source.line,
                 name,
@@ -82,14 +101,21 @@ pub(crate) fn plan(
         _ => None,
     };
     let size = placements.scratch_bytes.map(Bytes);
-    Ok(PlanFile {
+    let plan = PlanFile {
         note,
         seed: None,
         size,
         targets: placements.targets.clone(),
         workloads,
         limits: Vec::new(),
-    })
+    };
+    Ok((plan, of_jobs))
+}
+
+/// How the jobs of a group use the page cache.
+struct SettledCaches {
+    caches: Vec<Cache>,
+    closeness: Closeness,
 }
 
 /// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
@@ -131,8 +157,7 @@ fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
     if jobs().any(|job| job.ramp_ns != first.ramp_ns) {
         jobs().for_each(|job| notes.add(TranslationNote::Warmup, &job.section));
     }
-    let end_by_themselves =
-        jobs().any(|job| !job.extent.is_time_based || job.time_ns != first.time_ns);
+    let end_by_themselves = jobs().any(|job| job.time_ns != first.time_ns);
     if end_by_themselves && !jobs().any(|job| job.exits_all) {
         jobs().for_each(|job| notes.add(TranslationNote::EndTogether, &job.section));
     }
@@ -162,25 +187,30 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes)
 /// A job, the number of its copy where each copy is a workload, and the workload.
 type GroupMember<'a> = (&'a FioJob, Option<u64>, WorkloadFlags);
 
+/// The workloads of a group, and for each target the jobs that they carry out.
+type GroupMembers<'a> = (Vec<GroupMember<'a>>, Vec<Vec<usize>>);
+
 /// The workloads of a group. They must be the same on each target.
 fn members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
     placements: &Placements,
-    caches: &[Cache],
+    settled: &SettledCaches,
     notes: &mut TranslationNotes,
-) -> Result<Vec<GroupMember<'a>>, JobFileError> {
+) -> Result<GroupMembers<'a>, JobFileError> {
     let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
-    for (index, cache) in group.iter().zip(caches) {
+    let mut carried: Vec<Vec<usize>> = vec![Vec::new(); targets];
+    for (index, cache) in group.iter().zip(&settled.caches) {
         let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
         let made = workloads(
             job,
             &placement.parts,
             placements.total_bytes[placement.target],
-            *cache,
+            (*cache, settled.closeness),
             notes,
         )?;
+        carried[placement.target].extend(std::iter::repeat_n(*index, made.len()));
         by_target[placement.target]
             .extend(made.into_iter().map(|(copy, flags)| (job, copy, flags)));
     }
@@ -197,7 +227,7 @@ fn members<'a>(
             .source
             .error(format!("[{}]: {DIFFERENT_WORKLOADS}", job.section)));
     }
-    Ok(by_target.swap_remove(0))
+    Ok((by_target.swap_remove(0), carried))
 }
 
 /// The workloads of a job: one for all copies where the load stays the same, else one per copy.
@@ -205,20 +235,22 @@ fn workloads(
     job: &FioJob,
     parts: &[FilePart],
     total_bytes: u64,
-    cache: Cache,
+    cache: (Cache, Closeness),
     notes: &mut TranslationNotes,
 ) -> Result<Vec<(Option<u64>, WorkloadFlags)>, JobFileError> {
     let copies = parts.len() as u64;
     if matches!(job.walk_order, WalkOrder::Stride(_)) {
         notes.add(TranslationNote::Stride, &job.section);
     }
-    if let Some(part) = united(job, parts) {
+    // The printer of fio shows each copy, unless the job wants one figure.
+    let is_one = cache.1 == Closeness::Disk || job.reports_together || copies == 1;
+    if let Some(part) = united(job, parts).filter(|_| is_one) {
         return Ok(vec![(
             None,
             flags(job, copies, parts[0], part, total_bytes, cache)?,
         )]);
     }
-    if parts.iter().all(|part| *part == parts[0]) {
+    if cache.1 == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
         notes.add(TranslationNote::Copies, &job.section);
     }
     let one = |(copy, part): (usize, &FilePart)| {
@@ -260,8 +292,9 @@ fn flags(
     own: FilePart,
     part: FilePart,
     total_bytes: u64,
-    cache: Cache,
+    (cache, closeness): (Cache, Closeness),
 ) -> Result<WorkloadFlags, JobFileError> {
+    let as_fio = closeness == Closeness::Fio;
     let (bs, bssplit) = match &job.blocks {
         JobBlocks::One(bytes) => (Some(parsed(job, &bytes.to_string())?), None),
         JobBlocks::Mix(mix, _) => (None, Some(parsed(job, mix)?)),
@@ -323,12 +356,16 @@ fn flags(
         fsync: (job.fsync > 0).then_some(Count(job.fsync)),
         fdatasync: (job.fdatasync > 0).then_some(Count(job.fdatasync)),
         // With periodic syncs it would add at most one sync, which a plan cannot express.
-        end_fsync: (job.syncs_at_end && job.fsync == 0 && job.fdatasync == 0).then_some(true),
-        buffered: (cache == Cache::Emptied).then_some(true),
-        cached: (cache == Cache::Kept).then_some(true),
+        end_fsync: (job.syncs_at_end && job.fsync == 0 && job.fdatasync == 0 && job.sync.is_none())
+            .then_some(true),
+        sync: job.sync.map(|flag| parsed(job, flag)).transpose()?,
+        buffered: (cache == Cache::Emptied && !as_fio).then_some(true),
+        cached: (cache == Cache::Kept || (as_fio && cache == Cache::Emptied)).then_some(true),
+        drops_cache_first: (as_fio && cache == Cache::Emptied).then_some(true),
         verify: job.verifies.then_some(true),
         engine: Some(job.engine),
         together: None,
+        ends_alone: None,
     })
 }
 

@@ -113,11 +113,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
         &["verify_backlog"],
         "verifies during the writes, which is not supported: verify reads back at the end",
     ),
-    (
-        &["sync", "dsync"],
-        "opens the file with O_SYNC or O_DSYNC, which is not supported; the nearest is fsync 1 \
-         (for dsync fdatasync 1), a separate call after each write",
-    ),
     (&["fsync_on_close"], "is end-fsync"),
     (
         &[

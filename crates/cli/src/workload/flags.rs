@@ -4,7 +4,7 @@
 
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, Precision, Rate, ReadShare, Rw,
-    RwDirection, SpanBounds, Time, WorkloadName, Zones, parse_key,
+    RwDirection, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
 use crate::flags::EngineName;
 use serde::Deserialize;
@@ -106,6 +106,11 @@ pub struct WorkloadFlags {
     )]
     #[serde(alias = "end_fsync")]
     pub end_fsync: Option<bool>,
+    /// Open the target so that each write is durable when it ends: sync (O_SYNC) or dsync
+    /// (O_DSYNC), as PostgreSQL's open_sync and open_datasync
+    #[arg(long, value_name = "FLAG")]
+    #[serde(deserialize_with = "parse_key")]
+    pub sync: Option<SyncedWrites>,
     /// Use the page cache, but empty it during the run and write it back before the end [default:
     /// bypass it with O_DIRECT]
     #[arg(long, num_args = 0, default_missing_value = "true")]
@@ -124,6 +129,13 @@ pub struct WorkloadFlags {
     /// flags describe one workload.
     #[arg(skip)]
     pub together: Option<bool>,
+    /// Whether its end leaves those that run together with it alone. A key of plan files only.
+    #[arg(skip)]
+    pub ends_alone: Option<bool>,
+    /// Whether the target's pages are dropped before it starts, with `cached`. A key of plan files
+    /// only.
+    #[arg(skip)]
+    pub drops_cache_first: Option<bool>,
 }
 
 impl WorkloadFlags {
@@ -154,7 +166,10 @@ impl WorkloadFlags {
             || self.distribution.is_some()
             || self.backward.is_some()
             || self.stride.is_some();
-        let syncs = self.fsync.is_some() || self.fdatasync.is_some() || self.end_fsync.is_some();
+        let syncs = self.fsync.is_some()
+            || self.fdatasync.is_some()
+            || self.end_fsync.is_some()
+            || self.sync.is_some();
         let cache = self.buffered.is_some() || self.cached.is_some();
         let unless = |is_own: bool| {
             if is_own {
@@ -187,11 +202,14 @@ impl WorkloadFlags {
             fsync: self.fsync.or(syncs.fsync),
             fdatasync: self.fdatasync.or(syncs.fdatasync),
             end_fsync: self.end_fsync.or(syncs.end_fsync),
+            sync: self.sync.or(syncs.sync),
             buffered: self.buffered.or(cache.buffered),
             cached: self.cached.or(cache.cached),
             verify: self.verify.or(defaults.verify),
             engine: self.engine.or(defaults.engine),
             together: self.together,
+            ends_alone: self.ends_alone.or(defaults.ends_alone),
+            drops_cache_first: self.drops_cache_first.or(defaults.drops_cache_first),
         }
     }
 }

@@ -3,11 +3,11 @@
 
 use super::flags::WorkloadFlags;
 use super::limits::{check_memory, check_room, resolve_span};
-use super::parsers::{BlockSize, Bytes, Count, Order, Rw, RwDirection};
+use super::parsers::{BlockSize, Bytes, Count, Order, Rw, RwDirection, SyncedWrites};
 use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
-    Stop, SyncCall, SyncPolicy, Verify, Workload,
+    Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag,
 };
 use diskproof_model::units::format_bytes;
 
@@ -102,6 +102,8 @@ impl Resolution<'_> {
             engine,
             layout: Layout::Needed,
             verify,
+            ends_alone: is_set(flags.ends_alone),
+            drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
         };
         if self.context.content == Content::Nothing && lays_out(&workload) {
             workload.layout = Layout::Provides;
@@ -246,8 +248,33 @@ impl Resolution<'_> {
         Ok(Access::Stride { stride_bytes })
     }
 
+    /// Writes through O_SYNC or O_DSYNC.
+    fn synced_writes(&self, flag: WriteFlag) -> Resolved<SyncPolicy> {
+        let flags = self.flags;
+        let sync = self.name("sync");
+        if flags.fsync.is_some() || flags.fdatasync.is_some() || is_set(flags.end_fsync) {
+            return contradiction(format!(
+                "with {sync} every write is durable when it ends; remove {}, {} or {}",
+                self.name("fsync"),
+                self.name("fdatasync"),
+                self.name("end-fsync")
+            ));
+        }
+        match flags.writes() {
+            true => Ok(SyncPolicy::WithWrite { flag }),
+            false => contradiction(format!(
+                "{sync} makes writes durable, and this workload only reads; use {} write, rw, \
+                 randwrite or randrw",
+                self.name("rw")
+            )),
+        }
+    }
+
     fn sync(&self) -> Resolved<SyncPolicy> {
         let flags = self.flags;
+        if let Some(SyncedWrites(flag)) = flags.sync {
+            return self.synced_writes(flag);
+        }
         let every = |call, count: Count| (call, count.0);
         let syncs = [
             flags.fsync.map(|n| every(SyncCall::Fsync, n)),

@@ -135,3 +135,81 @@ fn pg_test_fsync_prints_its_tables() {
     assert!(ran.out.contains("\"as pg_test_fsync\""), "{}", ran.out);
     assert!(names(here.path()).is_empty());
 }
+
+#[test]
+fn fio_jobs_print_as_fio_does_and_leave_nothing() {
+    let here = place();
+    let (data, saved) = (here.path().join("data"), here.path().join("out.json"));
+    std::fs::create_dir(&data).unwrap();
+    let directory = format!("--directory={}", text(&data));
+    let output = format!("--output={}", text(&saved));
+    // The shorter job does not end the longer one.
+    let jobs = [
+        "--rw=write",
+        "--name=a",
+        "--size=1m",
+        "--name=b",
+        "--size=4m",
+    ];
+    let ran = run(["run", "fio", &directory].iter().chain(&jobs));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for line in [
+        "\nStarting 2 processes\n\na: (groupid=0, jobs=1): err= 0: pid=",
+        "issued rwts: total=0,256,0,0 short",
+        "issued rwts: total=0,1024,0,0 short",
+        "\nRun status group 0 (all jobs):\n  WRITE: bw=",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+    let formats = [
+        &directory,
+        &output,
+        "--output-format=json",
+        "--name=a",
+        "--size=1m",
+    ];
+    let ran = as_tool(&[&["fio"][..], &formats].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
+    assert_eq!(json["jobs"][0]["read"]["total_ios"], 256);
+    assert!(names(&data).is_empty());
+}
+
+#[test]
+fn fio_job_file_cannot_choose_what_is_overwritten() {
+    let here = place();
+    let (file, jobs) = (here.path().join("file"), here.path().join("jobs"));
+    random_file(&file, 1 << 20);
+    let before = content_hash(&file);
+    std::fs::write(&jobs, format!("[a]\nrw=write\nfilename={}\n", text(&file))).unwrap();
+    let filename = format!("--filename={}", text(&file));
+    let jobs = text(&jobs);
+    for (words, message) in [
+        (
+            &["as", "fio", "--rw=write", &filename, "--name=a"][..],
+            "as --overwrite fio --rw=write",
+        ),
+        (&["as", "fio", jobs], "as --overwrite fio"),
+        (
+            &["as", "--overwrite", "fio", jobs],
+            "releases only what the command line names",
+        ),
+        (&["as", "fio", "--readonly", jobs], "--readonly forbids"),
+        (
+            &[
+                "run",
+                "--ioengine=libaio",
+                "--direct=1",
+                "--name=a",
+                "--thinktime=5",
+            ],
+            "as fio --ioeng",
+        ),
+    ] {
+        let ran = run(words);
+        assert!(matches!(ran.code, Some(1 | 2)), "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+    }
+    assert_eq!(content_hash(&file), before);
+}

@@ -175,7 +175,12 @@ pub(crate) fn set_cache(
             why,
         });
     }
-    Ok(target.set_cache(workload.cache)?)
+    let used = target.set_cache(workload.cache)?;
+    if workload.drops_cache_first && used.used == CachePolicy::Cached {
+        target.write_back()?;
+        target.drop_cache();
+    }
+    Ok(used)
 }
 
 /// The span of a workload, within `limit` bytes.

@@ -107,7 +107,8 @@ impl Session {
     }
 
     /// Runs the workloads of a group on all targets at the same time. They start together and warm
-    /// up equally long. On each target they end together, as soon as the first of them is done.
+    /// up equally long. On each target they end together, as soon as the first of them is done that
+    /// does not end alone.
     /// Returns measurements workload by workload, in the order of the targets.
     pub fn run_together(
         &self,
@@ -367,7 +368,10 @@ impl Session {
                 final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
                 interruption: syncs[index].and_then(|sync| sync.interruption),
                 hang,
-                all_until_ns: others().map(|other| ends[other]).min(),
+                all_until_ns: others()
+                    .filter(|other| !assignments[*other].workload.ends_alone)
+                    .map(|other| ends[other])
+                    .min(),
                 ..self.context(assignment, end)
             };
             let results = std::mem::take(&mut workers.results[index]);

@@ -1,27 +1,14 @@
 //! Latency distributions as fio's JSON has them: figures, percentiles, bins, and shares by range.
 
 use super::form::{Object, object};
+use diskproof_model::fio_bins::{PERCENTILES, bin, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::LatencySummary;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The percentiles that fio prints by default (its option `percentile_list`).
-const PERCENTILES: [f64; 17] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
-    99.99,
-];
 /// A percentile needs this many latencies below it, as many as the record requires beyond it.
 const SAMPLES_BELOW: f64 = 10.0;
-/// fio distinguishes latencies to this many binary digits after the first (`FIO_IO_U_PLAT_BITS` in
-/// its stat.h).
-const BIN_BITS: u32 = 6;
-/// The start of fio's last bin, which counts all longer latencies (`plat_val_to_idx()` in its
-/// stat.c). fio's readers know no larger one.
-const LAST_BIN_NS: u64 = (1 << 33) + (63 << 27);
-/// Upper ends of fio's ranges of nanoseconds, microseconds and milliseconds.
-const RANGES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
-
 /// A distribution with its figures.
 pub(super) struct Latency<'a> {
     summary: &'a LatencySummary,
@@ -115,87 +102,27 @@ fn bins(histogram: &LatencyHistogram) -> Object {
         .collect()
 }
 
-/// The middle of the bin in which fio counts this latency; fio names bins by it.
-fn bin(ns: u64) -> u64 {
-    let ns = ns.min(LAST_BIN_NS);
-    let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
-    let (low, width) = (ns >> lost << lost, 1 << lost);
-    low + width / 2
-}
-
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
 /// percent.
 pub(super) fn shares_by_latency<'a>(transfers: impl Iterator<Item = &'a Latency<'a>>) -> Object {
-    let mut counts = [[0_u64; 12]; 3];
-    for (low, width, n) in transfers
-        .filter_map(|latency| latency.histogram.as_ref())
-        .flat_map(LatencyHistogram::buckets)
-    {
-        let (unit, range) = place(low + width / 2);
-        counts[unit][range] += n;
-    }
-    let all = counts.iter().flatten().sum::<u64>().max(1) as f64;
-    let labels = RANGES
-        .map(|end| end.to_string())
-        .into_iter()
-        .chain(["2000".to_owned(), ">=2000".to_owned()]);
-    let shares = |unit: usize, ranges: usize| -> Value {
-        labels
-            .clone()
-            .zip(counts[unit])
-            .take(ranges)
-            .map(|(label, n)| (label, (n as f64 * 100.0 / all).into()))
+    let shares = range_shares(transfers.filter_map(|latency| latency.histogram.as_ref()));
+    let of_unit = |ranges: Vec<(&str, f64)>| -> Value {
+        ranges
+            .into_iter()
+            .map(|(label, share)| (label.to_owned(), share.into()))
             .collect::<Object>()
             .into()
     };
     object([
-        ("latency_ns", shares(0, 10)),
-        ("latency_us", shares(1, 10)),
-        ("latency_ms", shares(2, 12)),
+        ("latency_ns", of_unit(shares.ns)),
+        ("latency_us", of_unit(shares.us)),
+        ("latency_ms", of_unit(shares.ms)),
     ])
-}
-
-/// The unit and the range in it that a latency belongs to, as fio's `io_u_mark_latency()` has it:
-/// whole units, and the label is the end that is not reached.
-fn place(ns: u64) -> (usize, usize) {
-    let (unit, count) = match ns {
-        0..1_000 => (0, ns),
-        1_000..1_000_000 => (1, ns / 1_000),
-        _ => (2, ns / 1_000_000),
-    };
-    let beyond = if count < 2000 { 10 } else { 11 };
-    (
-        unit,
-        RANGES.iter().position(|end| count < *end).unwrap_or(beyond),
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bins_equal_those_of_fio() {
-        // As fio 3.42 prints them: exact below 128 ns, then the middle of 64 bins an octave, and
-        // one for all that is longer than 17 s.
-        let pairs = [
-            (0, 0),
-            (127, 127),
-            (128, 129),
-            (129, 129),
-            (255, 255),
-            (256, 258),
-            (1_000, 1_004),
-            (87_100, 87_552),
-            (104_500, 104_960),
-        ];
-        for (ns, named) in pairs
-            .into_iter()
-            .chain([(17_045_651_456, 17_112_760_320), (u64::MAX, 17_112_760_320)])
-        {
-            assert_eq!(bin(ns), named, "{ns}");
-        }
-    }
 
     #[test]
     fn every_latency_is_in_one_bin() {
@@ -205,28 +132,6 @@ mod tests {
             .for_each(|ns| histogram.record(ns));
         let sum: u64 = bins(&histogram).values().filter_map(Value::as_u64).sum();
         assert_eq!(sum, 3 * 64);
-    }
-
-    #[test]
-    fn ranges_equal_those_of_fio() {
-        let cases = [
-            (1, (0, 0)),
-            (2, (0, 1)),
-            (999, (0, 9)),
-            (1_000, (1, 0)),
-            (1_999, (1, 0)),
-            (2_000, (1, 1)),
-            (999_999, (1, 9)),
-        ];
-        let more = [
-            (1_000_000, (2, 0)),
-            (999_999_999, (2, 9)),
-            (1_000_000_000, (2, 10)),
-            (2_000_000_000, (2, 11)),
-        ];
-        for (ns, expected) in cases.into_iter().chain(more) {
-            assert_eq!(place(ns), expected, "{ns}");
-        }
     }
 
     #[test]

@@ -311,7 +311,6 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "ioengine=net\nhostname=x",
         "line 3: ioengine=net: this engine is not supported",
     ),
-    ("ioengine=posixaio", "one at a time"),
     (
         "rw=randtrim",
         "line 3: rw=randtrim: trims are not supported",
@@ -320,7 +319,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "thinktime=10",
         "line 3: thinktime=10: [job]: fio's 'thinktime' is not supported",
     ),
-    ("sync=1", "opens the file with O_SYNC"),
+    ("rw=write\nsync=2", "use none, sync or dsync"),
     ("zonemode=zbd", "fio's 'zonemode'"),
     ("latency_target=500", "fio's 'latency_target'"),
     ("rw=randread:8", "several consecutive blocks"),
@@ -403,5 +402,26 @@ fn job_file_notes_options_without_effect() {
         "ignored, because the load is the same without: group_reporting (display of results); \
          write_bw_log (series and histograms are always recorded: -o FILE.json, .csv, .hlog); \
          thread (threads are always used)"
+    );
+}
+
+#[test]
+fn sync_opens_the_file_so_that_writes_are_durable() {
+    let sync = |options: &str| only(options).sync.map(|sync| sync.0.as_str());
+    assert_eq!(sync("rw=write\nsync=1"), Some("O_SYNC"));
+    assert_eq!(sync("rw=write\nsync=dsync\nend_fsync=1"), Some("O_DSYNC"));
+    assert_eq!(only("rw=write\nsync=1\nend_fsync=1").end_fsync, None);
+    assert_eq!(
+        (sync("rw=read\nsync=1"), sync("rw=write\nsync=none")),
+        (None, None)
+    );
+}
+
+#[test]
+fn posixaio_sends_one_request_at_a_time() {
+    let flags = only("ioengine=posixaio\niodepth=8\ndirect=1");
+    assert_eq!(
+        (flags.engine, flags.depth.map(|depth| depth.0)),
+        (Some(EngineName::Sync), Some(1))
     );
 }

@@ -2,6 +2,7 @@
 
 use super::super::options;
 use super::*;
+use diskproof_compat::{JobOption, OptionsJob};
 
 const HEAD: &str = include_str!("../../../../../docs/job-files.md");
 const TABLE: &str = "\n| option of fio | becomes |\n|---|---|\n";
@@ -73,4 +74,93 @@ fn docs_table_matches_the_option_table() {
         "docs/job-files.md is out of date: UPDATE_DOCS=1 cargo test -p diskproof --lib \
          docs_table_matches"
     );
+}
+
+/// The output of the installed fio.
+fn fio(argument: &str) -> Option<String> {
+    let output = std::process::Command::new("fio").arg(argument).output();
+    let text = output
+        .ok()
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if text.is_none() {
+        println!("SKIPPED: fio {argument}: fio is not installed");
+    }
+    text
+}
+
+#[test]
+fn option_table_has_every_option_of_the_installed_fio() {
+    let Some(help) = fio("--cmdhelp=all") else {
+        return;
+    };
+    let names = help
+        .lines()
+        .filter_map(|line| line.split([':', ' ']).find(|word| !word.is_empty()));
+    let missing: Vec<&str> = names.filter(|name| options::row(name).is_none()).collect();
+    assert_eq!(missing, [""; 0]);
+    let general: Vec<&str> = diskproof_compat::drop_in_named("fio")
+        .map(|tool| tool.options.iter().map(|option| option.long).collect())
+        .unwrap_or_default();
+    let help = fio("--help").unwrap_or_default();
+    let shown = help
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("--"));
+    let shown = shown.filter_map(|line| line.split(['=', '\t', ' ']).next());
+    let missing: Vec<&str> = shown.filter(|name| !general.contains(name)).collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn jobs_of_the_command_line_precede_those_of_files() {
+    let option = |key: &str, value: &str| JobOption {
+        key: key.to_owned(),
+        value: Some(value.to_owned()),
+    };
+    let jobs = [OptionsJob {
+        name: "first".to_owned(),
+        options: vec![option("bs", "8k"), option("numjobs", "2")],
+    }];
+    let global = [option("filename", "/dev/sda"), option("rw", "randread")];
+    let texts = [
+        JobText::Options {
+            global: &global,
+            jobs: &jobs,
+        },
+        JobText::File {
+            text: "[second]\nstonewall\ngroup_reporting\nnumjobs=3\n",
+            path: Path::new("x.fio"),
+        },
+    ];
+    let overrides = CliOverrides {
+        closeness: Closeness::Fio,
+        ..CliOverrides::default()
+    };
+    let read = JobFile::translate_all(&texts, overrides, &Fake::default()).unwrap();
+    let described: Vec<_> = read
+        .jobs
+        .jobs
+        .iter()
+        .map(|job| {
+            (
+                job.name.as_str(),
+                job.group,
+                job.workloads.len(),
+                job.copies,
+            )
+        })
+        .collect();
+    // Copies have figures of their own, unless the job wants one for all.
+    assert_eq!(described, [("first", 0, 2, 2), ("second", 1, 1, 3)]);
+    let flags = &read.plan.workloads[2].flags;
+    assert_eq!(
+        (flags.cached, flags.drops_cache_first),
+        (Some(true), Some(true))
+    );
+    assert_eq!(read.plan.workloads[0].flags.bs.map(|bs| bs.0), Some(8192));
+    let wrong = [JobText::Options {
+        global: &[option("rw", "foo")],
+        jobs: &jobs,
+    }];
+    let error = JobFile::translate_all(&wrong, overrides, &Fake::default()).unwrap_err();
+    assert!(error.to_string().starts_with("fio: rw=foo: "), "{error}");
 }

@@ -32,10 +32,17 @@ fn jobs_run_together_unless_they_wait() {
         ]
     );
     assert_eq!(plan.targets, [PathBuf::from("/dev/sda")]);
-    let message = notes(text);
+    let alone = |text: &str| -> Vec<_> {
+        let all = super::plan(text).workloads;
+        all.iter().map(|one| one.flags.ends_alone).collect()
+    };
+    assert_eq!(alone(text), [with, with, with, with, None]);
+    assert_eq!(alone(&text.replacen("rw=", "exitall\nrw=", 1)), [None; 5]);
+    assert!(!notes(text).contains("jobs that run together"));
+    let unequal = notes("[global]\nfilename=/dev/sda\n[a]\nruntime=5\n[b]\nruntime=9\n");
     assert!(
-        message.contains("a, b, c and 1 more: jobs that run together end when"),
-        "{message}"
+        unequal.contains("have the shortest runtime of them"),
+        "{unequal}"
     );
     let calm = notes("[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=5\n[a]\n[b]\n");
     assert_eq!(calm, "");

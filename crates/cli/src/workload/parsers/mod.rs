@@ -9,8 +9,8 @@ mod values;
 pub(crate) use keys::parse_key;
 pub(crate) use spans::{OffsetDistribution, Position, SpanBounds, Zones};
 pub(crate) use values::{
-    BlockSize, BlockSplit, Bytes, Count, Order, Precision, Rate, ReadShare, Rw, RwDirection, Time,
-    WorkloadName,
+    BlockSize, BlockSplit, Bytes, Count, Order, Precision, Rate, ReadShare, Rw, RwDirection,
+    SyncedWrites, Time, WorkloadName,
 };
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Names, directions, counts, sizes, times, shares and rates.
 
 use super::syntax::{ValueError, number, percent, wrong_form};
-use diskproof_model::plan::BlockShare;
+use diskproof_model::plan::{BlockShare, WriteFlag};
 use diskproof_model::units::{parse_duration, parse_size};
 use std::str::FromStr;
 
@@ -249,6 +249,22 @@ impl FromStr for ReadShare {
             Err(wrong_form(text, what))
         } else {
             Ok(Self(permille.round() as u16))
+        }
+    }
+}
+
+/// How the target is opened so that writes are durable when they end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncedWrites(pub WriteFlag);
+
+impl FromStr for SyncedWrites {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "sync" => Ok(Self(WriteFlag::OpenSync)),
+            "dsync" => Ok(Self(WriteFlag::OpenDsync)),
+            _ => Err(wrong_form(text, "sync (O_SYNC) or dsync (O_DSYNC)")),
         }
     }
 }

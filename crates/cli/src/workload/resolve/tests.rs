@@ -71,6 +71,8 @@ fn default_workload() -> Workload {
         engine: EngineChoice::Auto,
         layout: Layout::Needed,
         verify: Verify::Off,
+        ends_alone: false,
+        drops_cache_first: false,
     }
 }
 

@@ -78,8 +78,8 @@ impl WorkerGroup<'_> {
     }
 
     /// An assignment is over with its last thread. If it ended before its time, by budget or
-    /// errors, the other workloads on its target end, too: their figures would belong to another
-    /// load from here on.
+    /// errors, the other workloads on its target end, too, unless its plan says otherwise: their
+    /// figures would belong to another load from here on.
     fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
         let assignment = self.mark_finished(number);
         self.results[assignment].push(done);
@@ -89,7 +89,8 @@ impl WorkerGroup<'_> {
             |y: &WorkerResult| matches!(y.ending, EndReason::Budget | EndReason::Errors(_));
         let is_over =
             self.working[assignment] == 0 && self.results[assignment].iter().all(is_early);
-        if is_over && !self.group.is_alone() {
+        let ends_alone = self.assignments[assignment].workload.ends_alone;
+        if is_over && !ends_alone && !self.group.is_alone() {
             self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
         }
     }

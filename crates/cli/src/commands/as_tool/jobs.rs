@@ -1,0 +1,151 @@
+//! Jobs of fio: read as every job file is, run and printed as fio does it.
+
+use super::work::{ToolWork, measure_work};
+use crate::commands::run::plan_jobs;
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
+use crate::plan_file::PLAN_FILE_BYTES_MAX;
+use crate::session::{Filling, ToolRun};
+use crate::stderr::eprint_line;
+use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::tool_lines::SharedPrinter;
+use diskproof_compat::{DropIn, JobAction, JobRequest, JobSource};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Carries out what the command line asks for.
+pub(super) fn run_jobs(
+    tool: &DropIn,
+    words: &[String],
+    request: &JobRequest,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    let files = read_files(&request.sources)?;
+    let translated = translate(request, &files)?;
+    match request.action {
+        JobAction::Check => return Ok(Exit::Done),
+        JobAction::ShowCommand => {
+            let line = (request.command_line)(&translated.jobs);
+            ignore_closed_pipe(to_stdout(|out| out.write_all(line.as_bytes())))?;
+            return Ok(Exit::Done);
+        }
+        JobAction::Run => {}
+    }
+    let JobFile { plan, notes, jobs } = translated;
+    let writing = plan.workloads.iter().find(|one| one.flags.writes());
+    if let (true, Some(workload)) = (request.is_read_only, writing) {
+        return Err(Failure::Usage(format!(
+            "job '{}' writes, and --readonly forbids that",
+            workload.name
+        ))
+        .into());
+    }
+    let writes = writing.is_some();
+    refuse_chosen_by_file(request, flags, &plan.targets)?;
+    let shown = match request.sources.last() {
+        Some(JobSource::File(path)) => path.as_path(),
+        _ => Path::new(tool.name),
+    };
+    let (plan, identities) = plan_jobs(plan, shown, tool.name, flags)?;
+    if !flags.quiet {
+        for note in request.notes.iter().chain(&notes) {
+            eprint_line(&format!("{}: {note}", tool.name));
+        }
+    }
+    let printer = (request.printer)(jobs);
+    let printer = match &request.is_saved_to {
+        Some(path) => SharedPrinter::saved_to(printer, path.clone()),
+        None => SharedPrinter::new(printer),
+    };
+    let work = ToolWork {
+        plan,
+        identities,
+        filling: Filling::Span,
+        writes,
+    };
+    let run = ToolRun {
+        printer,
+        kept_name: None,
+    };
+    measure_work(tool, words, work, run, flags)
+}
+
+/// A file that the user did not write must not decide what is overwritten.
+fn refuse_chosen_by_file(
+    request: &JobRequest,
+    flags: &MeasuringFlags,
+    targets: &[PathBuf],
+) -> Result<(), Failure> {
+    let file = request.sources.iter().find_map(|source| match source {
+        JobSource::File(path) => Some(path),
+        JobSource::Options { .. } => None,
+    });
+    let target = targets.iter().find(|target| target.is_file());
+    match (file, target) {
+        (Some(file), Some(target)) if flags.destructive.overwrite => {
+            let (file, target) = (file.display(), target.display());
+            Err(Failure::Usage(format!(
+                "--overwrite releases only what the command line names, and {file} may name \
+                 {target}. Write the jobs as options: diskproof as fio --showcmd {file} prints them"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn translate(request: &JobRequest, files: &[(PathBuf, String)]) -> Result<JobFile, Failure> {
+    let mut texts = Vec::new();
+    let mut files = files.iter();
+    for source in &request.sources {
+        match source {
+            JobSource::Options { global, jobs } => texts.push(JobText::Options { global, jobs }),
+            JobSource::File(_) => {
+                texts.extend(
+                    files
+                        .next()
+                        .map(|(path, text)| JobText::File { text, path }),
+                );
+            }
+        }
+    }
+    let overrides = CliOverrides {
+        sections: &request.sections,
+        closeness: Closeness::Fio,
+        ..CliOverrides::default()
+    };
+    JobFile::translate_all(&texts, overrides, &System)
+        .map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The paths and texts of the job files, in order.
+fn read_files(sources: &[JobSource]) -> Result<Vec<(PathBuf, String)>, Failure> {
+    let mut files = Vec::new();
+    for source in sources {
+        let JobSource::File(path) = source else {
+            continue;
+        };
+        let text = match path == Path::new("-") {
+            true => read_stdin(),
+            false => read_text(path),
+        };
+        let wrong = |why| {
+            Failure::Usage(format!(
+                "unable to open '{}' job file: {why}",
+                path.display()
+            ))
+        };
+        files.push((path.clone(), text.map_err(wrong)?));
+    }
+    Ok(files)
+}
+
+fn read_stdin() -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(PLAN_FILE_BYTES_MAX)
+        .read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    Ok(text)
+}

@@ -1,0 +1,77 @@
+//! Measures what a tool asks for, and names the command that the gate accepts.
+
+use crate::consent::DestructiveFlags;
+use crate::failure::{Exit, Failure, report};
+use crate::flags::MeasuringFlags;
+use crate::session::{Filling, MeasuringJob, ToolRun, measure_tool};
+use crate::stderr::eprint_line;
+use diskproof_compat::DropIn;
+use diskproof_device::OpenError;
+use diskproof_model::plan::Plan;
+use diskproof_model::shell::quoted;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+
+/// What a tool measures.
+pub(super) struct ToolWork {
+    pub plan: Plan,
+    pub identities: Vec<TargetIdentity>,
+    pub filling: Filling,
+    pub writes: bool,
+}
+
+/// Measures, and names the command that releases a target where the gate refuses one.
+pub(super) fn measure_work(
+    tool: &DropIn,
+    words: &[String],
+    work: ToolWork,
+    run: ToolRun,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    // stderr is the tool's.
+    let own = MeasuringFlags {
+        quiet: !flags.verbose,
+        ..flags.clone()
+    };
+    let kinds = work.identities.iter().map(|identity| identity.kind);
+    let released = kinds.clone().find(|kind| *kind == TargetKind::BlockDevice);
+    let released = released.or(kinds.clone().find(|kind| *kind == TargetKind::File));
+    let job = MeasuringJob {
+        plan: work.plan,
+        identities: work.identities,
+        filling: work.filling,
+        note: flags.note.clone(),
+        flags: &own,
+    };
+    match (measure_tool(job, run), released) {
+        (Err(error), Some(kind)) if is_refused(&error) && work.writes => {
+            report(&error);
+            name_accepted(tool, words, kind, &flags.destructive);
+            Ok(Exit::Refused)
+        }
+        (ended, _) => ended,
+    }
+}
+
+fn is_refused(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
+    )
+}
+
+/// The command that releases the target, where none of its flags was given.
+fn name_accepted(tool: &DropIn, words: &[String], kind: TargetKind, given: &DestructiveFlags) {
+    if given.why_only_read(kind).is_none() {
+        return;
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let flag = match kind {
+        TargetKind::BlockDevice => "--destroy NAME",
+        _ => "--overwrite",
+    };
+    eprint_line(&format!(
+        "to release it: diskproof as {flag} {} {}",
+        tool.name,
+        words.join(" ")
+    ));
+}

@@ -1,0 +1,209 @@
+//! The command line of fio: job files, and jobs made of options.
+
+use super::command_line::command_line;
+use super::options::{EMULATES, NAME, OPTIONS, SWITCHES};
+use super::print::FioOutput;
+use crate::drop_in::{DropInOption, Started, Treatment};
+use crate::error::DropInError;
+use crate::jobs::{JobAction, JobOption, JobRequest, JobSource, OptionsJob};
+use crate::printer::ToolText;
+use std::path::PathBuf;
+
+/// What the general options say.
+#[derive(Debug, Default)]
+struct General {
+    formats: Option<String>,
+    is_minimal: bool,
+    appends_terse: bool,
+    terse_version: Option<String>,
+    output: Option<PathBuf>,
+    is_parse_only: bool,
+    shows_command: bool,
+    is_read_only: bool,
+    sections: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Reads the arguments.
+pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    let mut reader = FioArguments::default();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+            reader.files.push(PathBuf::from(word));
+            continue;
+        };
+        let option = option.strip_prefix('-').unwrap_or(option);
+        if option.is_empty() {
+            reader.files.extend(words.by_ref().map(PathBuf::from));
+            break;
+        }
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (option, None),
+        };
+        let general = OPTIONS.iter().find(|option| option.long == long_name(name));
+        let takes_value = match general {
+            Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
+            None => !SWITCHES.contains(&name),
+        };
+        let value = match value {
+            None if takes_value => Some(
+                words
+                    .next()
+                    .cloned()
+                    .ok_or_else(|| usage(&format!("option '--{name}' requires an argument")))?,
+            ),
+            value => value,
+        };
+        match general {
+            Some(option) => {
+                if let Some(started) = reader.general(option, value.as_deref())? {
+                    return Ok(started);
+                }
+            }
+            None => reader.job_option(name, value),
+        }
+    }
+    reader.finish()
+}
+
+/// The long names of the short options.
+fn long_name(name: &str) -> &str {
+    match name {
+        "o" => "output",
+        "h" => "help",
+        "v" => "version",
+        other => other,
+    }
+}
+
+fn usage(text: &str) -> DropInError {
+    DropInError::Usage(format!("{NAME}: {text}\n"))
+}
+
+#[derive(Debug, Default)]
+struct FioArguments {
+    general: General,
+    global: Vec<JobOption>,
+    jobs: Vec<OptionsJob>,
+    /// Whether options belong to the last job.
+    in_job: bool,
+    files: Vec<PathBuf>,
+}
+
+impl FioArguments {
+    fn general(
+        &mut self,
+        option: &'static DropInOption,
+        value: Option<&str>,
+    ) -> Result<Option<Started>, DropInError> {
+        let given = &mut self.general;
+        let text = value.unwrap_or_default().to_owned();
+        match (option.treatment, option.long) {
+            (Treatment::Refused(instead), long) => {
+                return Err(usage(&format!("--{long} is not supported: {instead}")));
+            }
+            (Treatment::Ignored(why), long) => {
+                given.notes.push(format!("--{long} has no effect: {why}"));
+            }
+            (Treatment::Carried, "version") => return Ok(Some(Started::version(EMULATES))),
+            (Treatment::Carried, "help") => return Ok(Some(Started::Text(help()))),
+            (Treatment::Carried, "output") => given.output = Some(PathBuf::from(text)),
+            (Treatment::Carried, "output-format") => given.formats = Some(text),
+            (Treatment::Carried, "minimal") => given.is_minimal = true,
+            (Treatment::Carried, "append-terse") => given.appends_terse = true,
+            (Treatment::Carried, "terse-version") => given.terse_version = Some(text),
+            (Treatment::Carried, "parse-only") => given.is_parse_only = true,
+            (Treatment::Carried, "showcmd") => given.shows_command = true,
+            (Treatment::Carried, "section") => given.sections.push(text),
+            (Treatment::Carried, _) => given.is_read_only = true,
+        }
+        Ok(None)
+    }
+
+    /// As in fio, options before the first name apply to every job, and a name that begins with
+    /// "global" is none of a job.
+    fn job_option(&mut self, name: &str, value: Option<String>) {
+        if name == "name" {
+            let job = value.unwrap_or_default();
+            self.in_job = !job.starts_with("global");
+            if self.in_job {
+                self.jobs.push(OptionsJob {
+                    name: job,
+                    options: Vec::new(),
+                });
+            }
+            return;
+        }
+        let option = JobOption {
+            key: name.to_owned(),
+            value,
+        };
+        match self.jobs.last_mut().filter(|_| self.in_job) {
+            Some(job) => job.options.push(option),
+            None => self.global.push(option),
+        }
+    }
+
+    fn finish(self) -> Result<Started, DropInError> {
+        let general = self.general;
+        if self.jobs.is_empty() && self.files.is_empty() {
+            let text = help();
+            return Err(DropInError::Usage(format!(
+                "No job(s) defined\n\n{}",
+                text.stdout
+            )));
+        }
+        let output = FioOutput::read(
+            general.formats.as_deref(),
+            general.is_minimal,
+            general.appends_terse,
+            general.terse_version.as_deref(),
+        )
+        .map_err(|why| usage(&why))?;
+        let mut sources = vec![JobSource::Options {
+            global: self.global,
+            jobs: self.jobs,
+        }];
+        sources.extend(self.files.into_iter().map(JobSource::File));
+        let action = if general.shows_command {
+            JobAction::ShowCommand
+        } else if general.is_parse_only {
+            JobAction::Check
+        } else {
+            JobAction::Run
+        };
+        Ok(Started::Jobs(Box::new(JobRequest {
+            sources,
+            sections: general.sections,
+            action,
+            is_read_only: general.is_read_only,
+            is_saved_to: general.output.clone(),
+            notes: general.notes,
+            printer: Box::new(move |described| {
+                Box::new(output.printer(described, general.output.is_some()))
+            }),
+            command_line,
+        })))
+    }
+}
+
+/// The general options.
+fn help() -> ToolText {
+    let mut text = "fio [options] [job options] <job file(s)>\n".to_owned();
+    for option in OPTIONS {
+        let name = match option.value {
+            "" => option.long.to_owned(),
+            value if value.starts_with('[') => {
+                format!("{}=[{}]", option.long, &value[1..value.len() - 1])
+            }
+            value => format!("{}={value}", option.long),
+        };
+        text.push_str(&format!("  --{name:<22}{}\n", option.help));
+    }
+    ToolText {
+        stdout: text,
+        stderr: String::new(),
+    }
+}

@@ -1,0 +1,183 @@
+//! fio's JSON output.
+
+use super::form::{Json, JsonObject, object};
+use super::frame::RunFrame;
+use super::options::EMULATES;
+use super::stats::{DirectionStats, JobEntry, RateSamples, bins, figures, percentiles};
+use crate::jobs::JobOption;
+use diskproof_model::fio_bins::{depth_shares, range_shares};
+use diskproof_model::histogram::LatencyHistogram;
+
+/// The whole document. `has_bins` for the form json+.
+pub(super) fn document(frame: &RunFrame<'_>, entries: &[JobEntry], has_bins: bool) -> String {
+    let mut pairs: JsonObject = Vec::new();
+    let mut add = |key: &str, value: Json| pairs.push((key.to_owned(), value));
+    add("fio version", EMULATES.into());
+    add("timestamp", (frame.unix_ns / 1_000_000_000).into());
+    add("timestamp_ms", (frame.unix_ns / 1_000_000).into());
+    add("time", frame.time.as_str().into());
+    if !frame.global.is_empty() {
+        add("global options", options(frame.global, None));
+    }
+    let jobs = entries
+        .iter()
+        .map(|entry| job(entry, frame, has_bins))
+        .collect();
+    add("jobs", Json::Array(jobs));
+    let disks = frame.disks.iter().map(|disk| {
+        object([
+            ("name", disk.name.as_str().into()),
+            ("read_ios", disk.read_ops.into()),
+            ("write_ios", disk.write_ops.into()),
+        ])
+    });
+    add("disk_util", Json::Array(disks.collect()));
+    Json::Object(pairs).text() + "\n"
+}
+
+fn options(options: &[JobOption], name: Option<&str>) -> Json {
+    let mut pairs: JsonObject = Vec::new();
+    if let Some(name) = name {
+        pairs.push(("name".to_owned(), name.into()));
+    }
+    for option in options {
+        let value = option.value.as_deref().unwrap_or("1");
+        pairs.retain(|(key, _)| *key != option.key);
+        pairs.push((option.key.clone(), value.into()));
+    }
+    Json::Object(pairs)
+}
+
+fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
+    let rate_of = |pick: fn(&JobEntry) -> &DirectionStats| frame.group_rate(entry.group, pick);
+    let shares = range_shares([&entry.read.latency, &entry.write.latency].into_iter());
+    let ranges = |ranges: &[(&str, f64)]| {
+        Json::Object(
+            ranges
+                .iter()
+                .map(|(label, share)| ((*label).to_owned(), (*share).into()))
+                .collect(),
+        )
+    };
+    let depths = depth_shares(entry.in_flight);
+    let one = [
+        ("0", 0.0),
+        ("4", 100.0),
+        ("8", 0.0),
+        ("16", 0.0),
+        ("32", 0.0),
+        ("64", 0.0),
+        (">=64", 0.0),
+    ];
+    let error = entry.error.as_ref().map_or(0, |(number, _)| *number as u64);
+    let direction = |stats: &DirectionStats, all| direction(stats, all, entry, has_bins);
+    object([
+        ("jobname", entry.name.as_str().into()),
+        ("groupid", (entry.group as u64).into()),
+        ("error", error.into()),
+        ("eta", 0.into()),
+        ("elapsed", frame.elapsed_s.into()),
+        ("job options", options(&entry.options, Some(&entry.name))),
+        ("read", direction(&entry.read, rate_of(|entry| &entry.read))),
+        (
+            "write",
+            direction(&entry.write, rate_of(|entry| &entry.write)),
+        ),
+        ("trim", direction(&entry.trim, 0)),
+        ("sync", sync(&entry.sync, entry, has_bins)),
+        ("job_runtime", entry.runtime_ms.into()),
+        ("usr_cpu", entry.user_percent.into()),
+        ("sys_cpu", entry.system_percent.into()),
+        ("ctx", 0.into()),
+        ("majf", 0.into()),
+        ("minf", 0.into()),
+        ("iodepth_level", ranges(&depths)),
+        ("iodepth_submit", ranges(&one)),
+        ("iodepth_complete", ranges(&one)),
+        ("latency_ns", ranges(&shares.ns)),
+        ("latency_us", ranges(&shares.us)),
+        ("latency_ms", ranges(&shares.ms)),
+        ("latency_depth", u64::from(entry.depth).into()),
+        ("latency_target", 0.into()),
+        ("latency_percentile", 100.0.into()),
+        ("latency_window", 0.into()),
+    ])
+}
+
+fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json {
+    object([
+        ("total_ios", histogram.count().into()),
+        (
+            "lat_ns",
+            latency(histogram, Some(&entry.latency.percentiles), has_bins),
+        ),
+    ])
+}
+
+fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
+    let list = Some(&entry.latency.percentiles);
+    let clat = list.filter(|_| entry.latency.clat);
+    let lat = list.filter(|_| entry.latency.lat);
+    let kib = stats.kib_per_second;
+    let RateSamples {
+        min,
+        max,
+        mean,
+        deviation,
+        count,
+    } = stats.iops;
+    let share = match kib.count {
+        0 => 0.0,
+        _ => (kib.mean * 1024.0 * 100.0 / all_bytes.max(1) as f64).min(100.0),
+    };
+    let whole = |value: f64| Json::from(value as u64);
+    object([
+        ("io_bytes", stats.bytes.into()),
+        ("io_kbytes", (stats.bytes >> 10).into()),
+        ("bw_bytes", stats.rate().into()),
+        ("bw", (stats.rate() >> 10).into()),
+        ("iops", stats.iops().into()),
+        ("runtime", stats.runtime_ms.into()),
+        ("total_ios", stats.count.into()),
+        ("short_ios", stats.short.into()),
+        ("drop_ios", 0.into()),
+        ("slat_ns", latency(&LatencyHistogram::new(), None, false)),
+        ("clat_ns", latency(&stats.latency, clat, has_bins)),
+        ("lat_ns", latency(&stats.latency, lat, has_bins)),
+        ("bw_min", whole(kib.min)),
+        ("bw_max", whole(kib.max)),
+        ("bw_agg", share.into()),
+        ("bw_mean", kib.mean.into()),
+        ("bw_dev", kib.deviation.into()),
+        ("bw_samples", kib.count.into()),
+        ("iops_min", whole(min)),
+        ("iops_max", whole(max)),
+        ("iops_mean", mean.into()),
+        ("iops_stddev", deviation.into()),
+        ("iops_samples", count.into()),
+    ])
+}
+
+fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool) -> Json {
+    let own = figures(histogram);
+    let Json::Object(mut pairs) = object([
+        ("min", own.min.into()),
+        ("max", own.max.into()),
+        ("mean", own.mean.into()),
+        ("stddev", own.deviation.into()),
+        ("N", histogram.count().into()),
+    ]) else {
+        return Json::Object(Vec::new());
+    };
+    if let Some(list) = list.filter(|_| histogram.count() > 0) {
+        let values = percentiles(histogram, list).into_iter();
+        let values = values.map(|(percent, ns)| (format!("{percent:.6}"), ns.into()));
+        pairs.push(("percentile".to_owned(), Json::Object(values.collect())));
+        if has_bins {
+            let bins = bins(histogram).into_iter();
+            let bins = bins.map(|(ns, n)| (ns.to_string(), n.into()));
+            pairs.push(("bins".to_owned(), Json::Object(bins.collect())));
+        }
+    }
+    Json::Object(pairs)
+}

@@ -1,0 +1,259 @@
+//! fio's normal output.
+
+use super::number::{Steps, TimeFigures, both, short};
+use super::stats::{DirectionStats, JobEntry, RateSamples, figures, percentiles};
+use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
+use diskproof_model::histogram::LatencyHistogram;
+use std::fmt::Write as _;
+
+/// The entry of a job. `all_kib` is the rate of its group in KiB/s, for reads and writes.
+pub(super) fn entry(entry: &JobEntry, rates: (u64, u64), time: &str, pid: u32) -> String {
+    let error = match &entry.error {
+        None => "err= 0".to_owned(),
+        Some((number, name)) => format!("err={number:2} ({name})"),
+    };
+    let mut text = format!(
+        "{}: (groupid={}, jobs={}): {error}: pid={pid}: {time}\n",
+        entry.name, entry.group, entry.jobs
+    );
+    text.push_str(&direction("read", "", &entry.read, rates.0, entry));
+    text.push_str(&direction(
+        "write",
+        "; 0 zone resets",
+        &entry.write,
+        rates.1,
+        entry,
+    ));
+    let both = [&entry.read, &entry.write].map(|stats| &stats.latency);
+    text.push_str(&latency_ranges(&range_shares(both.into_iter())));
+    if entry.sync.count() > 0 {
+        text.push_str("  fsync/fdatasync/sync_file_range:\n");
+        text.push_str(&times("sync", &entry.sync));
+        text.push_str(&percentile_lines(
+            "sync",
+            &entry.sync,
+            &entry.latency.percentiles,
+        ));
+    }
+    text.push_str(&footer(entry));
+    text
+}
+
+fn direction(
+    name: &str,
+    resets: &str,
+    stats: &DirectionStats,
+    all: u64,
+    entry: &JobEntry,
+) -> String {
+    if stats.count == 0 {
+        return String::new();
+    }
+    let (rate, decimal_rate) = both(stats.rate(), "/s");
+    let mut text = format!(
+        "  {name}: IOPS={}, BW={rate} ({decimal_rate})({}/{}msec){resets}\n",
+        short(stats.iops() as u64, 4, Steps::Decimal, ""),
+        both(stats.bytes, "").0,
+        stats.runtime_ms
+    );
+    text.push_str(&times("clat", &stats.latency));
+    text.push_str(&times(" lat", &stats.latency));
+    let list = &entry.latency.percentiles;
+    if entry.latency.lat {
+        text.push_str(&percentile_lines("lat", &stats.latency, list));
+    }
+    if entry.latency.clat {
+        text.push_str(&percentile_lines("clat", &stats.latency, list));
+    }
+    text.push_str(&samples(&stats.kib_per_second, all, &stats.iops));
+    text
+}
+
+fn times(name: &str, histogram: &LatencyHistogram) -> String {
+    let (
+        TimeFigures {
+            min,
+            max,
+            mean,
+            deviation,
+        },
+        unit,
+    ) = figures(histogram).scaled();
+    format!(
+        "    {name} ({unit}): min={}, max={}, avg={mean:5.2}, stdev={deviation:5.2}\n",
+        short(min, 6, Steps::Decimal, ""),
+        short(max, 6, Steps::Decimal, "")
+    )
+}
+
+fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
+    /// On one line.
+    const PER_LINE: usize = 4;
+    let values = percentiles(histogram, list);
+    let (Some((_, least)), Some((_, most))) = (values.first(), values.last()) else {
+        return String::new();
+    };
+    let (unit, divisor) = if *least > 2_000_000 && *most > 99_999_999 {
+        ("msec", 1_000_000)
+    } else if *least > 2_000 && *most > 99_999 {
+        ("usec", 1_000)
+    } else {
+        ("nsec", 1)
+    };
+    let mut text = format!("    {name} percentiles ({unit}):\n");
+    let lines: Vec<String> = values
+        .chunks(PER_LINE)
+        .map(|line| {
+            let shown = |(percent, ns): &(f64, u64)| {
+                format!("{percent:6.2}th=[{:5}]", ns.div_ceil(divisor))
+            };
+            format!(
+                "     |{}",
+                line.iter().map(shown).collect::<Vec<_>>().join(",")
+            )
+        })
+        .collect();
+    let _ = writeln!(text, "{}", lines.join(",\n"));
+    text
+}
+
+fn samples(kib: &RateSamples, all_bytes: u64, iops: &RateSamples) -> String {
+    if kib.count == 0 {
+        return String::new();
+    }
+    let share = (kib.mean * 1024.0 * 100.0 / all_bytes.max(1) as f64).min(100.0);
+    let (unit, divisor) = if kib.mean > 1_048_576.0 {
+        ("MiB", 1024.0)
+    } else {
+        ("KiB", 1.0)
+    };
+    format!(
+        "   bw ({unit:>5}/s): min={:5.0}, max={:5.0}, per={share:3.2}%, avg={:5.2}, \
+         stdev={:5.2}, samples={}\n   iops        : min={:5.0}, max={:5.0}, avg={:5.2}, \
+         stdev={:5.2}, samples={}\n",
+        (kib.min / divisor).floor(),
+        (kib.max / divisor).floor(),
+        kib.mean / divisor,
+        kib.deviation / divisor,
+        kib.count,
+        iops.min,
+        iops.max,
+        iops.mean,
+        iops.deviation,
+        iops.count
+    )
+}
+
+fn latency_ranges(shares: &RangeShares) -> String {
+    /// On one line.
+    const PER_LINE: usize = 5;
+    let mut text = String::new();
+    for (unit, ranges) in [
+        ("nsec", &shares.ns),
+        ("usec", &shares.us),
+        ("msec", &shares.ms),
+    ] {
+        let shown: Vec<String> = ranges
+            .iter()
+            .filter(|(_, share)| *share > 0.0)
+            .map(|(label, share)| match label.strip_prefix(">=") {
+                Some(rest) => format!(">={rest}={:3.2}%", share.max(0.01)),
+                None => format!("{label}={:3.2}%", share.max(0.01)),
+            })
+            .collect();
+        for line in shown.chunks(PER_LINE) {
+            let _ = writeln!(text, "  lat ({unit})   : {}", line.join(", "));
+        }
+    }
+    text
+}
+
+fn footer(entry: &JobEntry) -> String {
+    let depths: Vec<String> = depth_shares(entry.in_flight)
+        .iter()
+        .map(|(label, share)| format!("{label}={share:3.1}%"))
+        .collect();
+    let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
+    format!(
+        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  IO depths    : {}\n\
+         \x20    submit    : {one}\n     complete  : {one}\n     issued rwts: \
+         total={},{},0,{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target=0, window=0, \
+         percentile=100.00%, depth={}\n",
+        entry.user_percent,
+        entry.system_percent,
+        depths.join(", "),
+        entry.read.count,
+        entry.write.count,
+        entry.sync.count(),
+        entry.read.short,
+        entry.write.short,
+        entry.depth
+    )
+}
+
+/// The sums of a group.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct GroupTotal {
+    pub bytes: u64,
+    pub ms_min: u64,
+    pub ms_max: u64,
+    pub rate_min: u64,
+    pub rate_max: u64,
+}
+
+impl GroupTotal {
+    /// The sums of one direction over all entries of a group; `None` without operations.
+    pub(super) fn of<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
+        all.filter(|stats| stats.count > 0)
+            .fold(None, |sum, stats| {
+                let (least, most) = stats.rates.unwrap_or_default();
+                let sum = sum.unwrap_or(Self {
+                    bytes: 0,
+                    ms_min: stats.runtime_ms,
+                    ms_max: stats.runtime_ms,
+                    rate_min: least,
+                    rate_max: most,
+                });
+                Some(Self {
+                    bytes: sum.bytes + stats.bytes,
+                    ms_min: sum.ms_min.min(stats.runtime_ms),
+                    ms_max: sum.ms_max.max(stats.runtime_ms),
+                    rate_min: sum.rate_min.min(least),
+                    rate_max: sum.rate_max.max(most),
+                })
+            })
+    }
+
+    /// Bytes per second.
+    pub(super) fn rate(&self) -> u64 {
+        (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
+    }
+}
+
+/// The lines of a group.
+pub(super) fn group(number: usize, entries: &[&JobEntry]) -> String {
+    let mut text = format!("\nRun status group {number} (all jobs):\n");
+    type Pick = fn(&JobEntry) -> &DirectionStats;
+    let directions: [(&str, Pick); 3] = [
+        ("READ", |entry| &entry.read),
+        ("WRITE", |entry| &entry.write),
+        ("TRIM", |entry| &entry.trim),
+    ];
+    for (name, pick) in directions {
+        let Some(total) = GroupTotal::of(entries.iter().map(|entry| pick(entry))) else {
+            continue;
+        };
+        let shown = |bytes: u64, per: &str| both(bytes, per);
+        let (rate, rate_decimal) = shown(total.rate(), "/s");
+        let (least, least_decimal) = shown(total.rate_min, "/s");
+        let (most, most_decimal) = shown(total.rate_max, "/s");
+        let (bytes, bytes_decimal) = shown(total.bytes, "");
+        let _ = writeln!(
+            text,
+            "{name:>7}: bw={rate} ({rate_decimal}), {least}-{most} \
+             ({least_decimal}-{most_decimal}), io={bytes} ({bytes_decimal}), run={}-{}msec",
+            total.ms_min, total.ms_max
+        );
+    }
+    text
+}

@@ -1,0 +1,272 @@
+//! What a run of jobs prints: the forms of output, in fio's order.
+
+use super::frame::{RunFrame, UsedDisk};
+use super::json::document;
+use super::normal::{entry as entry_text, group as group_text};
+use super::number::{Steps, short};
+use super::options::EMULATES;
+use super::stats::{DirectionStats, JobEntry, entries};
+use super::terse::line;
+use crate::jobs::{DescribedJobs, JobOption};
+use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::Measurement;
+use diskproof_model::plan::{EngineChoice, EngineKind};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The forms of output that were chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct FioOutput {
+    normal: bool,
+    terse: Option<u32>,
+    json: bool,
+    json_plus: bool,
+}
+
+impl FioOutput {
+    /// Reads `--output-format` and its relatives.
+    pub(super) fn read(
+        formats: Option<&str>,
+        is_minimal: bool,
+        appends_terse: bool,
+        terse_version: Option<&str>,
+    ) -> Result<Self, String> {
+        let version = match terse_version.unwrap_or("3") {
+            "3" => 3,
+            "4" => 4,
+            "5" => 5,
+            "2" => return Err("terse version 2 is not supported; use 3, 4 or 5".to_owned()),
+            other => return Err(format!("bad terse version format: {other}")),
+        };
+        let mut chosen = Self::default();
+        for format in formats.unwrap_or("normal").split(',').map(str::trim) {
+            match format {
+                "normal" => chosen.normal = true,
+                "terse" | "minimal" => chosen.terse = Some(version),
+                "json" => chosen.json = true,
+                "json+" => (chosen.json, chosen.json_plus) = (true, true),
+                other => {
+                    return Err(format!(
+                        "failed parsing --output-format {other}; there are normal, json, json+ \
+                         and terse"
+                    ));
+                }
+            }
+        }
+        if is_minimal {
+            chosen = Self {
+                terse: Some(version),
+                ..Self::default()
+            };
+        }
+        if appends_terse {
+            chosen.terse = Some(version);
+        }
+        Ok(chosen)
+    }
+
+    /// The printer of these jobs.
+    pub(super) fn printer(self, described: DescribedJobs, is_saved: bool) -> FioPrinter {
+        FioPrinter {
+            output: self,
+            described,
+            is_saved,
+        }
+    }
+}
+
+/// Prints the jobs first, and the results at the end.
+pub(super) struct FioPrinter {
+    output: FioOutput,
+    described: DescribedJobs,
+    /// Whether everything goes to a file, in one piece.
+    is_saved: bool,
+}
+
+impl FioPrinter {
+    fn head(&self) -> String {
+        if !self.output.normal {
+            return String::new();
+        }
+        let (mut text, mut copies) = (String::new(), 0);
+        for job in &self.described.jobs {
+            let value = |key: &str, default: &str| {
+                let found = self.described.value(job, key);
+                found.unwrap_or_else(|| default.to_owned())
+            };
+            let rw = match (self.described.value(job, "readwrite"), value("rw", "read")) {
+                (Some(rw), _) => rw,
+                (None, rw) => rw,
+            };
+            let size = block_sizes(&value("bs", &value("blocksize", "4k")));
+            let _ = writeln!(
+                text,
+                "{}: (g={}): rw={}, bs=(R) {}, (W) {}, (T) {}, ioengine={}, iodepth={}",
+                job.name,
+                job.group,
+                rw.split(':').next().unwrap_or_default(),
+                size[0],
+                size[1],
+                size[2],
+                value("ioengine", "psync"),
+                value("iodepth", "1")
+            );
+            if job.copies > 1 {
+                text.push_str("...\n");
+            }
+            copies += job.copies;
+        }
+        let thread = |job| self.described.is_on(job, "thread", false);
+        let kind = match self.described.jobs.iter().any(thread) {
+            true => "thread",
+            false => "process",
+        };
+        let plural = match (copies, kind) {
+            (1, _) => "",
+            (_, "thread") => "s",
+            _ => "es",
+        };
+        let _ = writeln!(text, "{EMULATES}\nStarting {copies} {kind}{plural}");
+        text
+    }
+
+    fn text(&self, result: &ToolResult<'_>) -> String {
+        let entries = entries(&self.described, result.measurements);
+        let frame = RunFrame {
+            unix_ns: result.unix_ns,
+            time: local_time(result.unix_ns),
+            elapsed_s: elapsed_s(result.measurements),
+            global: &self.described.global,
+            disks: disks(result.measurements),
+            entries: &entries,
+        };
+        let mut text = String::new();
+        if let Some(version) = self.output.terse {
+            for entry in &entries {
+                text.push_str(&line(entry, &frame, version));
+            }
+        }
+        if self.output.json {
+            text.push_str(&document(&frame, &entries, self.output.json_plus));
+        }
+        if self.output.normal {
+            text.push('\n');
+            for entry in &entries {
+                let rates = (
+                    frame.group_rate(entry.group, |entry| &entry.read),
+                    frame.group_rate(entry.group, |entry| &entry.write),
+                );
+                let pid = std::process::id();
+                text.push_str(&entry_text(entry, rates, &frame.time, pid));
+            }
+            for group in entries.chunk_by(|one, next| one.group == next.group) {
+                let members: Vec<&JobEntry> = group.iter().collect();
+                text.push_str(&group_text(group[0].group, &members));
+            }
+        }
+        text
+    }
+}
+
+impl ToolPrinter for FioPrinter {
+    fn begin(&mut self) -> String {
+        match self.is_saved {
+            true => String::new(),
+            false => self.head(),
+        }
+    }
+
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let head = match self.is_saved {
+            true => self.head(),
+            false => String::new(),
+        };
+        ToolText {
+            stdout: head + &self.text(result),
+            stderr: notes(result.measurements),
+        }
+    }
+}
+
+/// What the figures do not say.
+fn notes(measurements: &[Measurement]) -> String {
+    let mut text = String::new();
+    for measurement in measurements {
+        let (asked, used) = (measurement.engine.asked, measurement.engine.used);
+        if matches!(asked, EngineChoice::Fixed(kind) if kind != used && kind != EngineKind::Null) {
+            let _ = writeln!(
+                text,
+                "fio: {}: ran with the engine {}",
+                measurement.workload.name,
+                used.as_str()
+            );
+        }
+    }
+    text
+}
+
+fn block_sizes(value: &str) -> [String; 3] {
+    let mut sizes = value
+        .split(',')
+        .map(str::trim)
+        .filter(|size| !size.is_empty());
+    let first = sizes.next().unwrap_or("4k");
+    let second = sizes.next().unwrap_or(first);
+    let third = sizes.next().unwrap_or(second);
+    [first, second, third].map(|size| {
+        let bytes = size_in_bytes(size).map_or_else(
+            || size.to_owned(),
+            |bytes| short(bytes, 4, Steps::Binary, "B"),
+        );
+        format!("{bytes}-{bytes}")
+    })
+}
+
+/// A block size in bytes.
+fn size_in_bytes(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor = match text[digits.len()..]
+        .trim_end_matches('b')
+        .trim_end_matches('i')
+    {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// As ctime(3) writes it.
+fn local_time(unix_ns: u64) -> String {
+    let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
+    let zoned = time.to_zoned(TimeZone::system());
+    zoned.strftime("%a %b %e %H:%M:%S %Y").to_string()
+}
+
+fn elapsed_s(measurements: &[Measurement]) -> u64 {
+    let ends = measurements.iter().map(|one| one.start_ns + one.wall_ns);
+    ends.max().unwrap_or(0) / 1_000_000_000 + 1
+}
+
+/// Each disk that was the only one below its target.
+fn disks(measurements: &[Measurement]) -> Vec<UsedDisk> {
+    let mut disks: BTreeMap<&str, UsedDisk> = BTreeMap::new();
+    let mut until_ns = 0;
+    for measurement in measurements {
+        let device = &measurement.device;
+        // Concurrent measurements count the same requests.
+        let is_new = measurement.start_ns >= until_ns;
+        until_ns = until_ns.max(measurement.start_ns + measurement.wall_ns);
+        if let ([name], None, true) = (&device.disks[..], &device.unresolved, is_new) {
+            let disk = disks.entry(name).or_default();
+            disk.name.clone_from(name);
+            disk.read_ops += device.read_ops;
+            disk.write_ops += device.write_ops;
+        }
+    }
+    disks.into_values().collect()
+}

@@ -1,0 +1,314 @@
+//! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
+
+use super::number::TimeFigures;
+use crate::jobs::{DescribedJob, DescribedJobs, JobOption};
+use diskproof_model::fio_bins::{PERCENTILES, bin};
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::{Measurement, OpKind};
+use std::collections::BTreeMap;
+
+const SECOND: f64 = 1e9;
+/// fio samples rates at this interval (its option `bwavgtime`).
+const SAMPLE_NS: u64 = 500_000_000;
+const KIB: f64 = 1024.0;
+
+/// One entry of the output.
+#[derive(Debug, Clone, Default)]
+pub(super) struct JobEntry {
+    pub name: String,
+    pub group: usize,
+    pub options: Vec<JobOption>,
+    /// Copies, over all jobs of the entry.
+    pub jobs: u64,
+    pub depth: u32,
+    pub error: Option<(i32, String)>,
+    pub read: DirectionStats,
+    pub write: DirectionStats,
+    pub trim: DirectionStats,
+    pub sync: LatencyHistogram,
+    pub runtime_ms: u64,
+    pub user_percent: f64,
+    pub system_percent: f64,
+    /// Requests in flight on average.
+    pub in_flight: f64,
+    pub latency: LatencyOptions,
+}
+
+/// Which latencies are shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LatencyOptions {
+    pub clat: bool,
+    pub lat: bool,
+    pub percentiles: Vec<f64>,
+}
+
+impl Default for LatencyOptions {
+    fn default() -> Self {
+        Self {
+            clat: true,
+            lat: false,
+            percentiles: PERCENTILES.to_vec(),
+        }
+    }
+}
+
+/// Reads, or writes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DirectionStats {
+    pub count: u64,
+    pub bytes: u64,
+    pub short: u64,
+    pub runtime_ms: u64,
+    pub latency: LatencyHistogram,
+    pub kib_per_second: RateSamples,
+    pub iops: RateSamples,
+    /// The least and the most bytes per second of a member.
+    pub rates: Option<(u64, u64)>,
+}
+
+/// Rates at intervals.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct RateSamples {
+    pub min: f64,
+    pub max: f64,
+    pub mean: f64,
+    pub deviation: f64,
+    pub count: u64,
+}
+
+impl RateSamples {
+    fn of(values: &[f64], copies: u64) -> Self {
+        if values.is_empty() {
+            return Self::default();
+        }
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let square = |value: &f64| (value - mean).powi(2);
+        let freedom = values.len().saturating_sub(1).max(1) as f64;
+        Self {
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(0.0, f64::max),
+            mean,
+            deviation: (values.iter().map(square).sum::<f64>() / freedom).sqrt(),
+            count: values.len() as u64 * copies,
+        }
+    }
+}
+
+impl DirectionStats {
+    /// Bytes per second.
+    pub(super) fn rate(&self) -> u64 {
+        match self.runtime_ms {
+            0 => 0,
+            ms => (u128::from(self.bytes) * 1000 / u128::from(ms)) as u64,
+        }
+    }
+
+    /// Operations per second.
+    pub(super) fn iops(&self) -> f64 {
+        match self.runtime_ms {
+            0 => 0.0,
+            ms => self.count as f64 * 1000.0 / ms as f64,
+        }
+    }
+
+    fn add(&mut self, measurement: &Measurement, kind: OpKind) {
+        let Some(op) = measurement.ops.get(&kind).filter(|op| op.count > 0) else {
+            return;
+        };
+        self.count += op.count;
+        self.bytes += op.bytes;
+        self.short += op.short;
+        self.latency.merge(&op.latency);
+        let runtime_ms = milliseconds(measurement.wall_ns);
+        self.runtime_ms = self.runtime_ms.max(runtime_ms);
+        let rate = (u128::from(op.bytes) * 1000 / u128::from(runtime_ms)) as u64;
+        let (least, most) = self.rates.unwrap_or((rate, rate));
+        self.rates = Some((least.min(rate), most.max(rate)));
+    }
+
+    /// The rates over time of all members together.
+    fn sample(&mut self, members: &[&Measurement], kind: OpKind, copies: u64) {
+        let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for measurement in members {
+            let Some(op) = measurement.ops.get(&kind) else {
+                continue;
+            };
+            for slot in 0..measurement.wall_ns / SAMPLE_NS {
+                let (start, end) = (slot * SAMPLE_NS, (slot + 1) * SAMPLE_NS);
+                let cell = op.series.total_between(start, end);
+                let sum = sums.entry(slot).or_default();
+                sum.0 += cell.bytes;
+                sum.1 += cell.ops;
+            }
+        }
+        let per_second = SECOND / SAMPLE_NS as f64;
+        let kib: Vec<f64> = sums
+            .values()
+            .map(|(bytes, _)| *bytes as f64 / KIB * per_second)
+            .collect();
+        let ops: Vec<f64> = sums
+            .values()
+            .map(|(_, ops)| *ops as f64 * per_second)
+            .collect();
+        self.kib_per_second = RateSamples::of(&kib, copies);
+        self.iops = RateSamples::of(&ops, copies);
+    }
+}
+
+/// Whole milliseconds, and at least one.
+fn milliseconds(ns: u64) -> u64 {
+    (ns / 1_000_000).max(1)
+}
+
+/// Figures of a distribution.
+pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
+    let mean = histogram.mean_ns();
+    TimeFigures {
+        min: if histogram.count() == 0 {
+            0
+        } else {
+            histogram.min_ns()
+        },
+        max: histogram.max_ns(),
+        mean,
+        deviation: if histogram.count() == 0 {
+            0.0
+        } else {
+            histogram.deviation_ns(mean)
+        },
+    }
+}
+
+/// Latencies by fio's bins. Our bins are finer and none crosses a border of fio's.
+pub(super) fn bins(histogram: &LatencyHistogram) -> BTreeMap<u64, u64> {
+    let mut bins = BTreeMap::new();
+    for (low, _, n) in histogram.buckets() {
+        *bins.entry(bin(low)).or_insert(0) += n;
+    }
+    bins
+}
+
+/// The percentiles in nanoseconds, as fio reads them from its bins.
+pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<(f64, u64)> {
+    let (bins, all) = (bins(histogram), histogram.count());
+    if all == 0 {
+        return Vec::new();
+    }
+    let at = |percent: f64| {
+        let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (ns, n) in &bins {
+            seen += n;
+            if seen >= wanted {
+                return *ns;
+            }
+        }
+        bins.keys().last().copied().unwrap_or(0)
+    };
+    list.iter()
+        .map(|percent| (*percent, at(*percent)))
+        .collect()
+}
+
+/// The entries, in the order of the jobs.
+pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<JobEntry> {
+    let mut entries: Vec<(JobEntry, Vec<&Measurement>)> = Vec::new();
+    for job in &described.jobs {
+        let merges = described.is_on(job, "group_reporting", false);
+        for workload in &job.workloads {
+            let is_own = |one: &&Measurement| {
+                one.workload.name == workload.name && one.target == workload.target
+            };
+            let own: Vec<&Measurement> = measurements.iter().filter(is_own).collect();
+            let copies = match job.workloads.len() {
+                1 => job.copies,
+                _ => 1,
+            };
+            match entries.last_mut() {
+                Some((entry, members)) if merges && entry.group == job.group => {
+                    entry.jobs += copies;
+                    members.extend(own);
+                }
+                _ => entries.push((entry_of(described, job, copies), own)),
+            }
+        }
+    }
+    entries
+        .into_iter()
+        .map(|(entry, members)| filled(entry, &members))
+        .collect()
+}
+
+fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
+    let percentiles = described.value(job, "percentile_list").map(|list| {
+        let values = list.split(':').filter_map(|value| value.parse().ok());
+        values.collect::<Vec<f64>>()
+    });
+    JobEntry {
+        name: job.name.clone(),
+        group: job.group,
+        options: job.options.clone(),
+        jobs,
+        latency: LatencyOptions {
+            clat: described.is_on(job, "clat_percentiles", true),
+            lat: described.is_on(job, "lat_percentiles", false),
+            percentiles: percentiles
+                .filter(|list| !list.is_empty())
+                .unwrap_or_else(|| PERCENTILES.to_vec()),
+        },
+        ..JobEntry::default()
+    }
+}
+
+fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
+    let mut cpu = (0, 0);
+    for measurement in members {
+        entry.read.add(measurement, OpKind::Read);
+        let write = match measurement.ops.contains_key(&OpKind::Write) {
+            true => OpKind::Write,
+            false => OpKind::Commit,
+        };
+        entry.write.add(measurement, write);
+        if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
+            entry.sync.merge(&sync.latency);
+        }
+        entry.depth = entry.depth.max(measurement.workload.depth);
+        entry.runtime_ms +=
+            milliseconds(measurement.wall_ns) * u64::from(measurement.workload.workers);
+        entry.in_flight += measurement.achieved_depth;
+        cpu.0 += measurement.cpu.user_ns;
+        cpu.1 += measurement.cpu.system_ns;
+        let errors = measurement.ops.values().flat_map(|op| op.errors.keys());
+        for name in errors {
+            entry
+                .error
+                .get_or_insert_with(|| (error_number(name), name.clone()));
+        }
+        if measurement
+            .verify
+            .as_ref()
+            .is_some_and(|verify| verify.bad_blocks > 0)
+        {
+            entry.error = Some((84, "EILSEQ".to_owned()));
+        }
+    }
+    entry.in_flight /= entry.jobs.max(1) as f64;
+    let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
+    entry.user_percent = cpu.0 as f64 * 100.0 / all_ns;
+    entry.system_percent = cpu.1 as f64 * 100.0 / all_ns;
+    let jobs = entry.jobs;
+    entry.read.sample(members, OpKind::Read, jobs);
+    entry.write.sample(members, OpKind::Write, jobs);
+    entry
+}
+
+/// The number of the errors that disks return; EIO for all others.
+fn error_number(name: &str) -> i32 {
+    match name {
+        "ENOSPC" => 28,
+        "EROFS" => 30,
+        "EINVAL" => 22,
+        "ETIMEDOUT" => 110,
+        _ => 5,
+    }
+}

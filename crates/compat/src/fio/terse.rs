@@ -1,0 +1,102 @@
+//! fio's terse output: one line per entry, fields separated by semicolons. Times are in
+//! microseconds.
+
+use super::frame::RunFrame;
+use super::options::EMULATES;
+use super::stats::{DirectionStats, JobEntry, figures, percentiles};
+use diskproof_model::fio_bins::{depth_shares, range_shares};
+use diskproof_model::histogram::LatencyHistogram;
+
+/// Percentiles of a line, whatever their list has.
+const PERCENTILES_SHOWN: usize = 20;
+
+/// The line of an entry.
+pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> String {
+    let error = entry.error.as_ref().map_or(0, |(number, _)| *number);
+    let mut fields = vec![
+        version.to_string(),
+        EMULATES.to_owned(),
+        entry.name.clone(),
+        entry.group.to_string(),
+        error.to_string(),
+    ];
+    let all = |pick| frame.group_rate(entry.group, pick);
+    direction(
+        &mut fields,
+        &entry.read,
+        all(|entry| &entry.read),
+        (version, entry),
+    );
+    direction(
+        &mut fields,
+        &entry.write,
+        all(|entry| &entry.write),
+        (version, entry),
+    );
+    if version > 3 {
+        direction(&mut fields, &entry.trim, 0, (version, entry));
+    }
+    fields.push(format!("{:.6}%", entry.user_percent));
+    fields.push(format!("{:.6}%", entry.system_percent));
+    fields.extend(["0", "0", "0"].map(str::to_owned));
+    let depths = depth_shares(entry.in_flight);
+    fields.extend(depths.iter().map(|(_, share)| format!("{share:3.1}%")));
+    let shares = range_shares([&entry.read.latency, &entry.write.latency].into_iter());
+    let ranges = shares.us.iter().chain(&shares.ms);
+    fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
+    for disk in &frame.disks {
+        let (reads, writes) = (disk.read_ops, disk.write_ops);
+        fields.push(format!("{};{reads};{writes};0;0;0;0;0;0.00%", disk.name));
+    }
+    fields.join(";") + "\n"
+}
+
+fn direction(
+    fields: &mut Vec<String>,
+    stats: &DirectionStats,
+    all_bytes: u64,
+    (version, entry): (u32, &JobEntry),
+) {
+    fields.push((stats.bytes >> 10).to_string());
+    fields.push((stats.rate() >> 10).to_string());
+    fields.push((stats.iops() as u64).to_string());
+    fields.push(stats.runtime_ms.to_string());
+    fields.push("0;0;0.000000;0.000000".to_owned());
+    fields.push(times(&stats.latency));
+    let found = percentiles(&stats.latency, &entry.latency.percentiles);
+    for index in 0..PERCENTILES_SHOWN {
+        let percent = entry.latency.percentiles.get(index);
+        let us = found.get(index).map_or(0, |(_, ns)| ns / 1000);
+        fields.push(match percent {
+            Some(percent) => format!("{percent:.6}%={us}"),
+            None => "0%=0".to_owned(),
+        });
+    }
+    fields.push(times(&stats.latency));
+    let (kib, iops) = (stats.kib_per_second, stats.iops);
+    let share = match kib.count {
+        0 => 0.0,
+        _ => (kib.mean * 1024.0 * 100.0 / all_bytes.max(1) as f64).min(100.0),
+    };
+    fields.push(format!(
+        "{:.0};{:.0};{share:.6}%;{:.6};{:.6}",
+        kib.min, kib.max, kib.mean, kib.deviation
+    ));
+    if version == 5 {
+        fields.push(format!(
+            "{};{:.0};{:.0};{:.6};{:.6};{}",
+            kib.count, iops.min, iops.max, iops.mean, iops.deviation, iops.count
+        ));
+    }
+}
+
+fn times(histogram: &LatencyHistogram) -> String {
+    let own = figures(histogram);
+    format!(
+        "{};{};{:.6};{:.6}",
+        own.min / 1000,
+        own.max / 1000,
+        own.mean / 1000.0,
+        own.deviation / 1000.0
+    )
+}

@@ -1,0 +1,167 @@
+use super::number::{Steps, short};
+use super::*;
+use crate::drop_in::Started;
+use crate::fixture::{measurement, words};
+use crate::jobs::{
+    DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
+};
+use crate::printer::{ToolResult, ToolText};
+use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::plan::Workload;
+
+fn request(line: &str) -> JobRequest {
+    match (DROP_IN.start)(&words(line)) {
+        Ok(Started::Jobs(request)) => *request,
+        Ok(_) => panic!("{line}: no jobs"),
+        Err(error) => panic!("{line}: {}", error.text()),
+    }
+}
+
+fn option(key: &str, value: Option<&str>) -> JobOption {
+    JobOption {
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+    }
+}
+
+#[test]
+fn options_before_the_first_name_apply_to_every_job() {
+    let read = request("--rw=read --bs 8k --name=a --time_based --name b --numjobs=2 x.fio -");
+    let JobSource::Options { global, jobs } = &read.sources[0] else {
+        panic!("{:?}", read.sources)
+    };
+    assert_eq!(
+        *global,
+        [option("rw", Some("read")), option("bs", Some("8k"))]
+    );
+    assert_eq!(jobs[0].options, [option("time_based", None)]);
+    assert_eq!((jobs[1].name.as_str(), read.sources.len()), ("b", 3));
+    assert_eq!(read.action, JobAction::Run);
+    assert_eq!(request("--showcmd x.fio").action, JobAction::ShowCommand);
+}
+
+#[test]
+fn wrong_command_lines_are_refused() {
+    for (line, text) in [
+        ("", "No job(s) defined"),
+        ("--output-format=xml --name=a", "normal, json, json+"),
+        ("--client=host x.fio", "start diskproof on each machine"),
+        ("--name", "requires an argument"),
+    ] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(error) => assert!(error.text().contains(text), "{line}: {}", error.text()),
+            Ok(_) => panic!("{line}"),
+        }
+    }
+}
+
+#[test]
+fn numbers_are_shortened_as_fio_does_it() {
+    let binary = |number| short(number, 4, Steps::Binary, "B");
+    assert_eq!(binary(8_118_272), "7928KiB");
+    assert_eq!(binary(100_139_008), "95.5MiB");
+    assert_eq!(short(1_048_576, 4, Steps::Decimal, "B"), "1049kB");
+    assert_eq!(short(100_139_008, 4, Steps::Decimal, "B"), "100MB");
+    assert_eq!(short(24_436, 4, Steps::Decimal, ""), "24.4k");
+    assert_eq!(short(4_764_400, 6, Steps::Decimal, ""), "4764.4k");
+    assert_eq!(short(3096, 4, Steps::Decimal, ""), "3096");
+}
+
+/// Two seconds of 1000 reads per second, each of 100 or 200 us.
+fn reads(name: &str) -> Measurement {
+    let workload = Workload {
+        block_bytes: 4096,
+        ..Workload::named(name)
+    };
+    let mut read = measurement(&workload, OpKind::Read, 2000, 2_000_000_000);
+    let op = read.ops.get_mut(&OpKind::Read).unwrap();
+    op.latency.record_many(100_000, 1000);
+    op.latency.record_many(200_000, 1000);
+    let cell = diskproof_model::series::Cell {
+        ops: 10,
+        bytes: 40_960,
+        ..Default::default()
+    };
+    for index in 0..200 {
+        op.series.add(index * 10_000_000, &cell, 8192);
+    }
+    read
+}
+
+fn printed(line: &str) -> ToolText {
+    let job = |name: &str| DescribedJob {
+        name: name.to_owned(),
+        workloads: vec![JobWorkload {
+            name: name.to_owned(),
+            target: 0,
+        }],
+        copies: 1,
+        options: vec![
+            option("rw", Some("randread")),
+            option("group_reporting", None),
+        ],
+        ..DescribedJob::default()
+    };
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![job("a"), job("b")],
+    };
+    let mut printer = (request(line).printer)(described);
+    let begin = printer.begin();
+    let end = printer.end(&ToolResult {
+        measurements: &[reads("a"), reads("b")],
+        surface: None,
+        interrupted: false,
+        unix_ns: 1_700_000_000_000_000_000,
+    });
+    ToolText {
+        stdout: begin + &end.stdout,
+        ..end
+    }
+}
+
+#[test]
+fn normal_output_has_the_lines_of_fio() {
+    let text = printed("--name=a").stdout;
+    for line in [
+        "a: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, \
+         ioengine=psync, iodepth=1\n",
+        "fio-3.33\nStarting 2 processes\n\n",
+        "a: (groupid=0, jobs=2): err= 0: pid=",
+        "\n  read: IOPS=2000, BW=8000KiB/s (8192kB/s)(15.6MiB/2000msec)\n",
+        "\n    clat (usec): min=100, max=200, avg=150.00, stdev=50.01\n",
+        "\n    clat percentiles (usec):\n     |  1.00th=[  100],  5.00th=[  100], ",
+        "\n   bw (  KiB/s): min= 8000, max= 8000, per=100.00%, avg=8000.00, stdev= 0.00, \
+         samples=8\n   iops        : min= 2000, max= 2000, avg=2000.00, stdev= 0.00, samples=8\n",
+        "\n  lat (usec)   : 250=100.00%\n",
+        "\n     issued rwts: total=4000,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n",
+        "\nRun status group 0 (all jobs):\n   READ: bw=8000KiB/s (8192kB/s), \
+         4000KiB/s-4000KiB/s (4096kB/s-4096kB/s), io=15.6MiB (16.4MB), run=2000-2000msec\n",
+    ] {
+        assert!(text.contains(line), "{line}\n---\n{text}");
+    }
+}
+
+#[test]
+fn json_and_terse_have_the_same_figures() {
+    let text = printed("--name=a --output-format=json+,terse").stdout;
+    let (terse, json) = text.split_once('\n').unwrap();
+    let fields: Vec<&str> = terse.split(';').collect();
+    assert_eq!(
+        &fields[..9],
+        [
+            "3", "fio-3.33", "a", "0", "0", "16000", "8000", "2000", "2000"
+        ]
+    );
+    // Without a disk: 5 before the directions, 41 for each, and 34 behind them.
+    assert_eq!(fields.len(), 5 + 2 * 41 + 5 + 7 + 22);
+    for line in [
+        "\"jobname\" : \"a\"",
+        "\"io_bytes\" : 16384000,\n        \"io_kbytes\" : 16000",
+        "\"iops\" : 2000.000000",
+        "\"50.000000\" : 99840",
+        "\"bins\" : {\n            \"99840\" : 2000,",
+    ] {
+        assert!(json.contains(line), "{line}\n---\n{json}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What a command line of jobs asks for. The jobs themselves are read by the caller, who knows
+//! their options and the files.
+
+use crate::printer::ToolPrinter;
+use std::path::PathBuf;
+
+/// An option of a job, as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOption {
+    /// The part before `=`.
+    pub key: String,
+    /// The part after it.
+    pub value: Option<String>,
+}
+
+/// A job made of options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionsJob {
+    /// Its name.
+    pub name: String,
+    /// Its options.
+    pub options: Vec<JobOption>,
+}
+
+/// Where jobs come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobSource {
+    /// From options on the command line.
+    Options {
+        /// Those of every job, also of the job files behind.
+        global: Vec<JobOption>,
+        /// The jobs.
+        jobs: Vec<OptionsJob>,
+    },
+    /// From a job file; `-` is standard input.
+    File(PathBuf),
+}
+
+/// What is done with the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobAction {
+    /// They are run.
+    Run,
+    /// They are checked.
+    Check,
+    /// They are shown as a command line.
+    ShowCommand,
+}
+
+/// A workload of the plan on one of its targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobWorkload {
+    /// Its name.
+    pub name: String,
+    /// The index of the target.
+    pub target: usize,
+}
+
+/// A job that was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DescribedJob {
+    /// Its name.
+    pub name: String,
+    /// The number of the jobs that run together with it.
+    pub group: usize,
+    /// Its own options.
+    pub options: Vec<JobOption>,
+    /// The workloads that carry it out.
+    pub workloads: Vec<JobWorkload>,
+    /// Number of copies (`numjobs`).
+    pub copies: u64,
+}
+
+/// All jobs that were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DescribedJobs {
+    /// Options of every job.
+    pub global: Vec<JobOption>,
+    /// The jobs.
+    pub jobs: Vec<DescribedJob>,
+}
+
+impl DescribedJobs {
+    /// The value of an option of a job; empty for an option without a value.
+    pub(crate) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
+        let mut all = job.options.iter().rev().chain(self.global.iter().rev());
+        let found = all.find(|option| option.key == key)?;
+        Some(found.value.clone().unwrap_or_default())
+    }
+
+    /// Whether a switch of a job is on.
+    pub(crate) fn is_on(&self, job: &DescribedJob, key: &str, default: bool) -> bool {
+        self.value(job, key).map_or(default, |value| value != "0")
+    }
+}
+
+/// The printer of jobs that were read.
+type MakePrinter = Box<dyn Fn(DescribedJobs) -> Box<dyn ToolPrinter>>;
+
+/// A command line of jobs.
+pub struct JobRequest {
+    /// Where the jobs come from, in order.
+    pub sources: Vec<JobSource>,
+    /// The sections to run; all of them when empty.
+    pub sections: Vec<String>,
+    /// What is done with them.
+    pub action: JobAction,
+    /// Whether a job that writes is an error.
+    pub is_read_only: bool,
+    /// The file that the output goes to, in place of stdout.
+    pub is_saved_to: Option<PathBuf>,
+    /// Options without effect, a sentence each.
+    pub notes: Vec<String>,
+    /// Makes the printer.
+    pub printer: MakePrinter,
+    /// The jobs as a command line.
+    pub command_line: fn(&DescribedJobs) -> String,
+}
