@@ -42,17 +42,10 @@ pub(crate) fn plan(
         )));
     }
     for group in groups {
-        let settled = match closeness {
-            Closeness::Disk => settle_caches(&group, jobs, notes),
-            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
-        };
-        let settled = SettledCaches {
-            caches: settled,
-            closeness,
-        };
+        let settled = SettledCaches::of(&group, jobs, closeness, notes);
         let (mut members, carried) = members(&group, jobs, placements, &settled, notes)?;
         add_group_notes(&members, notes);
-        let ends_alone = members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all);
+        let ends_alone = ends_alone(&members);
         for index in group
             .iter()
             .filter(|index| placements.by_job[**index].is_first_to_write)
@@ -91,18 +84,9 @@ pub(crate) fn plan(
             }
         }
     }
-    let mut descriptions: Vec<&String> = jobs
-        .iter()
-        .filter_map(|job| job.description.as_ref())
-        .collect();
-    descriptions.dedup();
-    let note = match descriptions.as_slice() {
-        [note] => Some((*note).clone()),
-        _ => None,
-    };
     let size = placements.scratch_bytes.map(Bytes);
     let plan = PlanFile {
-        note,
+        note: note(jobs),
         seed: None,
         size,
         targets: placements.targets.clone(),
@@ -112,10 +96,43 @@ pub(crate) fn plan(
     Ok((plan, of_jobs))
 }
 
+/// The description, where all jobs have the same.
+fn note(jobs: &[FioJob]) -> Option<String> {
+    let mut descriptions: Vec<&String> = jobs
+        .iter()
+        .filter_map(|job| job.description.as_ref())
+        .collect();
+    descriptions.dedup();
+    match descriptions.as_slice() {
+        [note] => Some((*note).clone()),
+        _ => None,
+    }
+}
+
+/// Whether the workloads of a group end each by itself, as in fio.
+fn ends_alone(members: &[GroupMember<'_>]) -> bool {
+    members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all)
+}
+
 /// How the jobs of a group use the page cache.
 struct SettledCaches {
     caches: Vec<Cache>,
     closeness: Closeness,
+}
+
+impl SettledCaches {
+    fn of(
+        group: &[usize],
+        jobs: &[FioJob],
+        closeness: Closeness,
+        notes: &mut TranslationNotes,
+    ) -> Self {
+        let caches = match closeness {
+            Closeness::Disk => settle_caches(group, jobs, notes),
+            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
+        };
+        Self { caches, closeness }
+    }
 }
 
 /// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
@@ -294,7 +311,7 @@ fn flags(
     total_bytes: u64,
     (cache, closeness): (Cache, Closeness),
 ) -> Result<WorkloadFlags, JobFileError> {
-    let as_fio = closeness == Closeness::Fio;
+    let drops_first = closeness == Closeness::Fio && cache == Cache::Emptied;
     let (bs, bssplit) = match &job.blocks {
         JobBlocks::One(bytes) => (Some(parsed(job, &bytes.to_string())?), None),
         JobBlocks::Mix(mix, _) => (None, Some(parsed(job, mix)?)),
@@ -355,18 +372,21 @@ fn flags(
         },
         fsync: (job.fsync > 0).then_some(Count(job.fsync)),
         fdatasync: (job.fdatasync > 0).then_some(Count(job.fdatasync)),
-        // With periodic syncs it would add at most one sync, which a plan cannot express.
-        end_fsync: (job.syncs_at_end && job.fsync == 0 && job.fdatasync == 0 && job.sync.is_none())
-            .then_some(true),
+        end_fsync: syncs_only_at_end(job).then_some(true),
         sync: job.sync.map(|flag| parsed(job, flag)).transpose()?,
-        buffered: (cache == Cache::Emptied && !as_fio).then_some(true),
-        cached: (cache == Cache::Kept || (as_fio && cache == Cache::Emptied)).then_some(true),
-        drops_cache_first: (as_fio && cache == Cache::Emptied).then_some(true),
+        buffered: (cache == Cache::Emptied && !drops_first).then_some(true),
+        cached: (cache == Cache::Kept || drops_first).then_some(true),
+        drops_cache_first: drops_first.then_some(true),
         verify: job.verifies.then_some(true),
         engine: Some(job.engine),
         together: None,
         ends_alone: None,
     })
+}
+
+/// With other syncs it would add at most one sync, which a plan cannot express.
+fn syncs_only_at_end(job: &FioJob) -> bool {
+    job.syncs_at_end && job.fsync == 0 && job.fdatasync == 0 && job.sync.is_none()
 }
 
 /// The bytes that a copy transfers, as observed with fio 3.42. Sequential jobs and random jobs with
