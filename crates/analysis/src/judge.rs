@@ -20,6 +20,7 @@ use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::layers::LayerPlace;
 use diskproof_model::measurement::Measurement;
+use diskproof_model::observed::ObservedRecord;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::postgres::PostgresMeasurement;
 use diskproof_model::record::{
@@ -119,6 +120,7 @@ pub fn judge(
         postgres: postgres_record(facts.postgres.as_ref(), &measurements),
         files: None,
         layers: None,
+        observed: None,
         targets: facts.targets,
         moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
@@ -177,6 +179,14 @@ pub fn judge_files(facts: RunFacts, files: &FilesMeasurement, expected: &[Expect
     record.files = Some(files_record(files));
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
+    record
+}
+
+/// The record of a load that was watched.
+pub fn judge_observed(facts: RunFacts, observed: ObservedRecord) -> Record {
+    let mut record = judge(facts, &[], None, &[]);
+    record.observed = Some(observed);
+    record.verdict = Some(verdict::verdict(&record));
     record
 }
 

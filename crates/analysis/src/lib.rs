@@ -17,6 +17,7 @@ pub mod surface;
 pub mod sweep;
 pub mod trials;
 pub mod verdict;
+pub mod watch;
 
 mod checked;
 mod files;

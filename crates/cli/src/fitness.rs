@@ -123,6 +123,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         ping: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         postgres_version: None,
         skipped,
         origin: Origin::Native {

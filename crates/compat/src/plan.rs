@@ -25,6 +25,7 @@ pub(crate) fn plan_of(
         ping: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         first_write_ns: None,
         time_limit_ns: None,
         postgres_version: None,

@@ -34,6 +34,7 @@ mod layers;
 mod lease;
 mod leftover;
 mod link;
+mod live;
 mod loop_file;
 mod memory;
 mod mounts;
@@ -65,6 +66,10 @@ pub use file_tree::{FileTree, StartedTree};
 pub use health::disk_health;
 pub use host::host_facts;
 pub use kept::{ClaimError, ClaimedDirectory, KeptDirectory};
+pub use live::{
+    ActiveProcesses, ProcessActivity, RequestTrace, TraceBatch, WatchedDevice, read_disks,
+    watched_device, whole_devices,
+};
 pub use memory::memory_free_bytes;
 pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};

@@ -3,7 +3,7 @@
 
 use crate::disk;
 use crate::errno;
-use crate::layers;
+use crate::layers::{self, Stack};
 use crate::mounts::{self, MountEntry, holding};
 use crate::naming::device_number;
 use crate::steps::{self, GateStep};
@@ -152,6 +152,17 @@ fn probe_device(
 ) -> TargetIdentity {
     let device = device_number(stat.st_rdev);
     let stack = layers::below_device(root, mounts, &device);
+    block_identity(root, path, device, stat.st_ino, stack)
+}
+
+/// The identity of a block device (`major:minor`).
+pub(crate) fn block_identity(
+    root: &SysRoot,
+    path: String,
+    device: String,
+    inode: u64,
+    stack: Stack,
+) -> TargetIdentity {
     TargetIdentity {
         path,
         kind: TargetKind::BlockDevice,
@@ -162,7 +173,7 @@ fn probe_device(
             .unwrap_or(0),
         free_bytes: None,
         device,
-        inode: stat.st_ino,
+        inode,
         filesystem: None,
         layers: stack.layers,
         unresolved: stack.unresolved,

@@ -17,7 +17,7 @@ const BYTES_MIN: u64 = 64 << 10;
 const TOLD_MAX: usize = 10;
 
 /// What all processes but ourselves have read and written since they started.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessCounters {
     /// By pid and start time: pids are used again.
     seen: HashMap<(u32, u64), Process>,

@@ -21,6 +21,7 @@ pub mod layers;
 pub mod limited_by;
 pub mod limits;
 pub mod measurement;
+pub mod observed;
 pub mod own_data;
 pub mod ping;
 pub mod plan;
@@ -39,6 +40,7 @@ pub mod target;
 pub mod trial;
 pub mod units;
 pub mod verdict;
+pub mod watch;
 pub mod window;
 
 // Leaves that several of the modules above share, each public as part of one of them.

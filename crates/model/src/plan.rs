@@ -5,6 +5,7 @@ use crate::disk_access::DiskAccess;
 use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::layers::LayersPlan;
+use crate::observed::LikePlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
@@ -82,6 +83,9 @@ pub struct Plan {
     /// in alternation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<LayersPlan>,
+    /// The observed load that the workloads repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<LikePlan>,
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,

@@ -12,6 +12,7 @@ use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, OpKind,
     Starvation, StopReason, VerifyResult, ZeroSample,
 };
+use crate::observed::ObservedRecord;
 use crate::ping::PingRecord;
 use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
@@ -95,6 +96,9 @@ pub struct Record {
     /// What each layer between a file and its disk costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<LayersRecord>,
+    /// The real load of the targets, which this program watched and did not make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<ObservedRecord>,
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,

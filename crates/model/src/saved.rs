@@ -197,6 +197,7 @@ impl Kind {
 fn headlines(record: &Record) -> Vec<Headline> {
     let mut figures: Vec<(Kind, Headline)> = survey_headlines(record);
     figures.extend(file_headlines(record));
+    figures.extend(observed_headlines(record));
     let mut measurements: Vec<&MeasurementRecord> = record.measurements.iter().collect();
     measurements.sort_by_key(|m| {
         std::cmp::Reverse(u64::from(m.workload.depth) * u64::from(m.workload.workers))
@@ -241,6 +242,25 @@ fn file_headlines(record: &Record) -> Vec<(Kind, Headline)> {
         )
     };
     steps.map(headline).collect()
+}
+
+fn observed_headlines(record: &Record) -> Vec<(Kind, Headline)> {
+    let devices = record
+        .observed
+        .iter()
+        .flat_map(|observed| &observed.devices);
+    let mut headlines = Vec::new();
+    for device in devices {
+        for (operation, op) in &device.ops {
+            let kind = match operation {
+                OpKind::Read => Kind::SmallRead,
+                _ => Kind::SmallWrite,
+            };
+            let name = format!("observed-{}", device.name);
+            headlines.push((kind, Headline::of(&name, *operation, &op.iops)));
+        }
+    }
+    headlines
 }
 
 fn survey_headlines(record: &Record) -> Vec<(Kind, Headline)> {

@@ -149,11 +149,14 @@ impl Record {
             .iter()
             .map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
         let steps = self.files.iter().flat_map(|files| &files.steps);
+        let observed = self.observed.iter().flat_map(|observed| &observed.devices);
+        let watched = observed.map(|device| device.wall_ns);
         let rounds = steps.flat_map(|step| &step.rounds);
         self.measurements
             .iter()
             .map(MeasurementRecord::end_ns)
             .chain(survey)
+            .chain(watched)
             .chain(rounds.map(|round| round.start_ns.saturating_add(round.wall_ns)))
             .max()
             .unwrap_or(0)

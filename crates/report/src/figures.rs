@@ -2,6 +2,7 @@
 
 use diskproof_model::layers::{LayerCost, LayerDifference};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::observed::ObservedDevice;
 use diskproof_model::postgres::LoadRecord;
 use diskproof_model::record::{
     Estimate, Expectation, ExpectationOutcome, FileStepRecord, LatencySummary, MeasurementRecord,
@@ -78,6 +79,13 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
     all.extend(steps.flat_map(of_step));
     let costs = record.layers.iter().flat_map(|layers| &layers.costs);
     all.extend(costs.flat_map(of_layer));
+    all.extend(
+        record
+            .observed
+            .iter()
+            .flat_map(|observed| &observed.devices)
+            .flat_map(of_device),
+    );
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     all.extend(matrices.flat_map(of_matrix));
     if let Some(postgres) = &record.postgres {
@@ -141,6 +149,34 @@ fn of_trial(of: &TrialRecord) -> Vec<FigureRow> {
     }
     let share = of.read_share;
     all.extend(share.map(|share| whole.clone().with("disk_read_share", share, "1")));
+    all
+}
+
+/// The observed load of a device: `observed-sda`.
+fn of_device(device: &ObservedDevice) -> Vec<FigureRow> {
+    let whole = FigureRow {
+        target: device.target,
+        workload: format!("observed-{}", device.name),
+        ..FigureRow::default()
+    };
+    let mut all = vec![
+        whole.clone().with("wall_time", device.wall_ns as f64, "ns"),
+        whole.clone().with("queue_depth", device.queue_depth, "1"),
+    ];
+    let load = device.load_share;
+    all.extend(load.map(|share| whole.clone().with("load_share", share, "1")));
+    for (kind, op) in &device.ops {
+        let row = FigureRow {
+            op: kind.as_str(),
+            ..whole.clone()
+        };
+        all.push(row.clone().with("count", op.count as f64, "1"));
+        all.push(row.clone().estimated("iops", &op.iops, "1/s"));
+        all.push(row.clone().estimated("throughput", &op.throughput, "B/s"));
+        let latency = op.latency_mean_ns;
+        all.extend(latency.map(|ns| row.clone().with("latency_mean", ns, "ns")));
+        all.push(row.with("seek_share", op.seek_share, "1"));
+    }
     all
 }
 

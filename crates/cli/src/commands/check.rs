@@ -285,6 +285,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         ping: None,
         data_sheet: check.spec.map(|sheet| sheet.0),
         disk_access: None,
+        like: None,
         sweep: None,
         postgres: None,
         files: None,

@@ -201,6 +201,7 @@ pub fn plan(
         ping: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         first_write_ns: None,
         time_limit_ns: None,
         sweep: None,

@@ -217,6 +217,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         ping: None,
         data_sheet: curve.spec.map(|sheet| sheet.0),
         disk_access: None,
+        like: None,
         sweep: None,
         postgres: None,
         files: None,

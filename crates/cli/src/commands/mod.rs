@@ -44,6 +44,7 @@ verbs! {
     powercut: Powercut(PowercutFlags),
     ping: Ping(PingFlags),
     files: Files(FilesFlags),
+    watch: Watch(WatchFlags),
     info: Info(InfoFlags),
     show: Show(ShowFlags),
     compare: Compare(CompareFlags),

@@ -283,6 +283,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         ping: Some(requests),
         data_sheet: None,
         disk_access: None,
+        like: None,
         first_write_ns: None,
         time_limit_ns: None,
         postgres_version: None,

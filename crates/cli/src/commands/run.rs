@@ -1,6 +1,8 @@
 //! `diskproof run`: any workload, from flags named as in fio, from a plan file or from a job file
 //! of fio, on one or several targets.
 
+mod like;
+
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
@@ -17,6 +19,7 @@ use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
+use like::{LikeRequest, LikeSource};
 use std::path::{Path, PathBuf};
 
 /// The size in the PostgreSQL cookbook, and the largest cache of drives.
@@ -60,7 +63,8 @@ Examples:
   sudo diskproof run /dev/sdb --span 0-10%          short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
   diskproof run docs/plans/postgresql-cookbook.toml /data
-  diskproof run job.fio --dry-run                   show the translated plan";
+  diskproof run job.fio --dry-run                   show the translated plan
+  diskproof run --like latest /mnt/new              the load that watch recorded";
 
 /// Run any workload: from flags named as in fio, from a plan file or from a job file of fio
 #[derive(Debug, clap::Args)]
@@ -70,6 +74,12 @@ pub struct RunFlags {
     /// or block devices [default: those of the file, or .]
     #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
     pub operands: Vec<PathBuf>,
+    /// Repeat the load that 'watch --record' saved: its sizes, reads, seeks, depth and rate
+    #[arg(long, value_name = "RUN|FILE")]
+    pub like: Option<String>,
+    /// The device whose load --like repeats [default: the busiest]
+    #[arg(long, value_name = "NAME", requires = "like")]
+    pub like_device: Option<String>,
     /// What varies.
     #[command(flatten)]
     pub axes: WorkloadAxes,
@@ -140,6 +150,7 @@ enum WorkSource {
         path: PathBuf,
         workloads: Vec<PlannedWorkload>,
     },
+    Like(LikeSource),
 }
 
 /// The targets of the command line: the operands, or what fio calls the file name.
@@ -223,6 +234,23 @@ impl RunRequest {
             .transpose()?
             .unwrap_or_default();
         notes.extend(run.fio.note().map_err(Failure::Usage)?);
+        let like = run.like.as_deref().map(|reference| {
+            LikeSource::of(LikeRequest {
+                reference,
+                device: run.like_device.as_deref(),
+                workload: &run.workload,
+                axes: &run.axes,
+                history: measuring.history.history.as_deref(),
+            })
+        });
+        let like = like.transpose()?;
+        if let (Some(_), Some(path)) = (&like, planned) {
+            return Err(Failure::Usage(format!(
+                "--like and {} both define the workloads; use one of them",
+                path.display()
+            )));
+        }
+        notes.extend(like.iter().filter_map(|(_, note)| note.clone()));
         if let (true, true, Some(planned)) =
             (named.is_empty(), measuring.destructive.overwrite, planned)
         {
@@ -246,12 +274,15 @@ impl RunRequest {
                 .or(file.size.map(|Bytes(size)| Size::Planned(size)))
                 .unwrap_or(Size::Default),
             targets,
-            work: match planned {
-                Some(path) => WorkSource::Plan {
+            work: match (like, planned) {
+                (Some((like, _)), _) => WorkSource::Like(like),
+                (None, Some(path)) => WorkSource::Plan {
                     path: path.clone(),
                     workloads: file.workloads,
                 },
-                None => WorkSource::Flags(run.axes.expand(&run.workload).map_err(Failure::Usage)?),
+                (None, None) => {
+                    WorkSource::Flags(run.axes.expand(&run.workload).map_err(Failure::Usage)?)
+                }
             },
             engine: measuring.engine_choice(),
         })
@@ -292,6 +323,10 @@ impl RunRequest {
             ping: None,
             data_sheet: None,
             disk_access: None,
+            like: match &self.work {
+                WorkSource::Like(like) => Some(like.plan()),
+                WorkSource::Flags(_) | WorkSource::Plan { .. } => None,
+            },
             sweep: None,
             postgres: None,
             files: None,
@@ -320,6 +355,7 @@ impl RunRequest {
                 return Ok((workloads, Vec::new()));
             }
             WorkSource::Plan { path, workloads } => (path.display(), workloads),
+            WorkSource::Like(like) => return Ok((like.workloads(unit_bytes)?, Vec::new())),
         };
         resolve_planned(&path.to_string(), planned, context, unit_bytes)
     }

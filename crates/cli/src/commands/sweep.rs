@@ -346,6 +346,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         layers: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),
         skipped: matrix.skipped.clone(),
         origin: Origin::Native {

@@ -2,6 +2,7 @@
 //! names. Independent of SQL.
 
 mod access;
+mod capacity;
 mod document;
 mod earlier;
 mod label;
@@ -15,12 +16,14 @@ pub(crate) use place::{place, state_folder};
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
 use access::{find_disk_access, rotating_disk};
+use capacity::find_capacities;
 use diskproof_analysis::verdict::verdict;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
     History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, save,
 };
 use diskproof_model::disk_access::DiskAccess;
+use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use document::from_file;
@@ -260,6 +263,19 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
     rotating_disk(target)?;
     let history = open_if_there(&place(history).ok()?).ok()??;
     find_disk_access(target, &history)
+}
+
+/// What each device can do, as far as the history knows it.
+pub(crate) fn capacities(
+    devices: &[&TargetIdentity],
+    history: Option<&Path>,
+) -> Vec<Option<MeasuredCapacity>> {
+    let place = place(history).ok();
+    let history = place.and_then(|place| open_if_there(&place).ok().flatten());
+    history.map_or_else(
+        || vec![None; devices.len()],
+        |history| find_capacities(devices, &history),
+    )
 }
 
 /// The run or the comparison that `reference` names.

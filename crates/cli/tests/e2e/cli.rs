@@ -274,17 +274,18 @@ fn a_flag_of_another_verb_is_named_as_such() {
     };
     told(
         &["curve", "--time", "5s"],
-        "'--time' belongs to check, commit, sweep, run, ping, files and compare",
+        "'--time' belongs to check, commit, sweep, run, ping, files, watch and compare",
     );
     told(
         &["info", "--no-history"],
-        "'--no-history' belongs to check, commit, sweep, run, curve, ping, files, compare and as",
+        "'--no-history' belongs to check, commit, sweep, run, curve, ping, files, watch, compare \
+         and as",
     );
     told(&["compare", "-o"], "a value is required");
     told(
         &["history", "-o", "x.json"],
-        "'-o' belongs to check, commit, sweep, run, curve, ping, files, info, show, compare, \
-         export and as",
+        "'-o' belongs to check, commit, sweep, run, curve, ping, files, watch, info, show, \
+         compare, export and as",
     );
     told(
         &["check", "--fail-on", "x"],

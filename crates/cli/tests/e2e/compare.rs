@@ -71,6 +71,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         ping: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         sweep: None,
         postgres: None,
         files: None,

@@ -36,3 +36,4 @@ mod schema;
 mod sweep;
 mod targets;
 mod together;
+mod watch;

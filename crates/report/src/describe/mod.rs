@@ -10,6 +10,7 @@ pub(crate) mod health;
 pub(crate) mod identity;
 pub(crate) mod inserts;
 pub(crate) mod layers;
+pub(crate) mod observed;
 pub(crate) mod proof;
 pub(crate) mod remarks;
 pub(crate) mod run;

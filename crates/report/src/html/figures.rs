@@ -4,6 +4,7 @@ use super::elements::{finding_anchor, section, shown, wide_table};
 use super::files::file_figures;
 use super::inserts::server_figures;
 use super::layers::layer_figures;
+use super::observed::{likeness, observed_figures};
 use super::sweep::sweep_figures;
 use crate::describe::figures::{conditions, legend, limited_by_text, shown_latency, shown_ops};
 use crate::describe::remarks::remarks;
@@ -34,12 +35,15 @@ pub(super) fn figures(record: &Record) -> Markup {
         .unwrap_or(0);
     let content = html! {
         @let is_of_files = record.files.as_ref().is_some_and(|files| !files.steps.is_empty());
-        @if record.measurements.is_empty() && record.surface.is_none() && !is_of_files {
+        @let is_unmeasured = record.measurements.is_empty() && record.surface.is_none();
+        @if is_unmeasured && !is_of_files && record.observed.is_none() {
             p.alert.failure { "Nothing was measured." }
         }
         @if let Some(surface) = &record.surface { (surface_figures(surface)) }
         @if let Some(files) = &record.files { (file_figures(record, files)) }
         @if let Some(layers) = &record.layers { (layer_figures(record, layers)) }
+        @if let Some(observed) = &record.observed { (observed_figures(observed)) }
+        (likeness(record))
         @if let Some(sweep) = &record.sweep { (sweep_figures(record, sweep)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }
         @if record.sweep.is_none() { (gaps(record)) }

@@ -13,6 +13,7 @@ mod inserts;
 mod layers;
 mod machine;
 mod map;
+mod observed;
 mod overview;
 mod read_back;
 mod sweep;

@@ -14,6 +14,7 @@ mod graph;
 mod identity;
 mod inserts;
 mod layers;
+mod observed;
 mod ping;
 mod plan;
 mod record;
@@ -23,6 +24,7 @@ mod surface;
 mod sweep;
 mod sweep_view;
 mod verdict;
+mod watch;
 
 pub use crate::describe::comparison::MetricDetail;
 pub use commands::write_commands;
@@ -33,6 +35,10 @@ pub use plan::{budget_line, write_plan};
 pub use record::write_record;
 pub use runs::write_runs;
 pub use verdict::write_verdict_again;
+pub use watch::{
+    WatchFacts, hidden_processes_text, seek_method_text, write_watch_facts, write_watch_heading,
+    write_watch_step,
+};
 
 use crate::text::{clean, columns, glue_units, wrap};
 

@@ -9,6 +9,7 @@ use super::files::write_files;
 use super::findings::write_findings;
 use super::inserts::write_inserts;
 use super::layers::write_layers;
+use super::observed::{write_likeness, write_observed};
 use super::ping::write_ping;
 use super::surface::write_surface;
 use super::sweep::write_sweep;
@@ -42,12 +43,15 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
         write_files(page, record, files)?;
     } else if let Some(layers) = &record.layers {
         write_layers(page, record, layers)?;
+    } else if let Some(observed) = &record.observed {
+        write_observed(page, observed)?;
     } else {
         for target in 0..targets(record) {
             write_target(page, record, target)?;
         }
         write_skipped(page, &record.plan)?;
     }
+    write_likeness(page, record)?;
     if let Some(postgres) = &record.postgres {
         write_inserts(page, postgres)?;
     }

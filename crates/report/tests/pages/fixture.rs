@@ -105,6 +105,7 @@ pub(crate) fn healthy() -> Record {
         postgres: None,
         files: None,
         layers: None,
+        observed: None,
         moved: None,
         curve: Vec::new(),
         access: Vec::new(),

@@ -173,6 +173,7 @@ fn plan(
         ping: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         sweep: None,
         postgres: None,
         files: None,

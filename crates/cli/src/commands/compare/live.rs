@@ -451,6 +451,7 @@ impl LivePlan {
             ping: None,
             data_sheet: None,
             disk_access: None,
+            like: None,
             first_write_ns: None,
             time_limit_ns: None,
             sweep: None,

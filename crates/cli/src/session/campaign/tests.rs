@@ -267,6 +267,7 @@ fn facts() -> RunFacts {
         layers: None,
         data_sheet: None,
         disk_access: None,
+        like: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {

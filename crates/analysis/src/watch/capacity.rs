@@ -1,0 +1,148 @@
+//! What a disk can do, by a run that measured it, and the share of that a load takes.
+
+use diskproof_model::measurement::OpKind;
+use diskproof_model::observed::MeasuredCapacity;
+use diskproof_model::plan::{CachePolicy, Origin};
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
+use diskproof_model::watch::{DeviceStep, DirectionStep};
+
+/// Below this share of the bytes seen by the disk's own counters, a cache answered.
+const ACCOUNTED_MIN: f64 = 0.9;
+
+/// Whether a run of this target measured the watched device: the same disk alone was below it, or
+/// it is the device itself.
+pub fn is_capacity_of(target: &TargetIdentity, watched: &TargetIdentity) -> bool {
+    let Some(device) = watched.layers.first() else {
+        return false;
+    };
+    let own = target.layers.first();
+    if target.kind == watched.kind && own.is_some_and(|own| is_same_disk(own, device)) {
+        return true;
+    }
+    let is_in_memory = |layer: &Layer| matches!(layer.kind, LayerKind::Loop | LayerKind::Zram);
+    // A loop device may answer from the page cache of its file.
+    if target.layers.iter().any(is_in_memory) {
+        return false;
+    }
+    let below: Vec<&Layer> = target.disks().collect();
+    matches!(below[..], [disk] if is_same_disk(disk, device))
+}
+
+/// By serial; by name, model and size where a disk has none.
+fn is_same_disk(one: &Layer, other: &Layer) -> bool {
+    let is_alike = (&one.model, one.size_bytes) == (&other.model, other.size_bytes);
+    match (&one.serial, &other.serial) {
+        (Some(one), Some(other)) => one == other && is_alike,
+        (None, None) => {
+            is_alike && one.name == other.name && one.backing_file == other.backing_file
+        }
+        _ => false,
+    }
+}
+
+/// The most that the run measured on the watched device; `None` where it measured nothing there.
+pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
+    let is_of_device = |m: &&MeasurementRecord| {
+        let target = record.targets.get(m.target);
+        target.is_some_and(|target| is_capacity_of(target, watched))
+            && m.workload.cache == CachePolicy::Direct
+            && m.device
+                .accounted
+                .is_none_or(|share| share >= ACCOUNTED_MIN)
+    };
+    let measured: Vec<&MeasurementRecord> =
+        record.measurements.iter().filter(is_of_device).collect();
+    let most = |kind: OpKind, throughput: bool| {
+        let ops = measured.iter().filter_map(|m| m.ops.get(&kind));
+        let values = ops.map(|op| match throughput {
+            true => op.throughput.value,
+            false => op.iops.value,
+        });
+        values.filter(|value| *value > 0.0).reduce(f64::max)
+    };
+    let Origin::Native { verb, .. } = &record.plan.origin;
+    let capacity = MeasuredCapacity {
+        run_id: record.run_id.clone(),
+        started: record.started.clone(),
+        verb: verb.clone(),
+        read_iops: most(OpKind::Read, false),
+        read_bytes_per_second: most(OpKind::Read, true),
+        write_iops: most(OpKind::Write, false),
+        write_bytes_per_second: most(OpKind::Write, true),
+    };
+    let is_known = capacity.read_iops.is_some() || capacity.write_iops.is_some();
+    is_known.then_some(capacity)
+}
+
+/// The load over the capacity: of each direction the larger of requests and bytes, reads and writes
+/// added up. `None` where a direction with load was never measured.
+pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Option<f64> {
+    let share = |load: &DirectionStep, iops: Option<f64>, bytes: Option<f64>| {
+        if load.ops == 0 {
+            return Some(0.0);
+        }
+        Some((load.iops / iops?).max(load.bytes_per_second / bytes?))
+    };
+    let read = share(
+        &step.read,
+        capacity.read_iops,
+        capacity.read_bytes_per_second,
+    )?;
+    let write = share(
+        &step.write,
+        capacity.write_iops,
+        capacity.write_bytes_per_second,
+    )?;
+    Some(read + write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn capacity_is_the_most_of_the_same_disk() {
+        let record = fixture::record();
+        let watched = record.targets[0].clone();
+        let own = TargetIdentity {
+            layers: watched.disks().cloned().collect(),
+            ..watched
+        };
+        let capacity = disk_capacity(&record, &own).unwrap();
+        let reads = record
+            .measurements
+            .iter()
+            .filter_map(|m| m.ops.get(&OpKind::Read));
+        let most = reads.map(|op| op.iops.value).fold(0.0, f64::max);
+        assert_eq!(capacity.read_iops, Some(most));
+        let mut other = own.clone();
+        other.layers[0].serial = Some("another".to_owned());
+        assert_eq!(disk_capacity(&record, &other), None);
+    }
+
+    #[test]
+    fn load_is_the_larger_of_requests_and_bytes() {
+        let capacity = MeasuredCapacity {
+            run_id: String::new(),
+            started: String::new(),
+            verb: "check".to_owned(),
+            read_iops: Some(1000.0),
+            read_bytes_per_second: Some(1e8),
+            write_iops: None,
+            write_bytes_per_second: None,
+        };
+        let mut step = DeviceStep::default();
+        assert_eq!(load_share(&step, &capacity), Some(0.0));
+        step.read = DirectionStep {
+            ops: 1,
+            iops: 500.0,
+            bytes_per_second: 8e7,
+            ..DirectionStep::default()
+        };
+        assert_eq!(load_share(&step, &capacity), Some(0.8));
+        step.write.ops = 1;
+        assert_eq!(load_share(&step, &capacity), None);
+    }
+}

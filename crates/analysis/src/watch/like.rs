@@ -1,0 +1,308 @@
+//! An observed load as workloads that repeat it: up to four at the same time, random and sequential
+//! reads and writes, each with its sizes and its share of the rate.
+
+use diskproof_model::measurement::OpKind;
+use diskproof_model::observed::{LikePlan, ObservedDevice, ObservedOps, ObservedSize};
+use diskproof_model::plan::{
+    Access, BlockShare, Distribution, Start, Stop, SyncCall, SyncPolicy, Workload,
+};
+
+/// Fewer than this share of the requests of a direction do not get a workload of their own.
+const SHARE_MIN: f64 = 0.005;
+/// As deep as a queue of ours may be.
+const DEPTH_MAX: f64 = 256.0;
+/// Weights of sizes: finer ones make no difference.
+const WEIGHT_SUM: u64 = 1_000_000;
+
+/// What the target and the user give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LikeTarget {
+    /// Sectors of the target in bytes: sizes are rounded up to them.
+    pub unit_bytes: u32,
+    /// Time for which the load runs, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Why a load cannot be repeated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LikeError {
+    /// Nothing to repeat.
+    #[error("{device} had no requests while it was watched")]
+    Idle {
+        /// The device.
+        device: String,
+    },
+    /// Less than one request in the time.
+    #[error("{device} had fewer than one request in {seconds} s on average; use a longer --time")]
+    TooSlow {
+        /// The device.
+        device: String,
+        /// The time of the run.
+        seconds: u64,
+    },
+}
+
+/// What the run is to match.
+pub fn like_plan(run_id: &str, observed: &ObservedDevice) -> LikePlan {
+    let bytes: u64 = observed.ops.values().map(|op| op.bytes).sum();
+    LikePlan {
+        run_id: run_id.to_owned(),
+        device: observed.name.clone(),
+        rate: observed.rate(),
+        read_share: observed.read_share().unwrap_or(0.0),
+        seek_share: observed.seek_share().unwrap_or(0.0),
+        block_mean_bytes: bytes as f64 / observed.requests().max(1) as f64,
+        queue_depth: observed.queue_depth,
+    }
+}
+
+/// The workloads.
+pub fn like_workloads(
+    observed: &ObservedDevice,
+    target: LikeTarget,
+) -> Result<Vec<Workload>, LikeError> {
+    let device = || observed.name.clone();
+    if observed.requests() == 0 {
+        return Err(LikeError::Idle { device: device() });
+    }
+    let mut workloads = Vec::new();
+    for (kind, op) in &observed.ops {
+        for (access, part) in parts(op) {
+            let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * part.share;
+            if rate * target.time_ns as f64 / 1e9 < 1.0 {
+                continue;
+            }
+            let name = format!("{}-{}", kind.as_str(), access_name(&access));
+            workloads.push(Workload {
+                start: match workloads.is_empty() {
+                    true => Start::AfterPrevious,
+                    false => Start::WithPrevious,
+                },
+                read_permille: if *kind == OpKind::Read { 1000 } else { 0 },
+                access,
+                depth: observed.queue_depth_max.ceil().clamp(1.0, DEPTH_MAX) as u32,
+                stop: Stop {
+                    time_ns: Some(target.time_ns),
+                    ..Stop::default()
+                },
+                rate: Some(rate),
+                sync: sync_policy(*kind, op, observed.flush_ops),
+                ..sized(Workload::named(&name), &part.sizes, target.unit_bytes)
+            });
+        }
+    }
+    match workloads.is_empty() {
+        true => Err(LikeError::TooSlow {
+            device: device(),
+            seconds: target.time_ns / 1_000_000_000,
+        }),
+        false => Ok(workloads),
+    }
+}
+
+/// Random or sequential requests of one direction.
+struct LikePart {
+    /// Of all requests of the direction.
+    share: f64,
+    /// Bytes and number of requests.
+    sizes: Vec<(u32, u64)>,
+}
+
+/// The random and the sequential part; one alone where the other is too small to matter.
+fn parts(op: &ObservedOps) -> Vec<(Access, LikePart)> {
+    let random = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    let sizes = |count: fn(&ObservedSize) -> u64| -> Vec<(u32, u64)> {
+        let sizes = op.sizes.iter().map(|size| (size.block_bytes, count(size)));
+        sizes.filter(|(_, count)| *count > 0).collect()
+    };
+    let both = [
+        (random, op.seek_share, sizes(|size| size.random)),
+        (
+            Access::Sequential,
+            1.0 - op.seek_share,
+            sizes(|size| size.sequential),
+        ),
+    ];
+    let mut parts: Vec<(Access, LikePart)> = both
+        .into_iter()
+        .filter(|(_, share, _)| *share >= SHARE_MIN)
+        .map(|(access, share, sizes)| (access, LikePart { share, sizes }))
+        .collect();
+    let sum: f64 = parts.iter().map(|(_, part)| part.share).sum();
+    let mean = u32::try_from(op.bytes / op.count.max(1)).unwrap_or(u32::MAX);
+    for (_, part) in &mut parts {
+        part.share /= sum;
+        // Too few requests were traced for sizes of their own.
+        if part.sizes.is_empty() {
+            part.sizes = vec![(mean.max(1), 1)];
+        }
+    }
+    parts
+}
+
+fn access_name(access: &Access) -> &'static str {
+    match access {
+        Access::Random { .. } => "random",
+        _ => "sequential",
+    }
+}
+
+/// The workload with these sizes, in whole sectors.
+fn sized(workload: Workload, sizes: &[(u32, u64)], unit_bytes: u32) -> Workload {
+    let unit = unit_bytes.max(1);
+    let sum: u64 = sizes.iter().map(|(_, count)| *count).sum();
+    let mut mix: Vec<BlockShare> = Vec::new();
+    for (bytes, count) in sizes {
+        let block_bytes = bytes.div_ceil(unit).saturating_mul(unit);
+        let scaled = u128::from(*count) * u128::from(WEIGHT_SUM) / u128::from(sum.max(1));
+        let weight = (scaled as u32).max(1);
+        match mix
+            .iter_mut()
+            .find(|share| share.block_bytes == block_bytes)
+        {
+            Some(share) => share.weight += weight,
+            None => mix.push(BlockShare {
+                block_bytes,
+                weight,
+            }),
+        }
+    }
+    let largest = mix.iter().map(|share| share.block_bytes).max();
+    Workload {
+        block_bytes: largest.unwrap_or(workload.block_bytes),
+        block_mix: if mix.len() > 1 { mix } else { Vec::new() },
+        ..workload
+    }
+}
+
+/// One flush after as many writes as there were to each flush.
+fn sync_policy(kind: OpKind, op: &ObservedOps, flushes: Option<u64>) -> SyncPolicy {
+    let writes_per_flush = match flushes {
+        Some(flushes) if flushes > 0 && kind == OpKind::Write => op.count as f64 / flushes as f64,
+        _ => return SyncPolicy::None,
+    };
+    SyncPolicy::Every {
+        writes: writes_per_flush.round().clamp(1.0, f64::from(u32::MAX)) as u32,
+        call: SyncCall::Fdatasync,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::record::Estimate;
+    use diskproof_model::series::TimeSeries;
+    use std::collections::BTreeMap;
+
+    fn ops(count: u64, seek_share: f64, sizes: &[(u32, u64, u64)]) -> ObservedOps {
+        let bytes = sizes
+            .iter()
+            .map(|(bytes, random, sequential)| u64::from(*bytes) * (random + sequential));
+        let estimate = |unit: &str| Estimate {
+            n: 1,
+            value: 0.0,
+            half_width_95: None,
+            unit: unit.to_owned(),
+        };
+        ObservedOps {
+            count,
+            bytes: bytes.sum(),
+            merges: 0,
+            iops: estimate("1/s"),
+            throughput: estimate("B/s"),
+            latency_mean_ns: None,
+            seek_share,
+            sizes: sizes
+                .iter()
+                .map(|(block_bytes, random, sequential)| ObservedSize {
+                    block_bytes: *block_bytes,
+                    random: *random,
+                    sequential: *sequential,
+                })
+                .collect(),
+            series: TimeSeries::new(1_000_000_000),
+        }
+    }
+
+    fn device(ops: &[(OpKind, ObservedOps)]) -> ObservedDevice {
+        ObservedDevice {
+            target: 0,
+            name: "sda".to_owned(),
+            wall_ns: 10_000_000_000,
+            ops: ops.iter().cloned().collect::<BTreeMap<_, _>>(),
+            flush_ops: Some(10),
+            queue_depth: 2.0,
+            queue_depth_max: 7.4,
+            seeks: None,
+            processes: Vec::new(),
+            capacity: None,
+            load_share: None,
+        }
+    }
+
+    const TARGET: LikeTarget = LikeTarget {
+        unit_bytes: 4096,
+        time_ns: 30_000_000_000,
+    };
+
+    #[test]
+    fn load_becomes_workloads_that_run_together() {
+        let load = device(&[
+            (
+                OpKind::Read,
+                ops(
+                    1000,
+                    0.75,
+                    &[(8192, 700, 0), (512, 50, 0), (131_072, 0, 250)],
+                ),
+            ),
+            (OpKind::Write, ops(100, 0.0, &[(8192, 0, 100)])),
+        ]);
+        let workloads = like_workloads(&load, TARGET).unwrap();
+        let shown: Vec<_> = workloads
+            .iter()
+            .map(|w| (w.name.as_str(), w.rate.unwrap(), w.block_bytes, w.depth))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("read-random", 75.0, 8192, 8),
+                ("read-sequential", 25.0, 131_072, 8),
+                ("write-sequential", 10.0, 8192, 8)
+            ]
+        );
+        // 512 bytes become a sector of the target.
+        assert_eq!(workloads[0].block_mix.len(), 2);
+        assert_eq!(workloads[0].block_mix[1].block_bytes, 4096);
+        assert_eq!(workloads[0].start, Start::AfterPrevious);
+        assert_eq!(workloads[1].start, Start::WithPrevious);
+        let ten = SyncPolicy::Every {
+            writes: 10,
+            call: SyncCall::Fdatasync,
+        };
+        assert_eq!(
+            (workloads[0].sync, workloads[2].sync),
+            (SyncPolicy::None, ten)
+        );
+        let plan = like_plan("id", &load);
+        assert!((plan.rate - 110.0).abs() < 1e-9 && (plan.read_share - 10.0 / 11.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn idle_and_nearly_idle_devices_cannot_be_repeated() {
+        let idle = like_workloads(&device(&[]), TARGET);
+        assert!(matches!(idle, Err(LikeError::Idle { .. })));
+        let slow = device(&[(OpKind::Read, ops(1, 1.0, &[(4096, 1, 0)]))]);
+        let short = LikeTarget {
+            time_ns: 1_000_000_000,
+            ..TARGET
+        };
+        assert!(matches!(
+            like_workloads(&slow, short),
+            Err(LikeError::TooSlow { .. })
+        ));
+        assert_eq!(like_workloads(&slow, TARGET).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,13 @@
+//! From the kernel's counters and traced requests to what `watch` shows and records. Pure: time,
+//! /proc and the terminal are elsewhere.
+
+mod capacity;
+mod deltas;
+mod like;
+mod observer;
+mod profile;
+mod seeks;
+
+pub use capacity::{disk_capacity, is_capacity_of};
+pub use like::{LikeError, LikeTarget, like_plan, like_workloads};
+pub use observer::{Observer, StepInput, WatchedLoad};

@@ -1,0 +1,354 @@
+//! All watched devices, step by step: readings and requests in, the shown step and the record out.
+
+use super::capacity::load_share;
+use super::deltas::step;
+use super::profile::{DeviceProfile, TracedCounts};
+use super::seeks::{RequestStreams, estimated_share};
+use diskproof_model::observed::{MeasuredCapacity, ObservedDevice};
+use diskproof_model::watch::{
+    BusyProcess, DeviceStep, DiskReading, IssuedRequest, RequestDirection, SeekMethod, SeekShare,
+    WatchStep,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Threads shown per device.
+const PROCESSES_SHOWN: usize = 5;
+/// Fewer traced requests than this share of the counted ones do not show how they follow each
+/// other.
+const TRACED_SHARE_MIN: f64 = 0.8;
+/// With fewer requests, those that were in flight at the ends of the step decide the share.
+const REQUESTS_MIN: u64 = 100;
+
+/// A device to watch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchedLoad {
+    /// Kernel name.
+    pub name: String,
+    /// Major and minor number of the whole disk.
+    pub disk: (u32, u32),
+    /// Its sectors on that disk.
+    pub sectors: Range<u64>,
+    /// Index into the targets of the record.
+    pub target: usize,
+    /// What the disk can do.
+    pub capacity: Option<MeasuredCapacity>,
+}
+
+/// What was read at the end of a step.
+#[derive(Debug, Clone, Default)]
+pub struct StepInput {
+    /// Length of the step in nanoseconds.
+    pub length_ns: u64,
+    /// The counters of all devices.
+    pub readings: Vec<DiskReading>,
+    /// The requests in the step; `None` where they are not traced.
+    pub requests: Option<Vec<IssuedRequest>>,
+    /// Whether some of the requests are missing.
+    pub is_incomplete: bool,
+    /// The busiest processes.
+    pub processes: Vec<BusyProcess>,
+}
+
+/// The watched devices.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    interval_ns: u64,
+    elapsed_ns: u64,
+    devices: Vec<ObservedLoad>,
+}
+
+#[derive(Debug, Clone)]
+struct ObservedLoad {
+    watched: WatchedLoad,
+    /// `None` while the device is not there.
+    before: Option<DiskReading>,
+    streams: RequestStreams,
+    profile: DeviceProfile,
+}
+
+impl Observer {
+    /// Watches nothing yet, in steps of this length.
+    pub fn new(interval_ns: u64) -> Self {
+        Self {
+            interval_ns,
+            elapsed_ns: 0,
+            devices: Vec::new(),
+        }
+    }
+
+    /// Watches a device from this reading on.
+    pub fn add(&mut self, watched: WatchedLoad, reading: DiskReading) {
+        self.devices.push(ObservedLoad {
+            watched,
+            before: Some(reading),
+            streams: RequestStreams::default(),
+            profile: DeviceProfile::new(self.interval_ns),
+        });
+    }
+
+    /// Whether a device of this name is watched.
+    pub fn knows(&self, name: &str) -> bool {
+        self.devices.iter().any(|known| known.watched.name == name)
+    }
+
+    /// Whether any watched device is there.
+    pub fn has_devices(&self) -> bool {
+        self.devices.iter().any(|known| known.before.is_some())
+    }
+
+    /// The next step.
+    pub fn step(&mut self, input: &StepInput) -> WatchStep {
+        self.elapsed_ns = self.elapsed_ns.saturating_add(input.length_ns);
+        let mut shown = WatchStep {
+            elapsed_ns: self.elapsed_ns,
+            length_ns: input.length_ns,
+            processes: input.processes.clone(),
+            ..WatchStep::default()
+        };
+        for known in &mut self.devices {
+            let name = &known.watched.name;
+            let now = input.readings.iter().find(|reading| &reading.name == name);
+            let before = std::mem::replace(&mut known.before, now.cloned());
+            match (before, now) {
+                (Some(before), Some(now)) => {
+                    if let Some(step) = step(&before, now, input.length_ns) {
+                        shown.devices.push(known.complete(step, input));
+                    } else {
+                        known.streams.forget();
+                    }
+                }
+                (Some(_), None) => shown.vanished.push(name.clone()),
+                // Back again: it counts from the next step on.
+                (None, _) => known.streams.forget(),
+            }
+        }
+        shown
+    }
+
+    /// The load of all devices so far.
+    pub fn observed(&self) -> Vec<ObservedDevice> {
+        let observed = self.devices.iter().map(|known| {
+            let watched = &known.watched;
+            let name = (watched.target, watched.name.as_str());
+            known.profile.observed(name, watched.capacity.as_ref())
+        });
+        observed.collect()
+    }
+}
+
+impl ObservedLoad {
+    /// Adds seeks, threads and load to a step, and the step to the profile.
+    fn complete(&mut self, mut step: DeviceStep, input: &StepInput) -> DeviceStep {
+        if input.is_incomplete {
+            self.streams.forget();
+        }
+        let requests = input.requests.iter().flatten();
+        let own: Vec<&IssuedRequest> = requests
+            .filter(|request| request.device == self.watched.disk)
+            .filter(|request| self.watched.sectors.contains(&request.sector))
+            .collect();
+        let counted = step.read.ops + step.write.ops;
+        let is_traced = match own.len() as u64 {
+            0 => false,
+            traced if counted < REQUESTS_MIN => traced > 0,
+            traced => traced as f64 >= TRACED_SHARE_MIN * counted as f64,
+        };
+        let estimated = [estimated_share(&step.read), estimated_share(&step.write)];
+        let (shares, method) = match is_traced {
+            true => (self.traced_shares(&own, estimated), SeekMethod::Traced),
+            false => {
+                self.streams.forget();
+                (estimated, SeekMethod::Estimated)
+            }
+        };
+        if counted > 0 {
+            let seeks = shares[0] * step.read.ops as f64 + shares[1] * step.write.ops as f64;
+            step.seeks = Some(SeekShare {
+                share: seeks / counted as f64,
+                method,
+            });
+        }
+        step.processes = busiest(&own);
+        step.load_share = self
+            .watched
+            .capacity
+            .as_ref()
+            .and_then(|capacity| load_share(&step, capacity));
+        self.profile
+            .add_step(&step, input.length_ns, shares, method);
+        step
+    }
+
+    /// The seeks among traced reads and writes; those of `instead` where none was traced.
+    fn traced_shares(&mut self, own: &[&IssuedRequest], instead: [f64; 2]) -> [f64; 2] {
+        let mut counts = [TracedCounts::default(); 2];
+        for request in own {
+            let Some(placement) = self.streams.place(request) else {
+                continue;
+            };
+            let direction = usize::from(request.direction == RequestDirection::Write);
+            counts[direction].add(placement);
+            self.profile.add_request(request, placement);
+        }
+        [0, 1].map(|direction| match counts[direction].total() {
+            0 => instead[direction],
+            _ => counts[direction].share(),
+        })
+    }
+}
+
+/// The threads that sent most of the requests.
+fn busiest(requests: &[&IssuedRequest]) -> Vec<BusyProcess> {
+    let mut threads: BTreeMap<(u32, &str), BusyProcess> = BTreeMap::new();
+    for request in requests {
+        let thread = threads
+            .entry((request.pid, &request.name))
+            .or_insert_with(|| BusyProcess {
+                pid: request.pid,
+                name: request.name.clone(),
+                requests: Some(0),
+                read_bytes: 0,
+                write_bytes: 0,
+            });
+        let bytes = u64::from(request.sectors) * 512;
+        thread.requests = thread.requests.map(|count| count + 1);
+        match request.direction {
+            RequestDirection::Read => thread.read_bytes += bytes,
+            RequestDirection::Write => thread.write_bytes += bytes,
+        }
+    }
+    let mut threads: Vec<BusyProcess> = threads.into_values().collect();
+    threads.sort_by_key(|thread| (std::cmp::Reverse(thread.requests), thread.pid));
+    threads.truncate(PROCESSES_SHOWN);
+    threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::measurement::OpKind;
+    use diskproof_model::watch::DirectionCounters;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn watched(name: &str, minor: u32) -> WatchedLoad {
+        WatchedLoad {
+            name: name.to_owned(),
+            disk: (7, minor),
+            sectors: 0..1 << 30,
+            target: minor as usize,
+            capacity: None,
+        }
+    }
+
+    fn reading(name: &str, reads: u64, writes: u64) -> DiskReading {
+        let counters = |ops: u64| DirectionCounters {
+            ops,
+            merges: 0,
+            sectors: ops * 16,
+            ms: ops,
+        };
+        DiskReading {
+            name: name.to_owned(),
+            read: counters(reads),
+            write: counters(writes),
+            ..DiskReading::default()
+        }
+    }
+
+    fn request(sector: u64, direction: RequestDirection) -> IssuedRequest {
+        IssuedRequest {
+            device: (7, 0),
+            direction,
+            sector,
+            sectors: 16,
+            pid: 42,
+            name: "postgres".to_owned(),
+        }
+    }
+
+    fn input(readings: Vec<DiskReading>, requests: Option<Vec<IssuedRequest>>) -> StepInput {
+        StepInput {
+            length_ns: SECOND,
+            readings,
+            requests,
+            ..StepInput::default()
+        }
+    }
+
+    #[test]
+    fn devices_appear_and_vanish_between_steps() {
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        let shown = observer.step(&input(vec![reading("loop0", 10, 0)], None));
+        assert_eq!((shown.devices[0].read.ops, shown.vanished.len()), (10, 0));
+        let shown = observer.step(&input(vec![reading("loop1", 5, 5)], None));
+        assert_eq!(
+            (shown.devices.len(), &shown.vanished[..]),
+            (0, &["loop0".to_owned()][..])
+        );
+        assert!(!observer.has_devices());
+        observer.add(watched("loop1", 1), reading("loop1", 5, 5));
+        // Back again with counters of its own: no step over the gap.
+        let back = vec![reading("loop0", 3, 0), reading("loop1", 6, 5)];
+        let shown = observer.step(&input(back, None));
+        assert_eq!((shown.devices.len(), shown.devices[0].read.ops), (1, 1));
+        let observed = observer.observed();
+        assert_eq!((observed[0].requests(), observed[1].requests()), (10, 1));
+    }
+
+    #[test]
+    fn seek_share_of_traced_requests_is_exact_per_direction() {
+        use RequestDirection::{Read, Write};
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        // 1 of 4 reads continues the one before; all writes but the first are sequential.
+        let mut requests = vec![request(1 << 20, Read)];
+        for at in 0..25_u64 {
+            let far = 100_000 + at * 10_000;
+            let reads = [far, far + 16, far + 5000, far + 7000];
+            requests.extend(reads.map(|sector| request(sector, Read)));
+            requests.push(request(at * 16, Write));
+        }
+        let shown = observer.step(&input(vec![reading("loop0", 101, 25)], Some(requests)));
+        let seeks = shown.devices[0].seeks.unwrap();
+        assert_eq!(seeks.method, SeekMethod::Traced);
+        let expected = (0.75 * 101.0 + 1.0 / 25.0 * 25.0) / 126.0;
+        assert!((seeks.share - expected).abs() < 1e-9, "{seeks:?}");
+        assert_eq!(shown.devices[0].processes[0].requests, Some(126));
+        let observed = &observer.observed()[0];
+        let read = &observed.ops[&OpKind::Read];
+        assert_eq!((read.sizes.len(), read.sizes[0].block_bytes), (1, 8192));
+        assert_eq!((read.sizes[0].random, read.sizes[0].sequential), (75, 25));
+        assert!((observed.seek_share().unwrap() - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn incomplete_trace_falls_back_to_the_estimate() {
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        let few = vec![request(0, RequestDirection::Read); 5];
+        let shown = observer.step(&input(vec![reading("loop0", 1000, 0)], Some(few)));
+        let seeks = shown.devices[0].seeks.unwrap();
+        assert_eq!((seeks.method, seeks.share), (SeekMethod::Estimated, 1.0));
+        assert_eq!(observer.observed()[0].seeks, Some(SeekMethod::Estimated));
+    }
+
+    #[test]
+    fn requests_of_another_partition_do_not_count() {
+        let mut observer = Observer::new(SECOND);
+        let part = WatchedLoad {
+            sectors: 1000..2000,
+            ..watched("loop0p1", 0)
+        };
+        observer.add(part, reading("loop0p1", 0, 0));
+        let requests = vec![
+            request(1000, RequestDirection::Read),
+            request(1016, RequestDirection::Read),
+            request(5000, RequestDirection::Read),
+        ];
+        let shown = observer.step(&input(vec![reading("loop0p1", 2, 0)], Some(requests)));
+        assert_eq!(shown.devices[0].processes[0].requests, Some(2));
+    }
+}

@@ -1,0 +1,86 @@
+//! `diskproof watch`: what the disks of the machine do at this moment, and the real load as a
+//! record.
+
+mod chosen;
+mod conclusion;
+mod flags;
+mod live_view;
+mod screen;
+mod steps;
+
+use crate::failure::{Exit, Failure};
+use crate::flags::files;
+use crate::interrupt::Interrupt;
+use crate::output_files::OutputFiles;
+use anyhow::Context as _;
+use chosen::ChosenDevices;
+use live_view::LiveView;
+use std::time::Duration;
+use steps::WatchSession;
+
+pub use flags::WatchFlags;
+
+/// Watches until the end, then prints and saves the load where that is wanted.
+pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
+    if watch.record && watch.history.no_history {
+        return Err(Failure::Usage(
+            "--record saves the load to the history, and --no-history does not; use -o FILE.json"
+                .to_owned(),
+        )
+        .into());
+    }
+    let chosen = ChosenDevices::of(&watch.devices, watch.verbosity())?;
+    let outputs = files(&[&watch.outputs, &watch.html]);
+    let files = OutputFiles::prepare(&outputs)?;
+    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    interrupt.end_cleanly();
+    let mut session = WatchSession::start(watch, chosen)?;
+    let end = follow(watch, &mut session, &interrupt)?;
+    interrupt.end_at_once();
+    let is_wanted = watch.keeps() || watch.prints_json() || !outputs.is_empty();
+    if is_wanted {
+        conclusion::conclude(watch, session.finish(), &files)?;
+    }
+    Ok(match (end, interrupt.signal()) {
+        (_, Some(signal)) => Exit::Signal(signal),
+        (WatchEnd::Vanished, None) => Exit::Failed,
+        (WatchEnd::Done, None) => Exit::Done,
+    })
+}
+
+/// Why watching ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchEnd {
+    /// The user, the time, or the reader of stdout.
+    Done,
+    /// No device is left.
+    Vanished,
+}
+
+/// Shows step after step.
+fn follow(
+    watch: &WatchFlags,
+    session: &mut WatchSession,
+    interrupt: &Interrupt,
+) -> anyhow::Result<WatchEnd> {
+    let mut view = LiveView::start(watch)?;
+    let mut steps = 0;
+    while watch.steps_max().is_none_or(|most| steps < most) {
+        steps += 1;
+        let due = session.step_end(steps, Duration::from_nanos(watch.interval));
+        if !view.wait_until(due, interrupt) {
+            break;
+        }
+        let step = session.step()?;
+        let is_read = view.show(&step, session.facts(), session.named())?;
+        if !is_read {
+            break;
+        }
+        if session.is_over() {
+            drop(view);
+            watch.verbosity().note("no watched device is left");
+            return Ok(WatchEnd::Vanished);
+        }
+    }
+    Ok(WatchEnd::Done)
+}

@@ -1,0 +1,132 @@
+//! The view on a whole terminal. It draws the lines of the plain view in place: no widgets, and so
+//! no library for them. The terminal is restored however the program ends, except by SIGKILL.
+
+use crate::stdout::{to_stdout, write_in_locale};
+use diskproof_model::watch::WatchStep;
+use diskproof_report::style::Style;
+use diskproof_report::terminal::{
+    WatchFacts, write_watch_facts, write_watch_heading, write_watch_step,
+};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+/// The alternate screen, no cursor, no wrapping: long lines end at the edge.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+const HOME: &str = "\x1b[H";
+const END_OF_LINE: &str = "\x1b[K";
+const REST_OF_SCREEN: &str = "\x1b[J";
+const SIZE_DEFAULT: (usize, usize) = (80, 24);
+/// Ctrl-C and Ctrl-D, where the terminal sends them as keys.
+const QUIT: [u8; 4] = [b'q', b'Q', 3, 4];
+/// Turns off a special key (termios(3)).
+const DISABLED: u8 = 0;
+
+/// Whether stdout and stdin are one terminal that can move its cursor.
+pub(super) fn is_screen() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    io::stdout().is_terminal() && io::stdin().is_terminal() && !is_dumb
+}
+
+/// A terminal in use.
+pub(super) struct FullScreen {
+    before: Termios,
+}
+
+impl FullScreen {
+    pub(super) fn start() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut keys = before.clone();
+        // Keys arrive at once and are not echoed; Ctrl-C still sends its signal. A stopped program
+        // would leave the terminal as it is, so that Ctrl-Z is off.
+        keys.local_modes
+            .remove(LocalModes::ICANON | LocalModes::ECHO);
+        keys.special_codes[SpecialCodeIndex::VSUSP] = DISABLED;
+        keys.special_codes[SpecialCodeIndex::VMIN] = 0;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(io::stdin(), OptionalActions::Now, &keys)?;
+        let screen = Self { before };
+        let restored = screen.before.clone();
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore(&restored);
+            report(panic);
+        }));
+        write(ENTER)?;
+        Ok(screen)
+    }
+
+    /// Waits; true where the user pressed a key that ends the view.
+    pub(super) fn wait_for_quit(&mut self, time: Duration) -> bool {
+        std::thread::sleep(time);
+        let mut pressed = [0; 64];
+        let count = rustix::io::read(io::stdin(), &mut pressed).unwrap_or(0);
+        pressed[..count].iter().any(|key| QUIT.contains(key))
+    }
+
+    /// Draws a step. What does not fit is cut at the bottom: the devices come first.
+    pub(super) fn draw(
+        &mut self,
+        step: &WatchStep,
+        facts: &WatchFacts,
+        named: &[String],
+        style: Style,
+    ) -> anyhow::Result<()> {
+        let (columns, rows) = size();
+        let style = Style {
+            width: columns,
+            ..style
+        };
+        let mut page = Vec::new();
+        let written = write_in_locale(&mut page, |page| {
+            write_watch_heading(&style, page)?;
+            write_watch_step(step, named, &style, page)?;
+            writeln!(page)?;
+            write_watch_facts(facts, &style, page)
+        });
+        written?;
+        let page = String::from_utf8_lossy(&page);
+        let body = rows.saturating_sub(1);
+        let mut frame = HOME.to_owned();
+        for line in page.trim_end().lines().take(body) {
+            frame.push_str(&format!("{line}{END_OF_LINE}\r\n"));
+        }
+        frame.push_str(&format!("{REST_OF_SCREEN}\x1b[{rows};1Hq ends the view"));
+        to_stdout(|out| out.write_all(frame.as_bytes()))
+    }
+}
+
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        restore(&self.before);
+        // The hook of this screen is of no use any more.
+        if !std::thread::panicking() {
+            let _ = std::panic::take_hook();
+        }
+    }
+}
+
+/// Columns and rows of the terminal.
+fn size() -> (usize, usize) {
+    match tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            (usize::from(size.ws_col), usize::from(size.ws_row))
+        }
+        _ => SIZE_DEFAULT,
+    }
+}
+
+fn restore(before: &Termios) {
+    // A terminal that has gone needs nothing.
+    let _ = write(LEAVE);
+    let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,196 @@
+//! Reads the kernel at the end of each step and hands it to the arithmetic.
+
+use super::chosen::ChosenDevices;
+use super::flags::WatchFlags;
+use crate::saved::capacities;
+use anyhow::Context as _;
+use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
+use diskproof_device::{
+    ProcessActivity, RequestTrace, WatchedDevice, read_disks, watched_device, whole_devices,
+};
+use diskproof_model::observed::{ObservedDevice, ObservedRecord};
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::watch::{DiskReading, WatchStep};
+use diskproof_report::terminal::{WatchFacts, hidden_processes_text, seek_method_text};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Everything that is read, step by step.
+pub(super) struct WatchSession {
+    observer: Observer,
+    /// The devices that were named; empty where all are watched.
+    named: Vec<String>,
+    targets: Vec<TargetIdentity>,
+    trace: Option<RequestTrace>,
+    processes: ProcessActivity,
+    facts: WatchFacts,
+    history: Option<PathBuf>,
+    interval_ns: u64,
+    /// Whole devices that had a size. A detached loop device keeps its name and loses its size.
+    sized: BTreeSet<String>,
+    started: Instant,
+    read_at: Instant,
+}
+
+/// What was seen, and on which devices.
+pub(super) struct WatchedAll {
+    pub observed: ObservedRecord,
+    pub targets: Vec<TargetIdentity>,
+}
+
+impl WatchSession {
+    pub(super) fn start(watch: &WatchFlags, chosen: ChosenDevices) -> anyhow::Result<Self> {
+        let (devices, named) = match chosen {
+            ChosenDevices::All => (all_devices(), Vec::new()),
+            ChosenDevices::Named(devices) => {
+                let names = devices.iter().map(|device| device.name.clone()).collect();
+                (devices, names)
+            }
+        };
+        let disks: Vec<(u32, u32)> = match named.is_empty() {
+            true => Vec::new(),
+            false => devices.iter().map(|device| device.disk).collect(),
+        };
+        let (trace, untraced) = match RequestTrace::start(&disks) {
+            Ok(trace) => (Some(trace), None),
+            Err(why) => (None, Some(why)),
+        };
+        let now = Instant::now();
+        let mut session = Self {
+            observer: Observer::new(watch.interval),
+            named,
+            targets: Vec::new(),
+            trace,
+            processes: ProcessActivity::start(),
+            facts: WatchFacts {
+                untraced,
+                ..WatchFacts::default()
+            },
+            history: watch.history.history.clone(),
+            interval_ns: watch.interval,
+            sized: whole_devices().into_iter().collect(),
+            started: now,
+            read_at: now,
+        };
+        session.facts.hidden_processes = session.processes.step().hidden;
+        let readings = read_counters()?;
+        session.read_at = Instant::now();
+        session.started = session.read_at;
+        session.add(devices, &readings);
+        Ok(session)
+    }
+
+    /// Watches these devices from now on.
+    fn add(&mut self, devices: Vec<WatchedDevice>, readings: &[DiskReading]) {
+        let identities: Vec<&TargetIdentity> =
+            devices.iter().map(|device| &device.identity).collect();
+        let capacities = capacities(&identities, self.history.as_deref());
+        for (device, capacity) in devices.into_iter().zip(capacities) {
+            let Some(reading) = readings.iter().find(|reading| reading.name == device.name) else {
+                continue;
+            };
+            if !self.named.is_empty() || device.is_disk || capacity.is_some() {
+                self.facts
+                    .capacities
+                    .push((device.name.clone(), capacity.clone()));
+            }
+            let watched = WatchedLoad {
+                name: device.name,
+                disk: device.disk,
+                sectors: device.sectors,
+                target: self.targets.len(),
+                capacity,
+            };
+            self.targets.push(device.identity);
+            self.observer.add(watched, reading.clone());
+        }
+    }
+
+    /// When a step ends. Late steps do not move the later ones.
+    pub(super) fn step_end(&self, step: u64, interval: Duration) -> Instant {
+        let steps = u32::try_from(step).unwrap_or(u32::MAX);
+        self.started + interval.saturating_mul(steps)
+    }
+
+    /// Reads the kernel: the step ends now.
+    pub(super) fn step(&mut self) -> anyhow::Result<WatchStep> {
+        let mut readings = read_counters()?;
+        let now = Instant::now();
+        let length = now.duration_since(std::mem::replace(&mut self.read_at, now));
+        let batch = self.trace.as_mut().map(RequestTrace::read);
+        let whole: BTreeSet<String> = whole_devices().into_iter().collect();
+        readings.retain(|one| whole.contains(&one.name) || !self.sized.contains(&one.name));
+        let active = self.processes.step();
+        self.facts.hidden_processes = active.hidden;
+        let input = StepInput {
+            length_ns: length.as_nanos() as u64,
+            is_incomplete: batch.as_ref().is_some_and(|batch| batch.is_incomplete),
+            requests: batch.map(|batch| batch.requests),
+            processes: active.busiest,
+            readings,
+        };
+        let step = self.observer.step(&input);
+        if self.named.is_empty() {
+            let new = whole.iter().filter(|name| !self.observer.knows(name));
+            let new: Vec<WatchedDevice> = new.filter_map(|name| watched_device(name)).collect();
+            if !new.is_empty() {
+                self.add(new, &input.readings);
+            }
+        }
+        self.sized.extend(whole);
+        Ok(step)
+    }
+
+    /// What is known before the first step.
+    pub(super) fn facts(&self) -> &WatchFacts {
+        &self.facts
+    }
+
+    /// The devices that the user named.
+    pub(super) fn named(&self) -> &[String] {
+        &self.named
+    }
+
+    /// Whether all named devices have vanished.
+    pub(super) fn is_over(&self) -> bool {
+        !self.named.is_empty() && !self.observer.has_devices()
+    }
+
+    /// The load so far, of the devices that were named or had requests.
+    pub(super) fn finish(self) -> WatchedAll {
+        let mut targets = Vec::new();
+        let mut devices: Vec<ObservedDevice> = Vec::new();
+        for device in self.observer.observed() {
+            if device.requests() == 0 && !self.named.contains(&device.name) {
+                continue;
+            }
+            let target = targets.len();
+            targets.push(self.targets[device.target].clone());
+            devices.push(ObservedDevice { target, ..device });
+        }
+        let untraced = self.facts.untraced.as_deref();
+        let method = untraced.map(|why| format!("seeks: {}", seek_method_text(Some(why))));
+        let processes = hidden_processes_text(self.facts.hidden_processes);
+        WatchedAll {
+            observed: ObservedRecord {
+                interval_ns: self.interval_ns,
+                devices,
+                hidden: method.into_iter().chain(processes).collect(),
+            },
+            targets,
+        }
+    }
+}
+
+fn all_devices() -> Vec<WatchedDevice> {
+    let names = whole_devices();
+    names
+        .iter()
+        .filter_map(|name| watched_device(name))
+        .collect()
+}
+
+fn read_counters() -> anyhow::Result<Vec<DiskReading>> {
+    read_disks().context("cannot read /proc/diskstats, which holds the counters of all disks")
+}

@@ -1,0 +1,143 @@
+//! `diskproof watch` and `run --like` from the outside.
+
+use crate::program::{program, run};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::place;
+use std::path::Path;
+
+fn record_of(path: &Path) -> Record {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn watch_prints_steps_and_states_its_method() {
+    let ran = run(["watch", "-i", "100ms", "-c", "3"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.out.contains("seeks    traced:") || ran.out.contains("estimated (~)"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains(" time device    read/s"), "{}", ran.out);
+    assert!(
+        ran.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ran.out
+    );
+    let leftovers = std::fs::read_dir("/sys/kernel/tracing/instances");
+    let own = leftovers.into_iter().flatten().flatten();
+    assert!(own.into_iter().all(|entry| {
+        Path::new("/proc")
+            .join(
+                entry
+                    .file_name()
+                    .to_string_lossy()
+                    .replace("diskproof-", ""),
+            )
+            .exists()
+    }));
+}
+
+#[test]
+fn unknown_device_is_a_clear_error() {
+    let ran = run(["watch", "no-such-disk"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.err.contains("no-such-disk"), "{}", ran.err);
+    let ran = run(["watch", "-i", "1ms"]);
+    assert!(ran.err.contains("100 ms to 1 h"), "{}", ran.err);
+    let ran = run(["run", "--like", "no-such-run", "--no-history"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+}
+
+/// The load of a recorded device, by hand: a test must not depend on what the machine does.
+fn recorded(here: &Path) -> String {
+    let path = here.join("empty.json");
+    let text = path.to_str().unwrap().to_owned();
+    let ran = run(["watch", "-i", "100ms", "-c", "1", "-q", "-o", &text]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let mut record = record_of(&path);
+    let json = r#"{"interval_ns": 1000000000, "devices": [{"target": 0, "name": "sdz",
+        "wall_ns": 10000000000, "queue_depth": 0.5, "queue_depth_max": 4, "seeks": "traced",
+        "ops": {"read": {"count": 2000, "bytes": 16384000, "merges": 0,
+            "iops": {"n": 1, "value": 200, "half_width_95": null, "unit": "1/s"},
+            "throughput": {"n": 1, "value": 1638400, "half_width_95": null, "unit": "B/s"},
+            "seek_share": 0.75,
+            "sizes": [{"block_bytes": 8192, "random": 1500, "sequential": 500}],
+            "series": {"start_ns": 0, "interval_ns": 1000000000, "cells": []}}}}]}"#;
+    record.observed = Some(serde_json::from_str(json).unwrap());
+    // The record's reader checks that the index of a target is one of its list.
+    let identity = diskproof_device::probe(here).unwrap();
+    record.targets = vec![identity];
+    let path = here.join("load.json");
+    std::fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn recorded_load_is_shown_and_repeated() {
+    let here = place();
+    let load = recorded(here.path());
+    let shown = run(["show", &load]);
+    assert!(
+        shown.out.contains("sdz") && shown.out.contains("8 KiB 100 %"),
+        "{}",
+        shown.out
+    );
+    let page = here.path().join("load.html");
+    let ran = run(["show", &load, "-q", "-o", page.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        std::fs::read_to_string(&page)
+            .unwrap()
+            .contains("Observed load")
+    );
+    let repeated = here.path().join("repeated.json");
+    let target = here.path().to_str().unwrap();
+    let saving = ["--size", "64M", "--time", "2s", "--no-history", "-o"];
+    let words = [&["run", "--like", &load, target][..], &saving].concat();
+    let ran = run([&words[..], &[repeated.to_str().unwrap()]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.out.contains("compared with the load of sdz"),
+        "{}",
+        ran.out
+    );
+    let record = record_of(&repeated);
+    let names: Vec<&str> = record
+        .measurements
+        .iter()
+        .map(|m| m.workload.name.as_str())
+        .collect();
+    assert_eq!(names, ["read-random", "read-sequential"]);
+    let rates: Vec<Option<f64>> = record
+        .measurements
+        .iter()
+        .map(|m| m.workload.rate)
+        .collect();
+    assert_eq!(rates, [Some(150.0), Some(50.0)]);
+    assert!(
+        record
+            .measurements
+            .iter()
+            .all(|m| m.ops.contains_key(&OpKind::Read))
+    );
+    let wrong = run(["run", "--like", &load, target, "--rw", "write"]);
+    assert!(
+        wrong.err.contains("only --time goes with it"),
+        "{}",
+        wrong.err
+    );
+}
+
+#[test]
+fn closed_stdout_ends_the_view_quietly() {
+    use std::process::Stdio;
+    let mut child = program(["watch", "-i", "100ms", "-c", "100"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
