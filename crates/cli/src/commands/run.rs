@@ -190,6 +190,30 @@ fn refuse_misplaced_job_file(
     }
 }
 
+/// The load that `--like` names, and a note where one device of several was chosen.
+fn like_source(
+    run: &RunFlags,
+    planned: Option<&PathBuf>,
+) -> Result<Option<(LikeSource, Option<String>)>, Failure> {
+    let Some(reference) = run.like.as_deref() else {
+        return Ok(None);
+    };
+    if let Some(path) = planned {
+        return Err(Failure::Usage(format!(
+            "--like and {} both define the workloads; use one of them",
+            path.display()
+        )));
+    }
+    let request = LikeRequest {
+        reference,
+        device: run.like_device.as_deref(),
+        workload: &run.workload,
+        axes: &run.axes,
+        history: run.measuring.history.history.as_deref(),
+    };
+    LikeSource::of(request).map(Some)
+}
+
 /// A file that the user did not write must not decide what is overwritten.
 fn refuse_planned_overwrite(planned: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
     if targets.is_empty() {
@@ -234,22 +258,7 @@ impl RunRequest {
             .transpose()?
             .unwrap_or_default();
         notes.extend(run.fio.note().map_err(Failure::Usage)?);
-        let like = run.like.as_deref().map(|reference| {
-            LikeSource::of(LikeRequest {
-                reference,
-                device: run.like_device.as_deref(),
-                workload: &run.workload,
-                axes: &run.axes,
-                history: measuring.history.history.as_deref(),
-            })
-        });
-        let like = like.transpose()?;
-        if let (Some(_), Some(path)) = (&like, planned) {
-            return Err(Failure::Usage(format!(
-                "--like and {} both define the workloads; use one of them",
-                path.display()
-            )));
-        }
+        let like = like_source(run, planned)?;
         notes.extend(like.iter().filter_map(|(_, note)| note.clone()));
         if let (true, true, Some(planned)) =
             (named.is_empty(), measuring.destructive.overwrite, planned)
