@@ -150,7 +150,7 @@ enum WorkSource {
         path: PathBuf,
         workloads: Vec<PlannedWorkload>,
     },
-    Like(LikeSource),
+    Like(Box<LikeSource>),
 }
 
 /// The targets of the command line: the operands, or what fio calls the file name.
@@ -284,7 +284,7 @@ impl RunRequest {
                 .unwrap_or(Size::Default),
             targets,
             work: match (like, planned) {
-                (Some((like, _)), _) => WorkSource::Like(like),
+                (Some((like, _)), _) => WorkSource::Like(Box::new(like)),
                 (None, Some(path)) => WorkSource::Plan {
                     path: path.clone(),
                     workloads: file.workloads,
