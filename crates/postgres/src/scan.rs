@@ -34,7 +34,8 @@ const CREATE: [&str; 7] = [
     // Parts of it are read without the whole.
     "ALTER TABLE digits ALTER pool SET STORAGE EXTERNAL",
     "INSERT INTO digits SELECT string_agg(md5(i::text), '') FROM generate_series(1, 4000) i",
-    "CREATE UNLOGGED TABLE numbers AS SELECT i, (row_number() OVER (ORDER BY md5(i::text)))::int AS k \
+    "CREATE UNLOGGED TABLE numbers AS \
+     SELECT i, (row_number() OVER (ORDER BY md5(i::text)))::int AS k \
      FROM generate_series(0, ROWS - 1) i",
     "CREATE INDEX ON numbers (i)",
 ];
