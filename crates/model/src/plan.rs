@@ -40,7 +40,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 ///
 /// 6: every figure of a measurement covers the same time. Latencies, counters and CPU time skip
 /// what the rates skip, until the rate has settled or a burst is over.
-pub const METHOD_VERSION: u32 = 6;
+///
+/// 7: a request that blocks ends when its system call returns, not when the loop looks at it, and
+/// workloads that run together each end by themselves instead of with the first of them.
+pub const METHOD_VERSION: u32 = 7;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
