@@ -28,12 +28,12 @@ const JOIN_PART: u64 = 2;
 /// cut from a text of digits at random places, so that no layer below compresses it to nothing.
 /// Tables without WAL are written once; the restart at the end writes their pages to the disk.
 const CREATE: [&str; 7] = [
-    "CREATE UNLOGGED TABLE tried (k int, filler text)",
+    "CREATE UNLOGGED TABLE tried (k int, filler bytea)",
     "ALTER TABLE tried ALTER filler SET STORAGE PLAIN",
-    "CREATE UNLOGGED TABLE digits (pool text)",
-    // Parts of it are read without the whole.
+    "CREATE UNLOGGED TABLE digits (pool bytea)",
+    // Parts of bytes are read without the whole; of characters in UTF8 they are not.
     "ALTER TABLE digits ALTER pool SET STORAGE EXTERNAL",
-    "INSERT INTO digits SELECT string_agg(md5(i::text), '') FROM generate_series(1, 4000) i",
+    "INSERT INTO digits SELECT string_agg(md5(i::text)::bytea, '') FROM generate_series(1, 4000) i",
     "CREATE UNLOGGED TABLE numbers AS \
      SELECT i, (row_number() OVER (ORDER BY md5(i::text)))::int AS k \
      FROM generate_series(0, ROWS - 1) i",
