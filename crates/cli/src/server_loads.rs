@@ -41,7 +41,7 @@ pub struct ServerFlags {
     #[arg(long, value_name = "DIR", requires = "postgres")]
     pub pg_bin: Option<PathBuf>,
     /// Also let the server try settings, each against its default in turns, with scans of a table
-    /// larger than its cache and with INSERTs; takes at most --time in addition
+    /// larger than its cache and with INSERTs; takes about --time in addition
     #[arg(long, requires = "postgres")]
     pub try_settings: bool,
 }

@@ -258,11 +258,11 @@ fn disk_that_answers_before_the_timeout_was_only_slow() {
             "--engine",
             engine,
             "--time",
-            "8s",
+            "2s",
         ];
         let mut running = Running::start(patient.place.path(), &words, "10m");
         patient.hang_amid();
-        std::thread::sleep(Duration::from_secs(10));
+        std::thread::sleep(Duration::from_secs(4));
         patient.disk.answer_again();
         let (_, record) = running.results();
         let m = &record.measurements[0];
@@ -272,7 +272,7 @@ fn disk_that_answers_before_the_timeout_was_only_slow() {
             "{engine}"
         );
         assert!(
-            m.ops[&OpKind::Read].latency.max >= 9_900_000_000,
+            m.ops[&OpKind::Read].latency.max >= 3_900_000_000,
             "{engine}: {}",
             m.ops[&OpKind::Read].latency.max
         );
