@@ -75,3 +75,4 @@ pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};
 pub use same_blocks::same_blocks;
 pub use stolen::MachineCpuTime;
+pub use tree::drop_cached_pages;

@@ -1,10 +1,12 @@
-//! Removes what is in a directory of our own. Stays on its filesystem and follows no symlink. Knows
-//! nothing of who made it.
+//! Removes what is in a directory of our own, and drops files in it from the page cache. Stays on
+//! its filesystem and follows no symlink. Knows nothing of who made it.
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{
+    Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::CString;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Deeper than any tree that a program of ours makes.
 const DEPTH_MAX: usize = 32;
@@ -19,6 +21,13 @@ pub(crate) fn entry_names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Err
         }
     }
     Ok(names)
+}
+
+/// Drops the clean pages of a file in a directory from the page cache.
+pub fn drop_cached_pages(directory: impl AsFd, path: &str) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, path, flags, Mode::empty())?;
+    fadvise(file, 0, None, Advice::DontNeed)
 }
 
 /// Removes everything in a directory.

@@ -5,8 +5,8 @@
 use crate::client::{PostgresClient, StopCheck};
 use crate::cluster::Cluster;
 use crate::error::PostgresError;
+use diskproof_device::drop_cached_pages;
 use diskproof_model::trial::TrialLoad;
-use rustix::fs::{Advice, Mode, OFlags, fadvise, openat};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -114,10 +114,7 @@ impl Cluster {
 
     /// Drops the table's clean pages from the page cache; all are clean after the restart.
     fn evict(&self, table: &TrialTable) -> Result<(), PostgresError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let opened = openat(self.data(), table.file.as_str(), flags, Mode::empty());
-        let file = opened.map_err(std::io::Error::from)?;
-        Ok(fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from)?)
+        Ok(drop_cached_pages(self.data(), &table.file).map_err(std::io::Error::from)?)
     }
 
     /// A session for scans of one kind. A statement that takes longer than `limit` fails.

@@ -5,7 +5,7 @@ use super::facts::fact;
 use crate::describe::observed::capacity_text;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use crate::text::{clean, glue, shortened};
+use crate::text::{clean, shortened};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::units::format_throughput;
 use diskproof_model::watch::{BusyProcess, DeviceStep, DirectionStep, SeekMethod, WatchStep};
@@ -182,14 +182,7 @@ fn threads_text(device: &DeviceStep) -> Option<String> {
         .iter()
         .filter(|one| share(one) >= PROCESS_SHARE_MIN)
         .take(PROCESSES_MAX)
-        .map(|one| {
-            glue(&format!(
-                "{} ({}) {:.0} %",
-                one.name,
-                one.pid,
-                share(one) * 100.0
-            ))
-        })
+        .map(|one| format!("{} ({}) {:.0} %", one.name, one.pid, share(one) * 100.0))
         .collect();
     (!known.is_empty()).then(|| known.join(", "))
 }
