@@ -25,7 +25,7 @@ fn recommended_commands_are_accepted() {
     // Closed at once: the gate refuses a file that a process holds open.
     File::create(&disk).unwrap().set_len(2 << 30).unwrap();
     std::fs::write(place.path().join("job.fio"), JOB).unwrap();
-    std::fs::write(directory.join("old.dat"), [0; 8192]).unwrap();
+    std::fs::write(directory.join("old.dat"), vec![0; 1 << 20]).unwrap();
     let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
     let mut count = 0;
     for entry in std::fs::read_dir(docs).unwrap() {
