@@ -67,8 +67,12 @@ fn cells(kind: OpKind, op: &ObservedOps, seeks: Option<SeekMethod>) -> [String; 
 pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     let figure = |name: &str, iops: Option<f64>, bytes: Option<f64>| {
         let (iops, bytes) = (iops?, bytes?);
-        let figures = format!("{}/s or {}", format_rate(iops), format_throughput(bytes));
-        Some(glue(&format!("{name} {figures}")))
+        // Their intervals are those of the run; three digits suffice here.
+        let rate = rounded(iops, Some(iops * 1e-2));
+        Some(glue(&format!(
+            "{rate} {name}/s or {}",
+            format_throughput(bytes)
+        )))
     };
     let known = [
         figure("reads", capacity.read_iops, capacity.read_bytes_per_second),
@@ -80,8 +84,8 @@ pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     ];
     let known: Vec<String> = known.into_iter().flatten().collect();
     format!(
-        "share of {}, measured by {} {} on {}",
-        known.join(", "),
+        "100 % is {}, as {} {} measured on {}",
+        known.join(" and "),
         capacity.verb,
         short_id(&capacity.run_id),
         glue(&start_text(&capacity.started)),
@@ -115,7 +119,7 @@ pub(crate) fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
             (Some(capacity), Some(share)) => facts.push((
                 "load",
                 format!(
-                    "{name}: {} {}",
+                    "{name}: {}; {}",
                     format_percent(share),
                     capacity_text(capacity)
                 ),
