@@ -177,6 +177,7 @@ pub fn judge_layers(
 pub fn judge_files(facts: RunFacts, files: &FilesMeasurement, expected: &[Expected]) -> Record {
     let mut record = judge(facts, &[], None, &[]);
     record.files = Some(files_record(files));
+    record.findings = rules::findings(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
     record

@@ -470,13 +470,6 @@ fn trust(record: &Record) -> Trust {
     } else if !warnings.is_empty() {
         let why = format!("Use these figures with care: see {}.", named(&warnings));
         (TrustLevel::Doubtful, why)
-    } else if let Some(names) = uncertain_steps(record) {
-        let why = format!(
-            "Use these figures with care: {names} differ too much from round to round (worse than \
-             ±{:.0} %). Use more --rounds on a quiet machine.",
-            HALF_WIDTH_MAX * 100.0
-        );
-        (TrustLevel::Doubtful, why)
     } else if record.partial {
         let why = "The run ended early; the figures measured until then are reliable.".to_owned();
         (TrustLevel::Doubtful, why)
@@ -485,18 +478,6 @@ fn trust(record: &Record) -> Trust {
         (TrustLevel::Reliable, why)
     };
     Trust { level, why }
-}
-
-/// Steps on files whose rate is too uncertain; `None` without one.
-fn uncertain_steps(record: &Record) -> Option<String> {
-    let steps = record.files.iter().flat_map(|files| &files.steps);
-    let uncertain = steps.filter(|of| {
-        let width = of.figures.iops.relative_half_width();
-        of.figures.count > 0 && width.is_none_or(|width| width > HALF_WIDTH_MAX)
-    });
-    let names: Vec<String> = uncertain.map(|of| of.step.name()).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    (!names.is_empty()).then(|| named(&names))
 }
 
 /// `disturbed, starved, imprecise and 2 more`.

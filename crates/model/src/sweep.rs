@@ -352,9 +352,104 @@ pub struct SpanRate {
     pub gain: Option<f64>,
 }
 
+/// Least ratio of the latencies on both sides of a step between two spans. Rates vary by several
+/// percent, and a span on a rotating disk takes some percent longer than the next shorter one.
+const SPAN_STEP_MIN: f64 = 2.0;
+
+/// A step of the latency between two spans.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpanStep {
+    /// The longest span whose reads are fast.
+    pub fast_bytes: u64,
+    /// The next longer one.
+    pub slow_bytes: u64,
+    /// Mean latency of the fast one, in nanoseconds.
+    pub fast_ns: f64,
+    /// Mean latency of the slow one, in nanoseconds.
+    pub slow_ns: f64,
+}
+
+impl SpanStep {
+    /// How many times as long a read takes.
+    pub fn times(&self) -> f64 {
+        self.slow_ns / self.fast_ns
+    }
+}
+
+impl SweepRecord {
+    /// The largest step from a span to the next longer one whose intervals are apart; `None` where
+    /// a read nowhere takes twice as long.
+    pub fn span_step(&self) -> Option<SpanStep> {
+        let known = |span: &SpanRate| span.iops.is_some() && span.latency_mean_ns.is_some();
+        let spans: Vec<&SpanRate> = self.spans.iter().filter(|span| known(span)).collect();
+        let steps = spans.windows(2).filter_map(|pair| step(pair[0], pair[1]));
+        steps
+            .filter(|step| step.times() >= SPAN_STEP_MIN)
+            .max_by(|a, b| a.times().total_cmp(&b.times()))
+    }
+}
+
+/// Both spans, if the rate of the longer one is certainly lower.
+fn step(fast: &SpanRate, slow: &SpanRate) -> Option<SpanStep> {
+    let (high, low) = (fast.iops.as_ref()?, slow.iops.as_ref()?);
+    let are_apart = high.value - high.half_width_95? > low.value + low.half_width_95?;
+    Some(SpanStep {
+        fast_bytes: fast.span_bytes,
+        slow_bytes: slow.span_bytes,
+        fast_ns: fast.latency_mean_ns?,
+        slow_ns: slow.latency_mean_ns?,
+    })
+    .filter(|step| are_apart && step.fast_ns > 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Spans of 1, 4, 16 … MiB with these latencies in microseconds, each known to so much.
+    fn over_spans(latencies_us: &[f64], relative: Option<f64>) -> SweepRecord {
+        let spans = latencies_us.iter().enumerate().map(|(index, us)| SpanRate {
+            span_bytes: 1 << (20 + 2 * index),
+            iops: Some(Estimate {
+                n: 10,
+                value: 1e6 / us,
+                half_width_95: relative.map(|relative| relative * 1e6 / us),
+                unit: "1/s".to_owned(),
+            }),
+            latency_mean_ns: Some(us * 1e3),
+            gain: None,
+        });
+        SweepRecord {
+            matrices: Vec::new(),
+            spans: spans.collect(),
+        }
+    }
+
+    #[test]
+    fn largest_certain_step_between_spans_is_found() {
+        let record = over_spans(&[10.0, 10.5, 11.0, 90.0, 200.0], Some(0.05));
+        let step = record.span_step().unwrap();
+        assert_eq!((step.fast_bytes, step.slow_bytes), (16 << 20, 64 << 20));
+        assert!((step.times() - 90.0 / 11.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn unsure_small_and_missing_steps_between_spans_are_none() {
+        let latencies = [10.0, 30.0, 31.0];
+        assert!(over_spans(&latencies, Some(0.05)).span_step().is_some());
+        assert_eq!(over_spans(&latencies, Some(0.6)).span_step(), None);
+        assert_eq!(over_spans(&latencies, None).span_step(), None);
+        assert_eq!(
+            over_spans(&[10.0, 19.0, 36.0], Some(0.01)).span_step(),
+            None
+        );
+        assert_eq!(over_spans(&[30.0, 10.0], Some(0.01)).span_step(), None);
+        let mut gap = over_spans(&latencies, Some(0.05));
+        gap.spans[1].iops = None;
+        let step = gap.span_step().unwrap();
+        assert_eq!((step.fast_bytes, step.slow_bytes), (1 << 20, 16 << 20));
+        assert_eq!(over_spans(&[], None).span_step(), None);
+    }
 
     #[test]
     fn cells_have_names_that_fio_users_read() {

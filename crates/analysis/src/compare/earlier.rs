@@ -2,6 +2,7 @@
 //! figure varies from run to run.
 
 use super::comparable::{self, Measured};
+use super::comparable_files::{self, StepOfRun};
 use super::comparable_survey::{self, Part, Surveyed};
 use super::differences::facts;
 use super::sides::{Run, RunGroup, Sides};
@@ -69,6 +70,18 @@ impl<'a> EarlierRuns<'a> {
         };
         several(self.groups.iter().map(of_group))
     }
+
+    /// The steps on files in each group that compare with `first`.
+    pub(super) fn steps(&self, first: StepOfRun<'_>) -> Vec<Vec<StepOfRun<'a>>> {
+        let step = first.step().step;
+        let of_group = |runs: &Vec<&'a Run<'a>>| {
+            runs.iter()
+                .filter_map(|run| StepOfRun::find("an earlier run", run, step))
+                .filter(|other| comparable_files::repeats(first, *other))
+                .collect()
+        };
+        several(self.groups.iter().map(of_group))
+    }
 }
 
 /// The workload of the same name on the same target in an earlier run.
@@ -98,4 +111,5 @@ pub(super) fn repeats(run: &Record, other: &Record) -> bool {
         && run.plan.targets == other.plan.targets
         && run.plan.workloads == other.plan.workloads
         && run.plan.survey == other.plan.survey
+        && run.plan.files == other.plan.files
 }

@@ -2,7 +2,7 @@
 //! reason why they cannot be compared.
 //! docs/compare.md explains the statistics.
 //!
-//! * `rows`: which metrics there are; `figures` and `survey`: their figures and errors;
+//! * `rows`: which metrics there are; `figures`, `survey` and `files`: their figures and errors;
 //!   `distribution`: latencies.
 //! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
@@ -14,12 +14,14 @@
 
 mod blocks;
 mod comparable;
+mod comparable_files;
 mod comparable_survey;
 mod differences;
 mod distribution;
 mod earlier;
 mod error;
 mod figures;
+mod files;
 mod limit;
 mod ratio;
 mod reasons;
@@ -206,6 +208,7 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     let surveys = (surveyed(&sides.a), surveyed(&sides.b));
     let found = survey::rows(&surveys.0, &surveys.1, &earlier, &mut unmatched);
     rows.extend(found);
+    rows.extend(files::rows(&sides, &earlier, &mut unmatched));
     let metrics = verdicts(rows, question.margin);
     notes.extend(summary::notes(
         &question.baseline,

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 mod alternation;
 mod conditions;
+mod file_steps;
 mod latencies;
 mod limits;
 mod repetitions;

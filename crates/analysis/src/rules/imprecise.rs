@@ -1,5 +1,5 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled. Covers
-//! the workloads and the average of the curve.
+//! the workloads, the average of the curve and the steps on files.
 
 use super::cpu_limited;
 use super::cpu_stolen;
@@ -14,7 +14,7 @@ use crate::known::HALF_WIDTH_MAX;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{FileStepRecord, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::CurvePoint;
 use diskproof_model::units::{format_duration, format_percent, format_throughput};
 
@@ -58,7 +58,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             remedy: format!("{} {}", workloads.remedy, curve.remedy),
             reproduce: None,
         }),
-        (workloads, curve) => workloads.or(curve),
+        (workloads, curve) => workloads.or(curve).or_else(|| check_steps(record)),
     }
 }
 
@@ -121,6 +121,70 @@ fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
             let distance = |p: &(u64, f64, f64)| (p.2 / p.1).ln().abs();
             distance(a).total_cmp(&distance(b))
         })
+}
+
+/// Steps on many small files that are known worse than figures are graded by. Rounds differ by
+/// several percent on a quiet machine already, so that narrower limits would always be passed.
+fn check_steps(record: &Record) -> Option<Diagnosis> {
+    let steps = &record.files.as_ref()?.steps;
+    let width = |of: &FileStepRecord| of.figures.iops.relative_half_width();
+    let rough: Vec<(usize, &FileStepRecord)> = steps
+        .iter()
+        .enumerate()
+        .filter(|(_, of)| of.figures.count > 0)
+        .filter(|(_, of)| width(of).is_none_or(|width| width > HALF_WIDTH_MAX))
+        .collect();
+    let order = |of: &FileStepRecord| width(of).unwrap_or(f64::INFINITY);
+    let (_, worst) = rough
+        .iter()
+        .max_by(|a, b| order(a.1).total_cmp(&order(b.1)))?;
+    let names: Vec<String> = rough.iter().map(|(_, of)| of.step.name()).collect();
+    let scope = format!(
+        "{} of {} steps ({})",
+        rough.len(),
+        steps.len(),
+        names.join(", ")
+    );
+    let name = worst.step.name();
+    let how_rough = match width(worst) {
+        Some(width) => format!("to ±{} in {name}", format_percent(width)),
+        None => format!("too short to tell in {name}"),
+    };
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "The rate is known only roughly in {scope}: {how_rough}. A choice between filesystems \
+             or settings that rests on it may be wrong."
+        ),
+        evidence: rough
+            .iter()
+            .map(|(index, of)| step_evidence(*index, of))
+            .collect(),
+        remedy: "Repeat diskproof files with more rounds (--rounds 10) and more time (--time 2m) \
+                 while nothing else uses the disk."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+/// The half-width; without one the measured time that gave none.
+fn step_evidence(index: usize, of: &FileStepRecord) -> Evidence {
+    let rate = &of.figures.iops;
+    let (place, observed, threshold, unit) = match rate.half_width_95 {
+        Some(half_width) => (
+            "figures/iops/half_width_95",
+            half_width,
+            HALF_WIDTH_MAX * rate.value,
+            "1/s",
+        ),
+        None => ("wall_ns", of.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
+    };
+    Evidence {
+        path: format!("/files/steps/{index}/{place}"),
+        observed,
+        threshold,
+        unit: unit.to_owned(),
+    }
 }
 
 /// What is not known well enough to be graded is a warning.
@@ -400,8 +464,10 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::fixture::files::{file_step, files_plan, files_record};
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use crate::fixture::test_rng::TestRng;
+    use diskproof_model::files::FileOperation;
     use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
     use diskproof_model::series::Cell;
 
@@ -627,6 +693,40 @@ mod tests {
         assert_eq!(check(&even), None);
         let uneven = mix(|i| if (i / 10 * 7919) % 10 < 3 { 0 } else { 10 });
         assert!(check(&uneven).unwrap().claim.contains("mixed-random"));
+    }
+
+    #[test]
+    fn steps_on_files_whose_rounds_differ_are_reported() {
+        let record = |rounds: &[u64]| {
+            let steps = vec![
+                file_step(FileOperation::Create, &[1000, 1010, 990]),
+                file_step(FileOperation::Delete, rounds),
+            ];
+            files_record("files", files_plan(), steps)
+        };
+        assert_eq!(check(&record(&[2000, 2020, 1980])), None);
+        let uneven = record(&[1000, 2000, 3000]);
+        let finding = check(&uneven).unwrap();
+        let start = "The rate is known only roughly in 1 of 2 steps (delete-sequential): to ±";
+        assert!(finding.claim.starts_with(start), "{}", finding.claim);
+        let half_width = uneven.files.as_ref().unwrap().steps[1]
+            .figures
+            .iops
+            .half_width_95;
+        assert_eq!(
+            finding.evidence[0].path,
+            "/files/steps/1/figures/iops/half_width_95"
+        );
+        assert_eq!(Some(finding.evidence[0].observed), half_width);
+        // The record has the finding, and its verdict names it.
+        assert!(
+            uneven
+                .findings
+                .iter()
+                .any(|finding| finding.code == "imprecise")
+        );
+        let trust = uneven.verdict.unwrap().trust.why;
+        assert!(trust.contains("imprecise"), "{trust}");
     }
 
     #[test]

@@ -5,16 +5,53 @@ use crate::text::list;
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::sweep::{
-    BandwidthLimit, CellState, CostModel, DepthKnee, SweepCell, SweepMatrix,
+    BandwidthLimit, CellState, CostModel, DepthKnee, SweepCell, SweepMatrix, SweepRecord,
 };
-use diskproof_model::units::{format_bytes, format_percent};
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::{format_bytes, format_latency, format_percent};
 
 /// From this relative half-width on, a cell is known only roughly.
 const ROUGH: f64 = 0.1;
+/// A span whose rate is so many times that of the longest one is faster by more than chance.
+const FAST_GAIN: f64 = 2.0;
 
 /// A share of a figure that is one unit of its third digit, so that three digits print.
 fn three_digits(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
+}
+
+/// What the reads over spans show: up to which span a cache answers, and what lies beyond.
+pub(crate) fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
+    let disks = record.targets.iter().flat_map(TargetIdentity::disks);
+    let rotates = disks.into_iter().any(|disk| disk.rotational == Some(true));
+    let cause = match rotates {
+        true => "A cache or a shorter way of the arm",
+        false => "A cache",
+    };
+    if let Some(step) = sweep.span_step() {
+        let latency = |ns: f64| format_latency(ns.round() as u64);
+        return format!(
+            "{cause} answers up to about {}: a read there takes {}. Over {} it takes {}, {:.1} \
+             times as long.",
+            format_bytes(step.fast_bytes),
+            latency(step.fast_ns),
+            format_bytes(step.slow_bytes),
+            latency(step.slow_ns),
+            step.times()
+        );
+    }
+    let spans = sweep.spans.iter();
+    let fast = spans.filter(|span| span.gain.is_some_and(|gain| gain >= FAST_GAIN));
+    match fast.max_by_key(|span| span.span_bytes) {
+        Some(span) => format!(
+            "Up to {} the rate is at least twice that of the longest span, but no single step \
+             between two spans is clear.",
+            format_bytes(span.span_bytes)
+        ),
+        None => "No span reaches twice the rate of the longest one: neither a cache nor the way \
+                 of an arm shows."
+            .to_owned(),
+    }
 }
 
 /// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.

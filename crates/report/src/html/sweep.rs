@@ -3,6 +3,7 @@
 use super::elements::{capitalized, shown, wide_table};
 use crate::describe::sweep::{
     best_text, intervals_text, knee_text, limit_text, missing_texts, model_text, no_figure, sign,
+    spans_text,
 };
 use crate::labels;
 use diskproof_model::digits::rounded;
@@ -18,7 +19,10 @@ const HEAT_MAX: f64 = 5.0;
 pub(super) fn sweep_figures(record: &Record, sweep: &SweepRecord) -> Markup {
     html! {
         @for matrix in &sweep.matrices { (matrix_part(matrix)) }
-        @if !sweep.spans.is_empty() { (wide_table("Rate by span", &spans(&sweep.spans))) }
+        @if !sweep.spans.is_empty() {
+            p { strong { "Spans: " } (shown(&spans_text(record, sweep))) }
+            (wide_table("Rate by span", &spans(&sweep.spans)))
+        }
         @if let Some(intervals) = intervals_text(record) {
             p { "95 % intervals of the rates: " (shown(&intervals)) "." }
         }

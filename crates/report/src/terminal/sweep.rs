@@ -5,12 +5,13 @@ use super::facts::fact;
 use super::sweep_view::write_view;
 use crate::describe::sweep::{
     best_text, intervals_text, knee_text, limit_text, missing_texts, model_text, no_figure, sign,
+    spans_text,
 };
 use crate::page::{Page, StyledText, TextStyle};
 use crate::text::columns;
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
-use diskproof_model::sweep::{CellState, SpanRate, SweepCell, SweepMatrix, SweepRecord, size_word};
+use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord, size_word};
 use diskproof_model::units::{format_bytes, format_latency};
 use std::io;
 
@@ -23,8 +24,6 @@ const FIGURE: usize = 6;
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 /// Latencies of a table are in microseconds if the median is below this, else in milliseconds.
 const MICROSECONDS_BELOW_NS: f64 = 1e6;
-/// A span that is so many times as fast as the whole is answered by a cache.
-const CACHE_GAIN: f64 = 2.0;
 
 /// Writes everything about a sweep.
 pub(super) fn write_sweep(
@@ -46,7 +45,7 @@ pub(super) fn write_sweep(
         write_map(page, matrix)?;
         write_latencies(page, matrix)?;
     }
-    write_spans(page, &sweep.spans)?;
+    write_spans(page, record, sweep)?;
     page.blank()?;
     if let Some(intervals) = intervals_text(record) {
         fact(page, "± 95 %", &intervals)?;
@@ -228,13 +227,14 @@ fn short_time(value: f64) -> String {
 }
 
 /// Single random reads by span: which part a cache answers, and the gain of a short stroke.
-fn write_spans(page: &mut Page<'_>, spans: &[SpanRate]) -> io::Result<()> {
-    if spans.is_empty() {
+fn write_spans(page: &mut Page<'_>, record: &Record, sweep: &SweepRecord) -> io::Result<()> {
+    if sweep.spans.is_empty() {
         return Ok(());
     }
     page.blank()?;
     page.text(TextStyle::Bold.of("single random reads by span, from the start of the target"))?;
-    for span in spans {
+    page.text(TextStyle::Plain.of(spans_text(record, sweep)))?;
+    for span in &sweep.spans {
         let name = format_bytes(span.span_bytes);
         let (Some(iops), Some(mean_ns)) = (&span.iops, span.latency_mean_ns) else {
             page.pieces(&[TextStyle::Dim.of(format!("{name:>10}  not measured"))])?;
@@ -247,21 +247,7 @@ fn write_spans(page: &mut Page<'_>, spans: &[SpanRate]) -> io::Result<()> {
         let row = format!("{name:>10}  {:>16}  {mean:>8}{gain}", iops.text());
         page.unbroken(TextStyle::Plain.of(row))?;
     }
-    let cached = spans
-        .iter()
-        .filter(|span| span.gain.is_some_and(|gain| gain >= CACHE_GAIN));
-    let text = match cached.max_by_key(|span| span.span_bytes) {
-        Some(span) => format!(
-            "A cache or a short stroke answers up to {}: at least twice the rate of the whole.",
-            format_bytes(span.span_bytes)
-        ),
-        None => {
-            "No span reaches twice the rate of the whole: neither a cache nor the way of an arm \
-                 shows."
-                .to_owned()
-        }
-    };
-    page.text(TextStyle::Dim.of(text))
+    Ok(())
 }
 
 #[cfg(test)]
