@@ -24,16 +24,15 @@ fn three_digits(value: f64, unit: &str) -> String {
 pub(crate) fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
     let disks = record.targets.iter().flat_map(TargetIdentity::disks);
     let rotates = disks.into_iter().any(|disk| disk.rotational == Some(true));
-    let cause = match rotates {
-        true => "A cache or a shorter way of the arm",
-        false => "A cache",
-    };
     if let Some(step) = sweep.span_step() {
         let latency = |ns: f64| format_latency(ns.round() as u64);
+        let fast = format_bytes(step.fast_bytes);
+        let claim = match rotates {
+            true => format!("Up to about {fast} a cache answers or the arm moves less"),
+            false => format!("A cache answers up to about {fast}"),
+        };
         return format!(
-            "{cause} answers up to about {}: a read there takes {}. Over {} it takes {}, {:.1} \
-             times as long.",
-            format_bytes(step.fast_bytes),
+            "{claim}: a read there takes {}. Over {} it takes {}, {:.1} times as long.",
             latency(step.fast_ns),
             format_bytes(step.slow_bytes),
             latency(step.slow_ns),
