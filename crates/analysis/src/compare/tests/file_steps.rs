@@ -4,6 +4,9 @@ use super::*;
 use crate::fixture::files::{file_step, files_plan, files_record};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileSync, FilesPlan};
 
+/// Why a changed plan is not comparable, and the change.
+type FilesPlanChange = (&'static str, fn(&mut FilesPlan));
+
 const EVEN: [u64; 5] = [1000, 1004, 996, 1002, 998];
 
 /// A run whose rates are these times those of the first.
@@ -73,7 +76,7 @@ fn several_runs_a_side_make_better_and_earlier_runs_need_the_same_plan() {
 
 #[test]
 fn other_plans_are_not_comparable_and_say_why() {
-    let changes: [(&str, fn(&mut FilesPlan)); 6] = [
+    let changes: [FilesPlanChange; 6] = [
         ("A: 1000 files, B: 2000 files", |plan| plan.count = 2000),
         ("A: files of 4 KiB, B: files of 4 KiB to 8 KiB", |plan| {
             plan.file_bytes_max = 8192
