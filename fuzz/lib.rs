@@ -6,9 +6,10 @@ use diskproof_model::comparison::Comparison;
 use diskproof_model::document::AnyDocument;
 use diskproof_model::record::{Record, Tool};
 use diskproof_model::saved::SavedRun;
+use diskproof_report::formats::FORMATS;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{self, MetricDetail};
-use diskproof_report::{chart, csv, fio_json, gnuplot, hlog, html, json, openmetrics, svg};
+use std::path::Path;
 
 const STYLE: Style = Style {
     width: 80,
@@ -27,27 +28,31 @@ pub fn use_text(text: &str) {
 /// Prints the record in every format, and compares it with itself.
 pub fn use_record(record: &Record) {
     let mut out = Vec::new();
-    let mut write = |write: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
-        out.clear();
-        write(&mut out).expect("writing to memory cannot fail");
-    };
-    write(&|out| terminal::write_record(record, &STYLE, out));
-    write(&|out| terminal::write_commands(record, &STYLE, out));
-    write(&|out| html::write_record(record, out));
-    write(&|out| csv::write_record(record, out));
-    write(&|out| hlog::write_record(record, out));
-    write(&|out| openmetrics::write_record(record, out));
-    write(&|out| gnuplot::write_record(record, "data", out));
-    write(&|out| svg::write_sheet(&chart::charts(record), &chart::origin(record), out));
-    if fio_json::has_place_for(record) {
-        write(&|out| fio_json::write_record(record, out));
-    }
-    write(&|out| json::write_record(record, out));
-    // NaN and infinity become null, which not every field can be; nothing else is lost.
-    if let Ok(again) = Record::from_json(&String::from_utf8_lossy(&out)) {
-        assert_eq!(again.measurements.len(), record.measurements.len());
+    terminal::write_record(record, &STYLE, &mut out)
+        .and_then(|()| terminal::write_commands(record, &STYLE, &mut out))
+        .expect("writing to memory cannot fail");
+    for format in FORMATS {
+        let name = format!("data{}", format.extension);
+        for file in format.files(record, Path::new(&name)) {
+            out.clear();
+            (file.write)(&mut out).expect("writing to memory cannot fail");
+            if format.extension == ".json" {
+                read_again(record, &out);
+            }
+        }
     }
     drop(SavedRun::of(record, None));
+    compare_with_itself(record);
+}
+
+/// NaN and infinity become null, which not every field can be; nothing else is lost.
+fn read_again(record: &Record, json: &[u8]) {
+    if let Ok(again) = Record::from_json(&String::from_utf8_lossy(json)) {
+        assert_eq!(again.measurements.len(), record.measurements.len());
+    }
+}
+
+fn compare_with_itself(record: &Record) {
     let side = |label: &str| RunGroup {
         label: label.to_owned(),
         runs: vec![Run {
@@ -63,6 +68,7 @@ pub fn use_record(record: &Record) {
         margin: MARGIN,
         baseline: side("a"),
         candidates: vec![side("b")],
+        history: vec![side("c")],
         limits: Vec::new(),
     };
     if let Ok(comparison) = compare(&question) {
@@ -70,11 +76,13 @@ pub fn use_record(record: &Record) {
     }
 }
 
-/// Prints the comparison in every format.
-pub fn use_comparison(comparison: &Comparison) {
+/// Prints the comparison in every format that has it.
+fn use_comparison(comparison: &Comparison) {
     let mut out = Vec::new();
     terminal::write_comparison(comparison, MetricDetail::All, &STYLE, &mut out)
-        .and_then(|()| html::write_comparison(comparison, &mut out))
-        .and_then(|()| json::write_comparison(comparison, &mut out))
         .expect("writing to memory cannot fail");
+    for write in FORMATS.iter().filter_map(|format| format.comparison) {
+        out.clear();
+        write(comparison, &mut out).expect("writing to memory cannot fail");
+    }
 }

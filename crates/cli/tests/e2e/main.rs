@@ -15,6 +15,7 @@ mod faults;
 mod files;
 mod fitness;
 mod formats;
+mod fuzz_seeds;
 mod health;
 mod history;
 mod honesty;

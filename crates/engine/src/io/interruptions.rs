@@ -32,6 +32,10 @@ const SUSPENDED_NS_MIN: u64 = 20_000_000;
 const RUN_PART: u64 = 4;
 /// The thread has not looked for this long: it is stopped, or waits for a processor.
 const SILENT_NS: u64 = 50_000_000;
+/// A look that is at most this late cannot have waited long for a processor.
+const LATE_NS: u64 = 300_000;
+/// The kernel's count of the waiting is read at least this often.
+const COUNT_AGE_NS: u64 = 1_000_000_000;
 /// Another thread may run the handler of SIGCONT a little later than this one wakes up.
 const HANDLER_TRIES: u32 = 20;
 /// How long another thread waits for this one to look.
@@ -80,13 +84,13 @@ pub(crate) fn start() {
 fn watch(continued: &AtomicBool) {
     // This thread's own: resolved when it is opened.
     let schedstat = File::open("/proc/thread-self/schedstat").ok();
-    let mut before = Look::take(schedstat.as_ref());
+    let mut before = Look::take(None, schedstat.as_ref());
     loop {
         WATCHER
             .looked_ns
             .store(before.monotonic_ns, Ordering::Release);
         std::thread::sleep(TICK);
-        let after = Look::take(schedstat.as_ref());
+        let after = Look::take(Some(&before), schedstat.as_ref());
         let gap = judge(&before, &after, || was_continued(continued));
         continued.store(false, Ordering::Relaxed);
         if let Some(gap) = gap {
@@ -142,23 +146,39 @@ struct Look {
     process_ns: u64,
     /// How long this thread has waited on run queues; `None` where the kernel does not count it.
     waited_ns: Option<u64>,
+    /// When that was read.
+    counted_ns: u64,
 }
 
 impl Look {
-    fn take(schedstat: Option<&File>) -> Self {
+    /// Keeps the last look's count of the waiting while the looks are in time: reading it every
+    /// time keeps the kernel's way of reading files in the processor's caches, so that a slow
+    /// `ping` would see shorter requests than another program.
+    fn take(last: Option<&Self>, schedstat: Option<&File>) -> Self {
         loop {
             let monotonic_ns = read(ClockId::Monotonic);
             let boot_ns = read(ClockId::Boottime);
             // A stop between the two readings would look like a suspended machine.
             if read(ClockId::Monotonic) < monotonic_ns + SUSPENDED_NS_MIN / 4 {
+                let kept = last.filter(|last| last.covers(monotonic_ns));
                 return Self {
                     monotonic_ns,
                     boot_ns,
                     process_ns: read(ClockId::ProcessCPUTime),
-                    waited_ns: schedstat.and_then(waited_ns),
+                    waited_ns: match kept {
+                        Some(last) => last.waited_ns,
+                        None => schedstat.and_then(waited_ns),
+                    },
+                    counted_ns: kept.map_or(monotonic_ns, |last| last.counted_ns),
                 };
             }
         }
+    }
+
+    /// Whether the count of the waiting still holds at the next look.
+    fn covers(&self, next_ns: u64) -> bool {
+        next_ns < self.monotonic_ns + TICK.as_nanos() as u64 + LATE_NS
+            && next_ns < self.counted_ns + COUNT_AGE_NS
     }
 }
 
@@ -285,7 +305,19 @@ mod tests {
             boot_ns: monotonic_ns + 7,
             process_ns: 0,
             waited_ns: Some(0),
+            counted_ns: monotonic_ns,
         }
+    }
+
+    #[test]
+    fn waiting_is_counted_again_after_a_late_look_and_every_second() {
+        let last = look(1000 * MS);
+        assert!(last.covers(1010 * MS) && !last.covers(1011 * MS));
+        let stale = Look {
+            counted_ns: 9 * MS,
+            ..last
+        };
+        assert!(!stale.covers(1010 * MS));
     }
 
     fn kind(after: Look, was_continued: bool) -> Option<InterruptionKind> {
