@@ -289,6 +289,7 @@ fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
         rate: w.rate,
         span_start_bytes: m.span_start_bytes,
         span_bytes: m.span_bytes,
+        shape: w.shape.clone(),
     }
 }
 

@@ -7,10 +7,11 @@ pub mod ioping;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload,
-    WriteFlag, Zone,
+    Access, BlockShare, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy,
+    Workload, WriteFlag, Zone,
 };
 use diskproof_model::record::WorkloadRecord;
+use diskproof_model::shape::{Arrivals, LoadShape, RunFollow, ThinkCount};
 use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -106,6 +107,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.extend(offsets(workload));
         words.extend(durability(workload.sync));
         words.extend(offered(workload));
+        words.extend(shaped(&workload.shape));
         words.extend(ending(workload, asked, group));
         words.push("--group_reporting".to_owned());
     }
@@ -219,7 +221,7 @@ fn direction(w: &WorkloadRecord) -> String {
     let modifier = match w.access {
         Access::Backward => -2 * block,
         Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
-        _ => 0,
+        _ => w.shape.random_run.map_or(0, |run| i128::from(run.run_ops)),
     };
     if modifier == 0 {
         kind.to_owned()
@@ -233,19 +235,63 @@ fn blocks(w: &WorkloadRecord) -> Vec<String> {
     if (1..1000).contains(&w.read_permille) {
         words.push(format!("--rwmixread={}", (w.read_permille + 5) / 10));
     }
-    if w.block_mix.is_empty() {
-        words.push(format!("--bs={}", w.block_bytes));
-    } else {
-        let weights: Vec<f64> = w
-            .block_mix
-            .iter()
-            .map(|share| f64::from(share.weight))
-            .collect();
-        let shares = w.block_mix.iter().zip(percents(&weights));
-        let shares: Vec<String> = shares
-            .map(|(share, percent)| format!("{}/{percent}", share.block_bytes))
-            .collect();
-        words.push(format!("--bssplit={}", shares.join(":")));
+    let writes = &w.shape.write_mix;
+    match (w.block_mix.is_empty(), writes.is_empty()) {
+        (true, _) => words.push(format!("--bs={}", w.block_bytes)),
+        (false, true) => words.push(format!("--bssplit={}", split(&w.block_mix))),
+        (false, false) => {
+            words.push(format!(
+                "--bssplit={},{}",
+                split(&w.block_mix),
+                split(writes)
+            ));
+        }
+    }
+    words
+}
+
+/// A mix of sizes in the syntax of `bssplit`.
+fn split(mix: &[BlockShare]) -> String {
+    let weights: Vec<f64> = mix.iter().map(|share| f64::from(share.weight)).collect();
+    let shares = mix.iter().zip(percents(&weights));
+    let shares: Vec<String> = shares
+        .map(|(share, percent)| format!("{}/{percent}", share.block_bytes))
+        .collect();
+    shares.join(":")
+}
+
+/// What shapes the load; the number of operations at each random offset is part of `--rw`.
+fn shaped(shape: &LoadShape) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(bytes) = shape.align_bytes {
+        words.push(format!("--blockalign={bytes}"));
+    }
+    if shape
+        .random_run
+        .is_some_and(|run| run.follow == RunFollow::Identical)
+    {
+        words.push("--rw_sequencer=identical".to_owned());
+    }
+    if shape.arrivals == Arrivals::Poisson {
+        words.push("--rate_process=poisson".to_owned());
+    }
+    if let Some(think) = shape.think {
+        words.push(format!("--thinktime={}us", think.pause_ns.div_ceil(1000)));
+        if think.pause_ops > 1 {
+            words.push(format!("--thinktime_blocks={}", think.pause_ops));
+        }
+        if think.counted == ThinkCount::Started {
+            words.push("--thinktime_blocks_type=issue".to_owned());
+        }
+        if let Some(ns) = think.busy_ns {
+            words.push(format!("--thinktime_iotime={}us", ns.div_ceil(1000)));
+        }
+    }
+    if shape.start_delay_ns > 0 {
+        words.push(format!(
+            "--startdelay={}us",
+            shape.start_delay_ns.div_ceil(1000)
+        ));
     }
     words
 }

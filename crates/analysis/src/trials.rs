@@ -19,8 +19,8 @@ const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
 /// Largest value of commit_delay (documentation of commit_delay).
 const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
 
-/// The value to try: as planned, else the one that the INSERTs suggest. The error says why there
-/// is none.
+/// The value to try: as planned, else the one that the INSERTs suggest. The error says why
+/// no value fits.
 pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<String, &'static str> {
     if let Some(candidate) = &trial.candidate {
         return Ok(candidate.clone());

@@ -44,6 +44,33 @@ pub struct DropInOption {
     pub treatment: Treatment,
 }
 
+/// An option with a short form.
+pub(crate) const fn option(
+    short: &'static str,
+    long: &'static str,
+    value: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    DropInOption {
+        short,
+        long,
+        value,
+        help,
+        treatment,
+    }
+}
+
+/// An option that has only a long form.
+pub(crate) const fn long_option(
+    long: &'static str,
+    value: &'static str,
+    help: &'static str,
+    treatment: Treatment,
+) -> DropInOption {
+    option("", long, value, help, treatment)
+}
+
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {

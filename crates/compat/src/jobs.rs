@@ -108,7 +108,7 @@ pub struct JobRequest {
     /// Whether a job that writes is an error.
     pub is_read_only: bool,
     /// The file that the output goes to, in place of stdout.
-    pub is_saved_to: Option<PathBuf>,
+    pub saved_to: Option<PathBuf>,
     /// Options without effect, a sentence each.
     pub notes: Vec<String>,
     /// Makes the printer.

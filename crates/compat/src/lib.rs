@@ -21,7 +21,9 @@ mod fio;
 mod hdparm;
 mod ioping;
 mod iops;
+mod iozone;
 mod pg_test_fsync;
+mod pgiosim;
 mod sysbench;
 mod zcav;
 

@@ -40,7 +40,12 @@ pub trait DropInLoad {
     /// What is measured.
     fn target(&self) -> LoadTarget;
 
-    /// The plan for this target.
+    /// What is measured at the same time, by the same workloads.
+    fn further_targets(&self) -> &[PathBuf] {
+        &[]
+    }
+
+    /// The plan for the target; the others are added to it.
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError>;
 
     /// Whether the whole scratch file is written before the first workload, instead of what each

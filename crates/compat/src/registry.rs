@@ -7,11 +7,13 @@ use crate::fio::DROP_IN as FIO;
 use crate::hdparm::DROP_IN as HDPARM;
 use crate::ioping::DROP_IN as IOPING;
 use crate::iops::DROP_IN as IOPS;
+use crate::iozone::DROP_IN as IOZONE;
 use crate::pg_test_fsync::DROP_IN as PG_TEST_FSYNC;
+use crate::pgiosim::DROP_IN as PGIOSIM;
 use crate::sysbench::DROP_IN as SYSBENCH;
 use crate::zcav::DROP_IN as ZCAV;
 
-static DROP_INS: [&DropIn; 9] = [
+static DROP_INS: [&DropIn; 11] = [
     &PG_TEST_FSYNC,
     &IOPING,
     &DD,
@@ -20,6 +22,8 @@ static DROP_INS: [&DropIn; 9] = [
     &ZCAV,
     &SYSBENCH,
     &BONNIE,
+    &PGIOSIM,
+    &IOZONE,
     &FIO,
 ];
 

@@ -31,6 +31,8 @@ pub mod record;
 pub mod run_to_run;
 pub mod saved;
 pub mod series;
+pub mod server_load;
+pub mod shape;
 pub mod shell;
 pub mod slice;
 pub mod summary;

@@ -384,6 +384,8 @@ pub enum StopReason {
     Hung,
     /// A request took longer than the user allowed.
     TooSlow,
+    /// The rate fell below the least that the user set.
+    BelowFloor,
     /// The reader of the output has gone.
     Unread,
 }

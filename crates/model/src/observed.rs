@@ -4,6 +4,7 @@
 use crate::estimate::Estimate;
 use crate::op::OpKind;
 use crate::series::TimeSeries;
+use crate::server_load::ObservedServer;
 use crate::watch::SeekMethod;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ pub struct ObservedRecord {
     /// What could not be seen, and why, each a clause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// What a PostgreSQL server counted at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ObservedServer>,
 }
 
 /// The load of one device.

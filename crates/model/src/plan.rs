@@ -13,9 +13,10 @@ use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
 use serde::{Deserialize, Serialize};
 
+pub use crate::shape::BlockShare;
 pub use crate::workload::{
-    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
-    Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start, Stop,
+    SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,
 };
 
 /// Version of the plan's shape.

@@ -18,12 +18,13 @@ use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
 use crate::run_to_run::RunToRun;
 use crate::series::TimeSeries;
+use crate::shape::{BlockShare, LoadShape};
 use crate::slice::TimeSlice;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
-use crate::workload::{Access, BlockShare, CachePolicy, EngineKind, SyncPolicy};
+use crate::workload::{Access, CachePolicy, EngineKind, SyncPolicy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -333,6 +334,9 @@ pub struct WorkloadRecord {
     pub span_start_bytes: u64,
     /// Length of the span.
     pub span_bytes: u64,
+    /// What shaped its load beyond that.
+    #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
+    pub shape: LoadShape,
 }
 
 /// One kind of operation of a measurement.

@@ -1,6 +1,7 @@
 //! What `watch` reads from the kernel, and what one of its steps shows. Knows neither /proc nor a
 //! printer.
 
+use crate::server_load::ServerView;
 use serde::{Deserialize, Serialize};
 
 /// The kernel's counters of one block device at one moment.
@@ -76,6 +77,8 @@ pub struct WatchStep {
     pub vanished: Vec<String>,
     /// Processes by the bytes that they moved on all disks together, the busiest first.
     pub processes: Vec<BusyProcess>,
+    /// The PostgreSQL server; `None` where none is watched.
+    pub server: Option<ServerView>,
 }
 
 /// What one device did in a step.

@@ -1,6 +1,7 @@
 //! One workload of a plan: which operations, where, how many at a time, until when. Public as part
 //! of `plan`; the groups of a plan and its measurements need it too.
 
+use crate::shape::{BlockShare, LoadShape};
 use serde::{Deserialize, Serialize};
 
 /// One block workload.
@@ -56,6 +57,9 @@ pub struct Workload {
     /// is `cached`: direct and buffered workloads drop them anyway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drops_cache_first: bool,
+    /// What shapes its load beyond that.
+    #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
+    pub shape: LoadShape,
 }
 
 impl Workload {
@@ -84,6 +88,7 @@ impl Workload {
             verify: Verify::Off,
             ends_alone: false,
             drops_cache_first: false,
+            shape: LoadShape::default(),
         }
     }
 
@@ -95,6 +100,14 @@ impl Workload {
     /// Whether any operation reads.
     pub fn reads(&self) -> bool {
         self.read_permille > 0
+    }
+
+    /// Every block size that an operation may have; some may stand twice.
+    pub fn block_sizes(&self) -> impl Iterator<Item = u32> + '_ {
+        let mixes = self.block_mix.iter().chain(&self.shape.write_mix);
+        mixes
+            .map(|share| share.block_bytes)
+            .chain([self.block_bytes])
     }
 
     /// Whether each write is durable when its operation ends.
@@ -187,16 +200,6 @@ pub struct Zone {
     pub access_percent: f64,
     /// Share of the span, in percent.
     pub size_percent: f64,
-}
-
-/// One block size of a mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BlockShare {
-    /// Bytes per operation.
-    pub block_bytes: u32,
-    /// Weight among the mix.
-    pub weight: u32,
 }
 
 /// The part of the target that a workload uses.

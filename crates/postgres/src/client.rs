@@ -1,13 +1,15 @@
-//! A session of the server: the few messages of PostgreSQL's protocol 3.0 that a load needs, over a
-//! Unix socket (documentation of PostgreSQL, "Frontend/Backend Protocol"). The clients on crates.io
-//! bring an async runtime, which this program has no other use for.
+//! A session of a server: the few messages of PostgreSQL's protocol 3.0 that a load and a look at
+//! its counters need (documentation of PostgreSQL, "Frontend/Backend Protocol"). The clients on
+//! crates.io bring an async runtime, which this program has no other use for.
 
+use crate::authentication::{Authentication, Credentials};
 use crate::error::PostgresError;
+use crate::stream::ServerStream;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whether a wait for the server should end.
 pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -20,45 +22,74 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// A session.
 pub struct PostgresClient {
-    stream: UnixStream,
+    stream: ServerStream,
     stop: StopCheck,
+    /// When a wait ends as an error. The session is of no use after that.
+    deadline: Option<Instant>,
     /// Received and not read yet.
     received: Vec<u8>,
     start: usize,
 }
 
 /// One row of a result; `None` is NULL.
-type ResultRow = Vec<Option<String>>;
+pub(crate) type ResultRow = Vec<Option<String>>;
 
 impl PostgresClient {
+    /// Connects to the server of a temporary cluster, which trusts its user.
     pub(crate) fn connect(
         socket: &Path,
         user: &str,
         stop: StopCheck,
     ) -> Result<Self, PostgresError> {
-        let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(LOOK_EVERY))?;
+        let stream = ServerStream::Unix(UnixStream::connect(socket)?);
+        let who = Credentials {
+            user,
+            password: None,
+            without_password: None,
+            is_private: true,
+        };
+        Self::log_in((stream, stop), None, &who, &[("database", "postgres")])
+    }
+
+    /// Logs in over a connected socket, with parameters of the session.
+    pub(crate) fn log_in(
+        (stream, stop): (ServerStream, StopCheck),
+        deadline: Option<Instant>,
+        who: &Credentials<'_>,
+        parameters: &[(&str, &str)],
+    ) -> Result<Self, PostgresError> {
+        stream.set_timeouts(LOOK_EVERY)?;
         let mut client = Self {
             stream,
             stop,
+            deadline,
             received: Vec::new(),
             start: 0,
         };
         let mut body = PROTOCOL_3_0.to_be_bytes().to_vec();
-        for word in ["user", user, "database", "postgres"] {
-            body.extend(word.bytes().chain([0]));
+        let user = [("user", who.user)];
+        for (name, value) in user.iter().chain(parameters) {
+            for word in [name, value] {
+                body.extend(word.bytes().filter(|byte| *byte != 0).chain([0]));
+            }
         }
         body.push(0);
         let length = (body.len() as i32 + 4).to_be_bytes();
         client.send(&[&length[..], &body].concat())?;
-        client.read_until_ready("connect")?;
+        let mut login = Authentication::new(who, deadline);
+        client.read_until_ready("connect", Some(&mut login))?;
         Ok(client)
+    }
+
+    /// Ends every wait from now on at this time.
+    pub(crate) fn set_deadline(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
     }
 
     /// Runs a statement and returns its rows.
     pub fn query(&mut self, statement: &str) -> Result<Vec<ResultRow>, PostgresError> {
         self.send(&message(b'Q', &[statement.as_bytes(), &[0]].concat()))?;
-        self.read_until_ready(statement)
+        self.read_until_ready(statement, None)
     }
 
     /// The first value of a statement.
@@ -77,7 +108,7 @@ impl PostgresClient {
     pub(crate) fn prepare(&mut self, statement: &str) -> Result<PreparedRun, PostgresError> {
         let parse = [b"run\0", statement.as_bytes(), b"\0\0\0"].concat();
         self.send(&[message(b'P', &parse), message(b'S', &[])].concat())?;
-        self.read_until_ready(statement)?;
+        self.read_until_ready(statement, None)?;
         // The unnamed portal of "run", with no formats, parameters and result formats; all rows.
         let bind = message(b'B', b"\0run\0\0\0\0\0\0\0");
         let execute = message(b'E', b"\0\0\0\0\0");
@@ -91,16 +122,45 @@ impl PostgresClient {
     /// acknowledged the commit.
     pub(crate) fn run(&mut self, prepared: &PreparedRun) -> Result<(), PostgresError> {
         self.send(&prepared.messages)?;
-        self.read_until_ready(&prepared.statement).map(drop)
+        self.read_until_ready(&prepared.statement, None).map(drop)
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), PostgresError> {
-        Ok(self.stream.write_all(bytes)?)
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if is_timeout(&error) => self.check_wait()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a wait may go on.
+    fn check_wait(&self) -> Result<(), PostgresError> {
+        if (self.stop)() {
+            return Err(PostgresError::Stopped);
+        }
+        match self.is_late() {
+            true => Err(PostgresError::TimedOut),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the deadline has passed, also for a server that sends a byte now and then.
+    fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Reads messages up to ReadyForQuery. An error of the server ends the statement, not the
     /// session.
-    fn read_until_ready(&mut self, statement: &str) -> Result<Vec<ResultRow>, PostgresError> {
+    fn read_until_ready(
+        &mut self,
+        statement: &str,
+        mut login: Option<&mut Authentication<'_>>,
+    ) -> Result<Vec<ResultRow>, PostgresError> {
         let (mut rows, mut refused) = (Vec::new(), None);
         loop {
             let (kind, body) = match self.read_message() {
@@ -117,11 +177,17 @@ impl PostgresClient {
                     refused.get_or_insert(PostgresError::Statement {
                         statement: statement.to_owned(),
                         message: error_text(&body),
+                        code: error_field(&body, b'C').unwrap_or_default(),
                     });
                 }
-                b'R' if body != [0; 4] => {
-                    let what = "it asks for a password, and its cluster trusts its user";
-                    return Err(PostgresError::Protocol(what.to_owned()));
+                b'R' => {
+                    let answer = match &mut login {
+                        Some(login) => login.answer(&body)?,
+                        None => None,
+                    };
+                    if let Some(answer) = answer {
+                        self.send(&message(b'p', &answer))?;
+                    }
                 }
                 // Parameters, notices, and how far a statement has got.
                 _ => {}
@@ -155,12 +221,9 @@ impl PostgresClient {
             }
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(_) if self.is_late() => return Err(PostgresError::TimedOut),
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if is_timeout(&error) => {
-                    if (self.stop)() {
-                        return Err(PostgresError::Stopped);
-                    }
-                }
+                Err(error) if is_timeout(&error) => self.check_wait()?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -212,13 +275,15 @@ fn data_row(body: &[u8]) -> Result<ResultRow, PostgresError> {
 
 /// The severity and the message of an error: fields S and M.
 fn error_text(body: &[u8]) -> String {
-    let field = |kind: u8| {
-        let mut fields = body.split(|byte| *byte == 0);
-        let found = fields.find(|field| field.first() == Some(&kind));
-        found.map(|field| String::from_utf8_lossy(&field[1..]).into_owned())
-    };
-    let parts: Vec<String> = [field(b'S'), field(b'M')].into_iter().flatten().collect();
+    let parts = [b'S', b'M'].map(|kind| error_field(body, kind));
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(": ")
+}
+
+fn error_field(body: &[u8], kind: u8) -> Option<String> {
+    let mut fields = body.split(|byte| *byte == 0);
+    let found = fields.find(|field| field.first() == Some(&kind));
+    found.map(|field| String::from_utf8_lossy(&field[1..]).into_owned())
 }
 
 #[cfg(test)]

@@ -47,9 +47,26 @@ pub enum PostgresError {
         statement: String,
         /// Its own words.
         message: String,
+        /// Its SQLSTATE.
+        code: String,
     },
+    /// The connection string or its environment variables.
+    #[error("{0}")]
+    ConnectString(String),
+    /// There is no server, or it accepts no connection.
+    #[error("cannot connect: {0}")]
+    Unreachable(io::Error),
+    /// The login that the server demands is not possible.
+    #[error("cannot log in: {0}")]
+    Login(String),
+    /// The server did not answer in time.
+    #[error("the server did not answer in time")]
+    TimedOut,
+    /// The server is older than its views.
+    #[error("the server is PostgreSQL {0}; diskproof reads the views of version 13 and later")]
+    TooOld(String),
     /// The connection broke.
-    #[error("the connection to the temporary PostgreSQL server broke: {0}")]
+    #[error("the connection to PostgreSQL broke: {0}")]
     Connection(#[from] io::Error),
     /// The server sent something that the protocol does not allow.
     #[error("PostgreSQL sent an unexpected answer: {0}")]
@@ -57,4 +74,16 @@ pub enum PostgresError {
     /// The caller ended the wait.
     #[error("interrupted")]
     Stopped,
+}
+
+impl PostgresError {
+    /// Whether a later attempt may succeed without a change by the user. SQLSTATE class 28 is an
+    /// invalid authorization, 3D an unknown database.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Statement { code, .. } => !code.starts_with("28") && !code.starts_with("3D"),
+            Self::Login(_) | Self::ConnectString(_) | Self::TooOld(_) => false,
+            _ => true,
+        }
+    }
 }

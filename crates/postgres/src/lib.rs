@@ -1,26 +1,37 @@
-//! A throw-away PostgreSQL cluster in the directory under test: its programs are found, a server is
-//! started on a Unix socket only, loaded with INSERTs, stopped and removed. The only crate that
-//! speaks to PostgreSQL. Knows nothing of plans, figures and their meaning.
+//! Sessions of PostgreSQL. A throw-away cluster in the directory under test: its programs are
+//! found, a server is started on a Unix socket only, loaded with INSERTs, stopped and removed. And
+//! a look at the counters of a server that the user runs, which changes nothing there. The only
+//! crate that speaks to PostgreSQL. Knows nothing of plans, figures and their meaning.
 #![forbid(unsafe_code)]
 
+mod authentication;
 mod client;
 mod cluster;
 mod commit_load;
+mod conninfo;
+mod conninfo_text;
+mod counters;
 mod error;
 mod guard;
 mod known_names;
 mod load;
 mod log;
+mod md5;
+mod password;
 mod pgbench;
 mod processes;
 mod programs;
 mod scan;
+mod scram;
 mod setting;
+mod stream;
 mod user;
 
 pub use client::{PostgresClient, StopCheck};
 pub use cluster::{CLUSTER_BYTES, Cluster, TRIAL_BYTES, remove_leftover};
 pub use commit_load::CommitLoad;
+pub use conninfo::ConnectInfo;
+pub use counters::{StatSession, WatchedServer};
 pub use error::PostgresError;
 pub use guard::{GUARD_VERB, guard};
 pub use load::LoadResult;

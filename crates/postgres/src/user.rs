@@ -1,4 +1,5 @@
-//! The user as whom the server runs: PostgreSQL refuses to run as root. Reads /etc/passwd only.
+//! Users by /etc/passwd: the one as whom the server runs, as PostgreSQL refuses to run as root, and
+//! the one as whom a session connects.
 
 /// The user of the packages of PostgreSQL.
 const SERVER_USER: &str = "postgres";
@@ -53,6 +54,49 @@ fn of_passwd(users: &str) -> ServerUser {
         (fields[0] == SERVER_USER && user.uid != 0).then_some(user)
     });
     found.unwrap_or(OVERFLOW_USER)
+}
+
+/// The fields of the line of /etc/passwd that `is_wanted` chooses.
+fn passwd_fields(is_wanted: &dyn Fn(&[&str]) -> bool) -> Option<Vec<String>> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let is_found = fields.len() >= 6 && is_wanted(&fields);
+        is_found.then(|| fields.iter().map(|field| (*field).to_owned()).collect())
+    })
+}
+
+fn own_fields() -> Option<Vec<String>> {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    passwd_fields(&|fields| fields[2] == uid)
+}
+
+/// The name of the user who runs this program.
+pub(crate) fn name_of_user() -> Option<String> {
+    own_fields().map(|fields| fields[0].clone())
+}
+
+/// Where that user keeps files.
+pub(crate) fn home_of_user() -> Option<String> {
+    own_fields().map(|fields| fields[5].clone())
+}
+
+/// Makes this thread of root the user of this name, if there is one: over a Unix socket the server
+/// trusts the user whom the kernel names (`peer`). The other threads stay root.
+pub(crate) fn become_user_of(role: &str) {
+    use rustix::process::{Gid, Uid, geteuid};
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let user = passwd_fields(&|fields| fields[0] == role).and_then(|fields| {
+        let (uid, gid) = (fields[2].parse().ok()?, fields[3].parse().ok()?);
+        Some((Uid::from_raw(uid), Gid::from_raw(gid)))
+    });
+    let Some((uid, gid)) = user.filter(|(uid, _)| geteuid().is_root() && !uid.is_root()) else {
+        return;
+    };
+    // Where it fails, the thread connects as root, and the server answers whether it may.
+    let _ = set_thread_groups(&[gid]);
+    let _ = set_thread_res_gid(gid, gid, gid);
+    let _ = set_thread_res_uid(uid, uid, uid);
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::{Access, Distribution, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
+use diskproof_model::shape::LoadShape;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_rate};
 
@@ -137,6 +138,12 @@ fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
         (b.name, y.workers),
         |n| counted(u64::from(*n), "worker"),
     );
+    reasons.differ(
+        "load-differs",
+        (a.name, &x.shape),
+        (b.name, &y.shape),
+        |shape| shape_text(shape),
+    );
     reasons.differ("load-differs", (a.name, x.rate), (b.name, y.rate), |rate| {
         load_text(*rate)
     });
@@ -236,6 +243,7 @@ fn faults(reasons: &mut Reasons, run: Measured<'_>, harmless: &[&str]) {
         | StopReason::Ops
         | StopReason::Companion
         | StopReason::TooSlow
+        | StopReason::BelowFloor
         | StopReason::Unread => {}
     }
     let reads = m.workload.read_permille > 0;
@@ -304,6 +312,13 @@ fn access_text(access: &Access) -> String {
             }
         },
         Access::Zoned { zones } => format!("random in {} zones", zones.len()),
+    }
+}
+
+fn shape_text(shape: &LoadShape) -> String {
+    match shape.facts() {
+        facts if facts.is_empty() => "no other conditions".to_owned(),
+        facts => facts.join(", "),
     }
 }
 

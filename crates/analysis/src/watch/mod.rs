@@ -7,7 +7,9 @@ mod like;
 mod observer;
 mod profile;
 mod seeks;
+mod server;
 
 pub use capacity::{disk_capacity, is_capacity_of};
 pub use like::{LikeError, LikeTarget, like_plan, like_workloads};
 pub use observer::{Observer, StepInput, WatchedLoad};
+pub use server::{ServerObserver, ServerReading};

@@ -8,9 +8,11 @@ use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, ToolRun};
-use crate::stderr::{eprint_line, eprint_text};
+use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::targets::{probe_targets, refuse_duplicates};
 use crate::tool_lines::SharedPrinter;
+
 use anyhow::Context as _;
 use clap::Parser as _;
 use diskproof_compat::{
@@ -233,16 +235,22 @@ fn run_load(
         seed: flags.seed.unwrap_or_else(random_seed),
         argv: &command_line(),
     };
-    let plan = match load.plan(&context) {
+    let mut plan = match load.plan(&context) {
         Ok(plan) => plan,
         Err(error) => return Ok(failed(tool, &error)),
     };
+    let others = probe_targets(load.further_targets(), Verbosity::Quiet)?;
+    plan.targets
+        .extend(others.iter().map(|one| one.path.clone()));
     if !flags.quiet {
         for note in load.notes() {
             eprint_line(&format!("{}: {note}", tool.name));
         }
     }
     let printer = SharedPrinter::new(load.printer(&plan, &identity));
+    let mut identities = vec![identity];
+    identities.extend(others);
+    refuse_duplicates(&identities)?;
     let filling = match plan.scratch_bytes.filter(|_| load.fills_scratch_file()) {
         Some(bytes_min) => Filling::Within(LayoutLimits {
             bytes_min,
@@ -256,7 +264,7 @@ fn run_load(
     };
     let work = ToolWork {
         plan,
-        identities: vec![identity],
+        identities,
         filling,
         writes: load.writes(),
     };

@@ -6,6 +6,7 @@ mod conclusion;
 mod flags;
 mod live_view;
 mod screen;
+mod server;
 mod steps;
 
 use crate::failure::{Exit, Failure};

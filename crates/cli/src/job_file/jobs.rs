@@ -5,6 +5,8 @@ use super::numbers::Amount;
 use super::sections::SourceLine;
 use crate::flags::EngineName;
 use crate::workload::Rw;
+use diskproof_model::plan::BlockShare;
+use diskproof_model::shape::LoadShape;
 
 /// One job.
 #[derive(Debug, Clone)]
@@ -21,8 +23,10 @@ pub(crate) struct FioJob {
     pub rw: Rw,
     /// How sequential operations proceed.
     pub walk_order: WalkOrder,
-    /// Bytes per operation.
+    /// Bytes per operation; of reads, where writes have others (`shape.write_mix`).
     pub blocks: JobBlocks,
+    /// What shapes the load beyond that.
+    pub shape: LoadShape,
     /// Requests in flight.
     pub depth: u64,
     /// I/O engine.
@@ -57,6 +61,8 @@ pub(crate) struct FioJob {
     pub overwrites: bool,
     /// Whether it starts after the jobs before it have ended.
     pub waits: bool,
+    /// The job after whose end it starts (`wait_for`).
+    pub waits_for: Option<WaitsFor>,
     /// Whether its end also ends the jobs that run together with it (`exitall`).
     pub exits_all: bool,
     /// Whether its figures are those of all copies and of its group (`group_reporting`).
@@ -73,6 +79,32 @@ pub(crate) struct FioJob {
     pub directory: Option<String>,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
+}
+
+/// The value of `wait_for`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WaitsFor {
+    /// The section.
+    pub section: String,
+    /// The line that gives it.
+    pub source: SourceLine,
+}
+
+impl FioJob {
+    /// The size of all operations, where they have one.
+    pub(crate) fn one_block(&self) -> Option<u64> {
+        match self.blocks {
+            JobBlocks::One(bytes) if self.shape.write_mix.is_empty() => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The smallest size of any operation.
+    pub(crate) fn smallest_block(&self) -> u64 {
+        let writes = self.shape.write_mix.iter();
+        let writes = writes.map(|share| u64::from(share.block_bytes));
+        writes.fold(self.blocks.smallest(), u64::min)
+    }
 }
 
 /// The value of `filename`.
@@ -100,15 +132,26 @@ pub(crate) enum WalkOrder {
 pub(crate) enum JobBlocks {
     /// One size.
     One(u64),
-    /// A mix in the syntax of `bssplit`, with sizes in bytes, and its smallest size.
-    Mix(String, u64),
+    /// A mix of sizes by weight.
+    Mix(Vec<BlockShare>),
 }
 
 impl JobBlocks {
     /// The smallest size.
     pub(crate) fn smallest(&self) -> u64 {
+        let sizes = self.shares();
+        let sizes = sizes.iter().map(|share| u64::from(share.block_bytes));
+        sizes.min().unwrap_or(1)
+    }
+
+    /// The sizes by weight.
+    pub(crate) fn shares(&self) -> Vec<BlockShare> {
         match self {
-            Self::One(bytes) | Self::Mix(_, bytes) => *bytes,
+            Self::One(bytes) => vec![BlockShare {
+                block_bytes: *bytes as u32,
+                weight: 1,
+            }],
+            Self::Mix(shares) => shares.clone(),
         }
     }
 }

@@ -87,6 +87,14 @@ pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
         .and_then(|value| whole(value * us * 1000.0, text))
 }
 
+/// Parses a time, in nanoseconds; a bare number is microseconds.
+pub(crate) fn short_time_ns(text: &str) -> Result<u64, String> {
+    match text.chars().any(char::is_alphabetic) {
+        true => time_ns(text),
+        false => whole(expression(text, Units::None)? * 1000.0, text),
+    }
+}
+
 /// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
 pub(crate) fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, Units::None)?, text)
@@ -374,6 +382,14 @@ mod tests {
         assert_eq!(
             (time_ns("(2*30)"), time_ns("(2m)"), time_ns("(500ms * 2)")),
             (Ok(60 * SECOND), Ok(120 * SECOND), Ok(SECOND))
+        );
+        assert_eq!(
+            (
+                short_time_ns("2000"),
+                short_time_ns("3ms"),
+                short_time_ns("1s")
+            ),
+            (Ok(2_000_000), Ok(3_000_000), Ok(SECOND))
         );
         for text in ["30sec", "5min", "", "s", "-1", "1.5s", "10 s 5"] {
             assert!(time_ns(text).is_err(), "{text}");

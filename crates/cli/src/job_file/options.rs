@@ -90,25 +90,25 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(&["offset_increment"], "a `span` of its own for each job"),
     translated(
         &["rw/readwrite"],
-        "`rw`; `read:8k` (gaps) is `stride`, `read:-8k` with `bs=4k` is `backward`; other numbers \
-         and trims are refused",
+        "`rw`; `read:8k` (gaps) is `stride`, `read:-8k` with `bs=4k` is `backward`, `randread:8` \
+         draws an offset for every 8th operation; other negative numbers and trims are refused",
     ),
     translated(&["rwmixread", "rwmixwrite"], "`rwmixread`"),
     translated(
         &["bs/blocksize"],
-        "`bs`; different sizes for reads and writes are refused if the job does both",
+        "`bs`; reads and writes may have different sizes (`4k,64k`)",
     ),
     translated(
         &["bssplit"],
-        "`bssplit`; different mixes for reads and writes are refused if the job does both",
+        "`bssplit`; reads and writes may have different mixes",
     ),
     translated(
         &["bsrange/blocksize_range"],
-        "`bs` if both ends are equal; otherwise refused, because `bssplit` has no ranges",
+        "a mix of all multiples of the smaller size up to the larger one",
     ),
     translated(
         &["blockalign/ba"],
-        "ignored if it is the smallest block size; otherwise refused",
+        "the multiple of random offsets; sequential operations ignore it, as in fio",
     ),
     translated(
         &["ioengine"],
@@ -192,7 +192,42 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "the default: the scratch file is written before it is needed; without it fio writes to a \
          new file, and a note on stderr says so",
     ),
-    ignored(&["thread", "comm"], "threads are always used"),
+    translated(
+        &["rw_sequencer"],
+        "where the operations between random offsets go: `sequential` or `identical`",
+    ),
+    translated(
+        &["rate_process"],
+        "`linear` starts at equal intervals, `poisson` at independent times",
+    ),
+    translated(
+        &[
+            "thinktime",
+            "thinktime_blocks",
+            "thinktime_blocks_type",
+            "thinktime_iotime",
+        ],
+        "a pause of each copy, once its requests in flight have completed",
+    ),
+    translated(
+        &["startdelay"],
+        "the job starts and ends so much later; ranges are refused",
+    ),
+    translated(
+        &["wait_for"],
+        "the job starts when that job ends; refused where other jobs would run meanwhile",
+    ),
+    translated(
+        &["max_latency"],
+        "a longer latency ends the job, and `as fio` fails with error 110, as fio does. It is \
+         noticed within 10 ms",
+    ),
+    translated(
+        &["rate_min/ratemin", "rate_iops_min", "rate_cycle/ratecycle"],
+        "a lower rate of a copy over `rate_cycle` ends the job, and `as fio` fails with error 5, \
+         as fio does",
+    ),
+    ignored(&["thread/threads", "comm"], "threads are always used"),
     ignored(
         &[
             "group_reporting",
@@ -304,13 +339,12 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ignored(
         &[
             "refill_buffers",
-            "scramble_buffers",
             "buffer_compress_chunk",
             "dedupe_mode",
             "dedupe_global",
             "dedupe_working_set_percentage",
         ],
-        "written data is always incompressible and never repeats",
+        "written data is always new, incompressible and never repeats",
     ),
     ignored(
         &[
@@ -335,40 +369,24 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "errors are counted by kind; a disk that returns only errors ends the run",
     ),
     ignored(
-        &[
-            "rate_min/ratemin",
-            "rate_iops_min",
-            "rate_cycle/ratecycle",
-            "rate_ignore_thinktime",
-            "max_latency",
-        ],
-        "a threshold: use --expect",
-    ),
-    ignored(
         &["cpus_allowed_policy", "cgroup_nodelete"],
         "no effect without the option that it belongs to",
     ),
     ignored(
         &[
-            "thinktime_spin",
-            "thinktime_blocks",
-            "thinktime_blocks_type",
-            "thinktime_iotime",
+            "rate_ignore_thinktime",
             "trim_verify_zero",
             "trim_backlog_batch",
             "verify_backlog_batch",
         ],
         "no effect without the option that it belongs to",
     ),
-    refused(&["wait_for"], ALWAYS),
-    refused(&["startdelay"], &["0", "0s"]),
-    refused(&["thinktime", "thinkcycles"], &["0", "0s", "0us"]),
+    refused(&["thinkcycles", "thinktime_spin"], &["0", "0s", "0us"]),
     refused(&["ramp_size"], ZERO),
     refused(&["sync_file_range"], ALWAYS),
     refused(&["write_barrier", "end_syncfs"], ZERO),
     refused(&["percentage_random"], &["100"]),
     refused(&["percentage_sequential"], ZERO),
-    refused(&["rw_sequencer"], &["sequential"]),
     refused(
         &[
             "random_sequence_stride",
@@ -387,7 +405,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
         ],
         ZERO,
     ),
-    refused(&["rate_process"], &["linear"]),
     refused(
         &[
             "latency_target",
@@ -443,6 +460,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
         ZERO,
     ),
     refused(&["buffer_pattern"], ALWAYS),
+    refused(&["scramble_buffers"], &["1"]),
     refused(
         &[
             "file_append",

@@ -383,7 +383,7 @@ fn allocate(
         let parts = (0..job.numjobs)
             .map(|copy| part(job, copy, whole))
             .collect::<Result<Vec<_>, _>>()?;
-        let unit = job.blocks.smallest();
+        let unit = job.smallest_block();
         let is_shared = members
             .iter()
             .filter(|(_, others)| others.paths.contains(&files.paths[0]))
@@ -472,7 +472,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
     let length = job.extent.file_bytes.map_or(length, |file_bytes| {
         length.min(file_bytes.saturating_sub(start))
     });
-    if length < job.blocks.smallest() {
+    if length < job.smallest_block() {
         return Err(wrong(
             "the part that the job uses is smaller than a block, or begins behind the end of the \
              file; use a larger size, or a smaller bs or offset",

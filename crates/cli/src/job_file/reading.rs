@@ -2,9 +2,10 @@
 //! syntax.
 
 mod operations;
+mod shape;
 
 use super::error::JobFileError;
-use super::jobs::{Cache, Filename, FioJob, JobExtent};
+use super::jobs::{Cache, Filename, FioJob, JobExtent, WaitsFor};
 use super::notes::{TranslationNote, TranslationNotes};
 use super::numbers::{self, Amount, Base};
 use super::options::{self, Handling};
@@ -114,7 +115,7 @@ struct JobReader<'a, 'b> {
 impl<'a> JobReader<'a, '_> {
     fn job(&mut self, engine: EngineName) -> Result<FioJob, JobFileError> {
         let (rw, postfix) = self.rw()?;
-        let blocks = self.blocks(rw)?;
+        let (blocks, write_mix) = self.blocks(rw)?;
         let walk_order = self.walk_order(rw, postfix, &blocks)?;
         let writes = rw.direction != RwDirection::Read;
         let every = |count: u64| if writes { count } else { 0 };
@@ -140,7 +141,8 @@ impl<'a> JobReader<'a, '_> {
             distribution: self.distribution(rw, &blocks)?,
             is_mapped: self.is_mapped(rw)?,
             read_share: self.read_share(rw)?,
-            rate: self.rate(rw, &blocks)?,
+            rate: self.rate(rw, &blocks, &write_mix)?,
+            shape: self.shape(rw, postfix, &blocks, write_mix)?,
             blocks,
             fsync,
             fdatasync,
@@ -151,6 +153,7 @@ impl<'a> JobReader<'a, '_> {
             ramp_ns: self.time("ramp_time")?,
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
+            waits_for: self.waits_for()?,
             exits_all,
             reports_together: self.flag("group_reporting")?,
             begins_group: self.flag("new_group")?,
@@ -162,6 +165,16 @@ impl<'a> JobReader<'a, '_> {
                 .text("filename_format")
                 .unwrap_or_else(|| FILENAME_FORMAT_DEFAULT.to_owned()),
         })
+    }
+
+    fn waits_for(&self) -> Result<Option<WaitsFor>, JobFileError> {
+        let found = self.value("wait_for")?;
+        Ok(found
+            .filter(|(_, name)| *name != "none")
+            .map(|(setting, name)| WaitsFor {
+                section: name.to_owned(),
+                source: setting.source.clone(),
+            }))
     }
 
     fn setting(&self, name: &str) -> Option<&'a Setting> {

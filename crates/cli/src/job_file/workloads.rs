@@ -9,7 +9,8 @@ use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
 use crate::flags::EngineName;
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{
-    Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time, WorkloadFlags,
+    BlockSplit, Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time,
+    WorkloadFlags,
 };
 use diskproof_compat::JobWorkload;
 use std::collections::BTreeSet;
@@ -31,7 +32,7 @@ pub(crate) fn plan(
     let mut names = UniqueNames::default();
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
-    let groups: Vec<Vec<usize>> = groups(jobs);
+    let groups = groups(jobs)?;
     if let Some(job) = jobs
         .iter()
         .find(|job| job.ends_everything && groups.len() > 1)
@@ -145,6 +146,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
                 && flags.fsync.is_none()
                 && flags.fdatasync.is_none();
             is_plain
+                && flags.shape.is_plain()
                 && flags.span.is_none()
                 && flags.jobs == Some(Count(1))
                 && flags.engine != Some(EngineName::Mmap)
@@ -154,12 +156,56 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
 }
 
 /// The jobs that run together, as indexes.
-fn groups(jobs: &[FioJob]) -> Vec<Vec<usize>> {
-    let indices: Vec<usize> = (0..jobs.len()).collect();
-    indices
-        .chunk_by(|_, next| !jobs[*next].waits)
-        .map(<[usize]>::to_vec)
-        .collect()
+fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    // The job whose end starts the last group.
+    let mut starter: Option<&str> = None;
+    for (index, job) in jobs.iter().enumerate() {
+        let awaited = job.waits_for.as_ref();
+        if let Some(wait) = awaited
+            && jobs[..index].iter().all(|one| one.section != wait.section)
+        {
+            return Err(wait.source.error(format!(
+                "[{}]: wait_for={}: no job above has this name",
+                job.section, wait.section
+            )));
+        }
+        let is_beside = match (awaited, groups.last()) {
+            (_, None) => false,
+            _ if job.waits => false,
+            // All jobs that run are the one it waits for.
+            (Some(wait), Some(group))
+                if group.iter().all(|one| jobs[*one].section == wait.section) =>
+            {
+                false
+            }
+            (Some(wait), Some(_)) if starter == Some(wait.section.as_str()) => true,
+            (Some(wait), Some(_)) => {
+                return Err(wait.source.error(format!(
+                    "[{}]: wait_for={}: other jobs would run at that time, and a workload waits \
+                     for all before it; use stonewall",
+                    job.section, wait.section
+                )));
+            }
+            (None, Some(_)) if starter.is_some() => {
+                return Err(job.source.error(format!(
+                    "[{}]: the job would start before the jobs with wait_for above it; move it up",
+                    job.section
+                )));
+            }
+            (None, Some(_)) => true,
+        };
+        match groups.last_mut() {
+            Some(group) if is_beside => group.push(index),
+            _ => {
+                groups.push(vec![index]);
+                starter = awaited
+                    .filter(|_| !job.waits)
+                    .map(|wait| wait.section.as_str());
+            }
+        }
+    }
+    Ok(groups)
 }
 
 /// Adds notes on what jobs that run together share here, but not in fio.
@@ -294,7 +340,7 @@ fn united(job: &FioJob, parts: &[FilePart]) -> Option<FilePart> {
     // Sequential workers divide a span at multiples of the block size.
     let is_whole = match job.blocks {
         JobBlocks::One(block) => first.length.is_multiple_of(block),
-        JobBlocks::Mix(..) => job.rw.order == Order::Random,
+        JobBlocks::Mix(_) => job.rw.order == Order::Random,
     };
     let is_alike =
         job.rw.order == Order::Sequential || job.distribution == JobDistribution::Uniform;
@@ -314,19 +360,17 @@ fn flags(
     let drops_first = closeness == Closeness::Fio && cache == Cache::Emptied;
     let (bs, bssplit) = match &job.blocks {
         JobBlocks::One(bytes) => (Some(parsed(job, &bytes.to_string())?), None),
-        JobBlocks::Mix(mix, _) => (None, Some(parsed(job, mix)?)),
+        JobBlocks::Mix(mix) => (None, Some(BlockSplit(mix.clone()))),
     };
     let extent = job.extent;
     let bytes = work_bytes(job, own)?.saturating_mul(copies);
     let ops = extent.ops.map(|ops| ops.saturating_mul(copies));
     // Of two limits, the one that is reached first. With a mix of sizes that may be either.
-    let (bytes, ops) = match (&job.blocks, ops, extent.is_time_based) {
+    let (bytes, ops) = match (job.one_block(), ops, extent.is_time_based) {
         (_, ops, true) => (None, ops),
-        (JobBlocks::One(block), Some(ops), false) if ops.saturating_mul(*block) <= bytes => {
-            (None, Some(ops))
-        }
-        (JobBlocks::One(_), _, false) => (Some(bytes), None),
-        (JobBlocks::Mix(..), ops, false) => (Some(bytes), ops),
+        (Some(block), Some(ops), false) if ops.saturating_mul(block) <= bytes => (None, Some(ops)),
+        (Some(_), _, false) => (Some(bytes), None),
+        (None, ops, false) => (Some(bytes), ops),
     };
     let is_all = part.start == 0 && part.length == total_bytes;
     let span = SpanBounds {
@@ -381,6 +425,7 @@ fn flags(
         engine: Some(job.engine),
         together: None,
         ends_alone: None,
+        shape: job.shape.clone(),
     })
 }
 
@@ -394,7 +439,7 @@ fn syncs_only_at_end(job: &FioJob) -> bool {
 /// gaps, a job ends when a block reaches or crosses the end of its file, and starts another pass
 /// when the next block lies behind the end.
 fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
-    let (block, loops) = (job.blocks.smallest(), job.extent.loops);
+    let (block, loops) = (job.smallest_block(), job.extent.loops);
     let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
     let passes = |pass: u64| pass / block * block.saturating_mul(loops);
     let refuse = |why: &str| Err(job.source.error(format!("[{}]: {why}", job.section)));

@@ -4,7 +4,7 @@
 use super::measure::{ReadyRun, measure_as};
 use super::prepare::MeasuringJob;
 use super::run::{EndedEarly, INTERRUPTED, PartialResults, Steps, TargetRun};
-use super::trials::Trials;
+use super::trials::{self, Trials};
 use super::watchdog::{WatchdogResult, run};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
@@ -204,7 +204,7 @@ impl<'a> Inserts<'a> {
         let plan = self.plan.trial.clone()?;
         let mut trials = Trials {
             plan,
-            seed: self.seed,
+            order: Random::new(self.seed, trials::ORDER_STREAM),
             cluster: self.cluster,
             identity,
             stop: StopCheck::clone(&self.stop),

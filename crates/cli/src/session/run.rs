@@ -393,6 +393,8 @@ impl TargetRun {
             match measurement.stopped {
                 StopReason::Interrupted => return Some(INTERRUPTED.to_owned()),
                 StopReason::Errors => return Some(self.too_many_errors(measurement)),
+                StopReason::TooSlow => return Some(failed(measurement, "a request took longer")),
+                StopReason::BelowFloor => return Some(failed(measurement, "the rate was lower")),
                 _ => {}
             }
         }
@@ -414,4 +416,10 @@ impl TargetRun {
             remedy(names)
         )
     }
+}
+
+/// A limit of the workload itself ended it.
+fn failed(measurement: &Measurement, why: &str) -> String {
+    let name = &measurement.workload.name;
+    format!("'{name}' failed: {why} than its limit allows")
 }

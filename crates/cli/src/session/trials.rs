@@ -15,8 +15,8 @@ use diskproof_postgres::{
 };
 use std::time::{Duration, Instant};
 
-/// Streams of the order of pairs, apart from those of loads and workloads.
-const ORDER_STREAM: u64 = 0x5452_0000;
+/// Stream of the order of pairs, apart from those of loads and workloads.
+pub(super) const ORDER_STREAM: u64 = 0x5452_0000;
 /// Share of the time in which the table is made.
 const TABLE_SHARE: f64 = 0.4;
 /// Share of a slice that the load itself gets: sessions, emptied caches and restarts need the rest.
@@ -33,7 +33,8 @@ const WITHOUT_IO_URING: &str = "sync";
 /// The settings of a plan while they are tried.
 pub(super) struct Trials<'a> {
     pub plan: TrialPlan,
-    pub seed: u64,
+    /// Decides which value of a pair runs first.
+    pub order: Random,
     pub cluster: &'a Cluster,
     pub identity: &'a TargetIdentity,
     pub stop: StopCheck,
@@ -76,7 +77,7 @@ impl Trials<'_> {
                 disk_bytes: Some(0),
                 plans: None,
             };
-            let tried = self.try_one(&mut measured, table.as_ref(), (share, number as u64), run);
+            let tried = self.try_one(&mut measured, table.as_ref(), share, run);
             if let Some(line) = &mut self.line {
                 line.clear();
             }
@@ -121,7 +122,7 @@ impl Trials<'_> {
         &mut self,
         measured: &mut TrialMeasurement,
         table: Option<&TrialTable>,
-        (time, number): (Duration, u64),
+        time: Duration,
         run: &TargetRun,
     ) -> Result<(), PostgresError> {
         let begun = Instant::now();
@@ -158,9 +159,8 @@ impl Trials<'_> {
                 .max(SLICE_MIN),
             limit: time.max(STATEMENT_MIN),
         };
-        let mut random = Random::new(self.seed, ORDER_STREAM + number);
         while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
-            let default_first = random.below(2) == 0;
+            let default_first = self.order.below(2) == 0;
             let values = match default_first {
                 true => [trial.default.as_str(), &candidate],
                 false => [&candidate, trial.default.as_str()],
@@ -179,7 +179,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// The value beside the default; the error says why there is none.
+    /// The value to try beside the default; the error says why no value fits.
     fn value_to_try(
         &self,
         trial: &PlannedTrial,

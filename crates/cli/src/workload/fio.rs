@@ -36,10 +36,9 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is for zoned disks, or for gaps between zones; use stride for gaps, span for a part",
     ),
     (
-        &["bsrange", "bs_unaligned"],
+        &["bs_unaligned"],
         "is a mix of block sizes; use bssplit, such as 4k/50:8k/50",
     ),
-    (&["blockalign", "ba"], "is always the block size; remove it"),
     (
         &["io_limit"],
         "is the old name of io_size; use bytes, which counts over all jobs",
@@ -53,26 +52,28 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is a threshold; use --expect 'randread.iops>=1000'",
     ),
     (
-        &["rate_process"],
-        "is always linear: requests start at equal intervals; remove it",
-    ),
-    (
-        &[
-            "latency_target",
-            "latency_window",
-            "latency_percentile",
-            "max_latency",
-        ],
+        &["latency_target", "latency_window", "latency_percentile"],
         "is a threshold at a rate; use --rate and --expect",
     ),
     (
+        &["thinkcycles", "thinktime_spin", "latency_run"],
+        "is not supported; use thinktime in a job of fio, or rate",
+    ),
+    (
         &[
+            "ba",
+            "blockalign",
+            "bsrange",
+            "max_latency",
+            "rate_process",
+            "rw_sequencer",
+            "startdelay",
             "thinktime",
             "thinktime_blocks",
-            "thinkcycles",
-            "latency_run",
+            "thinktime_iotime",
+            "wait_for",
         ],
-        "is not supported; use rate to start operations at intervals",
+        "is an option of jobs; write the whole command after run: diskproof run fio --name=t …",
     ),
     (&["randseed"], "is --seed"),
     (
@@ -84,7 +85,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is the default: random offsets are independent of each other; remove it",
     ),
     (
-        &["percentage_random", "percentage_sequential", "rw_sequencer"],
+        &["percentage_random", "percentage_sequential"],
         "is not supported; use two workloads of a plan file that run together",
     ),
     (
@@ -159,11 +160,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is for several workloads: see docs/plans for plan files",
     ),
     (
-        &["wait_for"],
-        "waits for a single job, which is not supported: a workload waits for all before it \
-         (stonewall in a job file), or runs together with them",
-    ),
-    (
         &["exec_prerun", "exec_postrun"],
         "is not supported: no file makes diskproof run other programs; use the shell",
     ),
@@ -226,7 +222,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "verifies the data of an earlier run, which is not supported: verify reads back what the \
          same workload wrote",
     ),
-    (&["startdelay"], "is not supported; use sleep in the shell"),
     (
         &["cpus_allowed", "cpus_allowed_policy", "cpumask"],
         "is not supported; start diskproof with taskset",

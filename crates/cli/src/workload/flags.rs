@@ -7,6 +7,7 @@ use super::parsers::{
     RwDirection, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
 use crate::flags::EngineName;
+use diskproof_model::shape::LoadShape;
 use serde::Deserialize;
 
 /// The options of a workload; `None` where the user set nothing.
@@ -136,6 +137,10 @@ pub struct WorkloadFlags {
     /// only.
     #[arg(skip)]
     pub drops_cache_first: Option<bool>,
+    /// What shapes the load beyond that. Jobs of fio set it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub shape: LoadShape,
 }
 
 impl WorkloadFlags {
@@ -210,6 +215,10 @@ impl WorkloadFlags {
             together: self.together,
             ends_alone: self.ends_alone.or(defaults.ends_alone),
             drops_cache_first: self.drops_cache_first.or(defaults.drops_cache_first),
+            shape: match self.shape.is_plain() {
+                true => defaults.shape.clone(),
+                false => self.shape,
+            },
         }
     }
 }

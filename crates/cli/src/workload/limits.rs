@@ -28,12 +28,8 @@ pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<St
              {start_bytes}"
         ));
     }
-    let mix = workload
-        .block_mix
-        .iter()
-        .map(|share| share.block_bytes)
-        .chain([workload.block_bytes]);
-    let odd = mix
+    let odd = workload
+        .block_sizes()
         .filter(|_| workload.cache == CachePolicy::Direct)
         .find(|bytes| bytes % unit_bytes.max(1) != 0)?;
     Some(format!(

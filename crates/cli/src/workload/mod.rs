@@ -19,8 +19,8 @@ pub(crate) use flags::WorkloadFlags;
 pub(crate) use group::{ResolvedGroup, resolve_group};
 pub(crate) use limits::{position_bytes, sector_mismatch};
 pub(crate) use parsers::{
-    BlockSize, Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time,
-    parse_key,
+    BlockSize, BlockSplit, Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds,
+    Time, ValueError, parse_key,
 };
 pub(crate) use resolve::resolve;
 pub(crate) use resolve_context::{Content, Contradiction, Memory, ResolveContext, Wording};

@@ -104,6 +104,7 @@ impl Resolution<'_> {
             verify,
             ends_alone: is_set(flags.ends_alone),
             drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
+            shape: flags.shape.clone(),
         };
         if self.context.content == Content::Nothing && lays_out(&workload) {
             workload.layout = Layout::Provides;
@@ -131,8 +132,21 @@ impl Resolution<'_> {
         }
     }
 
-    /// The largest block, and the mix if there is one.
+    /// The largest block, and the mix of sizes if there is one; of reads, where writes have others.
     fn blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
+        let (block_bytes, mut mix) = self.read_blocks()?;
+        let write_mix = &self.flags.shape.write_mix;
+        if !write_mix.is_empty() && mix.is_empty() {
+            mix.push(BlockShare {
+                block_bytes,
+                weight: 1,
+            });
+        }
+        let writes = write_mix.iter().map(|share| share.block_bytes);
+        Ok((writes.fold(block_bytes, u32::max), mix))
+    }
+
+    fn read_blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
         match (self.flags.bs, &self.flags.bssplit) {
             (Some(_), Some(_)) => contradiction(format!(
                 "{} and {} exclude each other; use one of them",
@@ -342,6 +356,7 @@ impl Resolution<'_> {
         }
         let mut blocks = mix
             .iter()
+            .chain(&self.flags.shape.write_mix)
             .map(|share| share.block_bytes)
             .chain([block_bytes]);
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
@@ -440,6 +455,7 @@ fn lays_out(workload: &Workload) -> bool {
         && workload.access == Access::Sequential
         && workload.workers == 1
         && workload.span == Span::default()
+        && workload.shape.is_plain()
         && matches!(workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
         && workload.engine != EngineChoice::Fixed(EngineKind::Mmap)
 }

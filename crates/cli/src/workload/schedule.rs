@@ -4,7 +4,7 @@
 
 use super::resolve_context::{Contradiction, Wording};
 use diskproof_model::group::Group;
-use diskproof_model::plan::{BlockShare, Plan, Workload};
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::units::{counted, format_bytes, format_duration};
 
 /// The first of the workloads that run together, by index, whose schedule starts no operation in
@@ -64,11 +64,7 @@ fn starts_nothing(workload: &Workload, group: Group<'_>, wording: Wording) -> Op
 fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
     let (rate, time_ns) = (workload.rate?, workload.stop.time_ns?);
     let starts = starts_before(group.warmup_ns().saturating_add(time_ns), rate);
-    let longest = workload
-        .block_mix
-        .iter()
-        .map(|BlockShare { block_bytes, .. }| *block_bytes)
-        .fold(workload.block_bytes, u32::max);
+    let longest = workload.block_sizes().fold(workload.block_bytes, u32::max);
     let ops = workload
         .stop
         .ops

@@ -123,7 +123,7 @@ impl FioArguments {
     }
 
     /// As in fio, options before the first name apply to every job, and a name that begins with
-    /// "global" is none of a job.
+    /// "global" names no job.
     fn job_option(&mut self, name: &str, value: Option<String>) {
         if name == "name" {
             let job = value.unwrap_or_default();
@@ -179,7 +179,7 @@ impl FioArguments {
             sections: general.sections,
             action,
             is_read_only: general.is_read_only,
-            is_saved_to: general.output.clone(),
+            saved_to: general.output.clone(),
             notes: general.notes,
             printer: Box::new(move |described| {
                 Box::new(output.printer(described, general.output.is_some()))

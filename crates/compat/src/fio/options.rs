@@ -3,25 +3,11 @@
 use crate::drop_in::{
     DropInOption,
     Treatment::{self, Carried, Ignored, Refused},
+    long_option as option,
 };
 
 pub(super) const NAME: &str = "fio";
 pub(super) const EMULATES: &str = "fio-3.33";
-
-const fn option(
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-    treatment: Treatment,
-) -> DropInOption {
-    DropInOption {
-        short: "",
-        long,
-        value,
-        help,
-        treatment,
-    }
-}
 
 const NO_DEBUG: Treatment = Ignored("diskproof has no such output; -v shows progress");
 const NO_CLIENT: Treatment = Refused("start diskproof on each machine, such as through ssh");

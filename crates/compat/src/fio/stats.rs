@@ -4,7 +4,7 @@ use super::number::TimeFigures;
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption};
 use diskproof_model::fio_bins::{PERCENTILES, bin};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use std::collections::BTreeMap;
 
 const SECOND: f64 = 1e9;
@@ -283,6 +283,11 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
             entry
                 .error
                 .get_or_insert_with(|| (error_number(name), name.clone()));
+        }
+        match measurement.stopped {
+            StopReason::TooSlow => entry.error = Some((110, "ETIMEDOUT".to_owned())),
+            StopReason::BelowFloor => entry.error = Some((5, "EIO".to_owned())),
+            _ => {}
         }
         if measurement
             .verify

@@ -1,26 +1,10 @@
 //! The options of hdparm 9.65. Only its timings run.
 
 use crate::drop_in::Treatment::{Carried, Ignored, Refused};
-use crate::drop_in::{DropInOption, Treatment};
+use crate::drop_in::{DropInOption, option};
 
 const IDENTIFY: &str = "use 'diskproof info DEVICE', or the real hdparm";
 const SETTINGS: &str = "diskproof changes no drive; use the real hdparm";
-
-const fn option(
-    short: &'static str,
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-    treatment: Treatment,
-) -> DropInOption {
-    DropInOption {
-        short,
-        long,
-        value,
-        help,
-        treatment,
-    }
-}
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option("-a", "", "", "", Refused(SETTINGS)),

@@ -1,6 +1,6 @@
 //! The options of ioping 1.3.
 
-use crate::drop_in::{DropInOption, Treatment};
+use crate::drop_in::{DropInOption, Treatment, option};
 
 const fn flag(
     short: &'static str,
@@ -8,23 +8,7 @@ const fn flag(
     help: &'static str,
     treatment: Treatment,
 ) -> DropInOption {
-    valued(short, long, "", help, treatment)
-}
-
-const fn valued(
-    short: &'static str,
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-    treatment: Treatment,
-) -> DropInOption {
-    DropInOption {
-        short,
-        long,
-        value,
-        help,
-        treatment,
-    }
+    option(short, long, "", help, treatment)
 }
 
 const DONE: Treatment = Treatment::Carried;
@@ -57,79 +41,79 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "keep the working file ioping.tmp",
         Treatment::Ignored("the scratch file has no name; every run writes a new one"),
     ),
-    valued(
+    option(
         "-a",
         "warmup",
         "count",
         "do not count the first requests (1)",
         DONE,
     ),
-    valued(
+    option(
         "-b",
         "burst",
         "count",
         "send so many requests without a pause (0)",
         DONE,
     ),
-    valued("-c", "count", "count", "end after so many requests", DONE),
-    valued(
+    option("-c", "count", "count", "end after so many requests", DONE),
+    option(
         "-e",
         "entropy",
         "seed",
         "seed of the random offsets (0: random)",
         DONE,
     ),
-    valued(
+    option(
         "-i",
         "interval",
         "time",
         "time from request to request (1s)",
         DONE,
     ),
-    valued(
+    option(
         "-s",
         "size",
         "size",
         "bytes of a request (4k; 256k with -L)",
         DONE,
     ),
-    valued(
+    option(
         "-S",
         "work-size",
         "size",
         "bytes of the working set (1m; 64m with -R)",
         DONE,
     ),
-    valued(
+    option(
         "-o",
         "work-offset",
         "size",
         "start of the working set (0)",
         DONE,
     ),
-    valued("-w", "work-time", "time", "end after this time", DONE),
-    valued(
+    option("-w", "work-time", "time", "end after this time", DONE),
+    option(
         "-l",
         "speed-limit",
         "size",
         "bytes per second at most",
         DONE,
     ),
-    valued(
+    option(
         "-r",
         "rate-limit",
         "count",
         "requests per second at most",
         DONE,
     ),
-    valued(
+    option(
         "-t",
         "min-time",
         "time",
         "do not count faster requests (0us)",
         DONE,
     ),
-    valued(
+    option(
         "-T",
         "max-time",
         "time",
@@ -137,7 +121,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         DONE,
     ),
     flag("-B", "batch", "print the statistics as one raw line", DONE),
-    valued(
+    option(
         "-I",
         "time",
         "[format]",
@@ -145,14 +129,14 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         DONE,
     ),
     flag("-J", "json", "print JSON", DONE),
-    valued(
+    option(
         "-p",
         "print-count",
         "count",
         "print a raw line every count requests",
         DONE,
     ),
-    valued(
+    option(
         "-P",
         "print-interval",
         "time",

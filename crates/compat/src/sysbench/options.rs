@@ -1,22 +1,7 @@
 //! The options of sysbench 1.0.20 and its test fileio.
 
-use crate::drop_in::DropInOption;
 use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
-
-const fn option(
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-    treatment: Treatment,
-) -> DropInOption {
-    DropInOption {
-        short: "",
-        long,
-        value,
-        help,
-        treatment,
-    }
-}
+use crate::drop_in::{DropInOption, long_option as option};
 
 const SWITCH: &str = "[on|off]";
 const UNIFORM: Treatment = Ignored("the offsets of fileio are uniform in sysbench, too");

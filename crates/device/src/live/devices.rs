@@ -39,7 +39,7 @@ pub fn watched_device(name: &str) -> Option<WatchedDevice> {
 }
 
 fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
-    // A name that leads elsewhere is none of the kernel's.
+    // The kernel gives no device such a name; it would lead to another folder.
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         return None;
     }

@@ -21,7 +21,7 @@ fn read_disks_in(root: &SysRoot) -> io::Result<Vec<DiskReading>> {
     Ok(text.lines().filter_map(parse_line).collect())
 }
 
-/// One line; `None` where it is none.
+/// One line of diskstats; `None` where it lacks fields.
 fn parse_line(line: &str) -> Option<DiskReading> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     if fields.len() < FIELDS_MIN {

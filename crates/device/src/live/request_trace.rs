@@ -139,7 +139,7 @@ impl Drop for RequestTrace {
     }
 }
 
-/// A mounted tracefs; where there is none, one of our own that is attached nowhere.
+/// A mounted tracefs; on a system without one, a private mount that is attached nowhere.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     if let Some(place) = PLACES
         .iter()

@@ -7,10 +7,12 @@ use crate::io::{Op, Request, WaitMode};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, Step, TransferDirection};
+use crate::load::pauses::Pauses;
 use crate::load::read_batch::ReadBatch;
 use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::plan::SyncCall;
+use diskproof_model::shape::ThinkTime;
 use std::sync::Arc;
 
 /// Polls for waits shorter than this: a sleeping thread wakes up later.
@@ -71,6 +73,8 @@ struct GeneratorOptions {
     bytes_left: Option<(Arc<SharedBudget>, u64)>,
     /// The journal of a verified workload.
     journal: Option<Arc<WriteJournal>>,
+    /// Pauses between steps.
+    pauses: Option<Pauses>,
 }
 
 impl GeneratorOptions {
@@ -83,6 +87,7 @@ impl GeneratorOptions {
         writes_unsynced: 0,
         bytes_left: None,
         journal: None,
+        pauses: None,
     };
 }
 
@@ -141,6 +146,16 @@ impl RequestGenerator {
             self.options
                 .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
                 .journal = journal;
+        }
+        self
+    }
+
+    /// Pauses between steps, from `start_ns` on.
+    pub(crate) fn pausing(mut self, think: Option<ThinkTime>, start_ns: u64) -> Self {
+        if let Some(think) = think {
+            self.options
+                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
+                .pauses = Some(Pauses::new(think, start_ns));
         }
         self
     }
@@ -213,6 +228,9 @@ impl RequestGenerator {
     /// idle workers would wake up together for the same start, and only one could make it.
     pub(crate) fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
+        if let Some(until_ns) = options.pauses.as_ref().and_then(Pauses::until_ns) {
+            return Some(until_ns);
+        }
         let pacer = options.pacer.as_ref()?;
         Some(*options.reserved_ns.get_or_insert_with(|| pacer.take_next()))
     }
@@ -376,6 +394,11 @@ impl RequestGenerator {
                 skip: 0,
             });
         }
+        if let Some(pauses) = &mut options.pauses
+            && pauses.holds(now, self.slots.in_flight() as u64)
+        {
+            return StepDecision::Wait;
+        }
         // The step may be shorter; the difference is returned with its completion.
         if let Some((bytes, longest)) = &options.bytes_left
             && !bytes.take(*longest)
@@ -405,9 +428,13 @@ impl RequestGenerator {
 
     /// The step that was allowed has started.
     fn note_start(&mut self, now: u64) {
-        if let Some(options) = &mut self.options
-            && let Some(due) = options.reserved_ns.take()
-        {
+        let Some(options) = &mut self.options else {
+            return;
+        };
+        if let Some(pauses) = &mut options.pauses {
+            pauses.count_start();
+        }
+        if let Some(due) = options.reserved_ns.take() {
             // A start delayed by the backlog of the warm-up counts as late, too.
             options.late += u64::from(now - due > LATE_NS && now >= options.measure_ns);
         }
@@ -460,6 +487,10 @@ impl RequestGenerator {
     /// How a worker with nothing to start may wait.
     pub(crate) fn wait_mode(&self, now: u64) -> WaitMode {
         let due = match self.options.as_deref() {
+            Some(GeneratorOptions {
+                pauses: Some(pauses),
+                ..
+            }) if pauses.is_due() => return WaitMode::Completion,
             Some(GeneratorOptions {
                 reserved_ns: Some(due),
                 ..

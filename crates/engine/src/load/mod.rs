@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod generator;
 pub(crate) mod pacer;
 pub mod pattern;
+mod pauses;
 pub(crate) mod read_batch;
 pub(crate) mod slots;
 pub(crate) mod write_journal;

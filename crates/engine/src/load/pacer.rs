@@ -1,7 +1,10 @@
-//! The schedule of an open loop: operation k starts at start + k / rate, on any free worker.
+//! The schedule of an open loop: operation k starts at start + k / rate, or at random times with
+//! the same mean distance, on any free worker.
 
-use std::sync::Arc;
+use crate::random::Random;
+use diskproof_model::shape::Arrivals;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// At most this many groups of starts that no worker made: an error of a millionth of a run does
 /// not distort a latency.
@@ -12,16 +15,55 @@ const WAITING_GROUPS: u64 = 1_000_000;
 pub(crate) struct Pacer {
     start_ns: u64,
     interval_ns: f64,
-    next: Arc<AtomicU64>,
+    starts: Starts,
+}
+
+/// The starts that no worker has taken yet.
+#[derive(Debug, Clone)]
+enum Starts {
+    /// At equal intervals: the number of the next one.
+    Even(Arc<AtomicU64>),
+    /// A Poisson process.
+    Poisson(Arc<Mutex<PoissonStarts>>),
+}
+
+/// Starts at independent, exponentially distributed distances.
+#[derive(Debug, Clone)]
+struct PoissonStarts {
+    /// The next one, in nanoseconds after the start of the schedule.
+    next_ns: f64,
+    random: Random,
+}
+
+impl PoissonStarts {
+    /// The next start; advances to the one after it.
+    fn take(&mut self, interval_ns: f64) -> u64 {
+        let taken = self.next_ns as u64;
+        // In (0, 1], so that the logarithm is finite.
+        let drawn = ((self.random.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        self.next_ns -= interval_ns * drawn.ln();
+        taken
+    }
+}
+
+fn locked(starts: &Mutex<PoissonStarts>) -> MutexGuard<'_, PoissonStarts> {
+    starts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pacer {
-    /// `rate` operations per second from `start_ns` on.
-    pub(crate) fn new(start_ns: u64, rate: f64) -> Self {
+    /// `rate` operations per second from `start_ns` on; `seed` decides random distances.
+    pub(crate) fn new(start_ns: u64, rate: f64, arrivals: Arrivals, seed: u64) -> Self {
+        let starts = match arrivals {
+            Arrivals::Even => Starts::Even(Arc::default()),
+            Arrivals::Poisson => Starts::Poisson(Arc::new(Mutex::new(PoissonStarts {
+                next_ns: 0.0,
+                random: Random::new(seed, u64::MAX),
+            }))),
+        };
         Self {
             start_ns,
             interval_ns: 1e9 / rate,
-            next: Arc::new(AtomicU64::new(0)),
+            starts,
         }
     }
 
@@ -37,13 +79,21 @@ impl Pacer {
 
     /// The intended start of the next operation, when it is due; taken by the caller.
     pub(crate) fn take_due(&self, now_ns: u64) -> Option<u64> {
-        let mut ticket = self.next.load(Ordering::Relaxed);
+        let next = match &self.starts {
+            Starts::Even(next) => next,
+            Starts::Poisson(starts) => {
+                let mut starts = locked(starts);
+                let is_due = self.start_ns + starts.next_ns as u64 <= now_ns;
+                return is_due.then(|| self.start_ns + starts.take(self.interval_ns));
+            }
+        };
+        let mut ticket = next.load(Ordering::Relaxed);
         loop {
             let intended = self.time_of(ticket);
             if intended > now_ns {
                 return None;
             }
-            match self.next.compare_exchange_weak(
+            match next.compare_exchange_weak(
                 ticket,
                 ticket + 1,
                 Ordering::Relaxed,
@@ -57,36 +107,49 @@ impl Pacer {
 
     /// The intended start of the next operation, due or not; taken by the caller.
     pub(crate) fn take_next(&self) -> u64 {
-        self.time_of(self.next.fetch_add(1, Ordering::Relaxed))
+        match &self.starts {
+            Starts::Even(next) => self.time_of(next.fetch_add(1, Ordering::Relaxed)),
+            Starts::Poisson(starts) => self.start_ns + locked(starts).take(self.interval_ns),
+        }
     }
 
     /// The starts from `from_ns` to `until_ns` that no worker has taken: for each group how long it
     /// has waited, and its size.
-    pub(crate) fn waiting(
-        &self,
-        from_ns: u64,
-        until_ns: u64,
-    ) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn waiting(&self, from_ns: u64, until_ns: u64) -> Vec<(u64, u64)> {
+        let next = match &self.starts {
+            Starts::Even(next) => next.load(Ordering::Relaxed),
+            Starts::Poisson(starts) => {
+                let mut starts = locked(starts).clone();
+                let all =
+                    std::iter::from_fn(|| Some(self.start_ns + starts.take(self.interval_ns)));
+                return all
+                    .take_while(|start| *start < until_ns)
+                    .filter(|start| *start >= from_ns)
+                    .map(|start| (until_ns - start, 1))
+                    .collect();
+            }
+        };
         let ticket_at =
             |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
-        let (first, end) = (
-            self.next.load(Ordering::Relaxed).max(ticket_at(from_ns)),
-            ticket_at(until_ns),
-        );
+        let (first, end) = (next.max(ticket_at(from_ns)), ticket_at(until_ns));
         let group = end.saturating_sub(first).div_ceil(WAITING_GROUPS).max(1);
-        (first..end).step_by(group as usize).map(move |ticket| {
+        let groups = (first..end).step_by(group as usize).map(|ticket| {
             let count = group.min(end - ticket);
             // The start in the middle stands for its group.
             (
                 until_ns.saturating_sub(self.time_of(ticket + count / 2)),
                 count,
             )
-        })
+        });
+        groups.collect()
     }
 
     /// When the next operation is due.
     pub(crate) fn next_due_ns(&self) -> u64 {
-        self.time_of(self.next.load(Ordering::Relaxed))
+        match &self.starts {
+            Starts::Even(next) => self.time_of(next.load(Ordering::Relaxed)),
+            Starts::Poisson(starts) => self.start_ns + locked(starts).next_ns as u64,
+        }
     }
 }
 
@@ -94,9 +157,46 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    fn even(start_ns: u64, rate: f64) -> Pacer {
+        Pacer::new(start_ns, rate, Arrivals::Even, 1)
+    }
+
+    #[test]
+    fn poisson_starts_have_exponential_distances_and_no_drift() {
+        let pacer = Pacer::new(5, 1000.0, Arrivals::Poisson, 7);
+        let starts: Vec<u64> = (0..100_000).map(|_| pacer.take_next()).collect();
+        assert_eq!(starts[0], 5);
+        let distances: Vec<f64> = starts
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64)
+            .collect();
+        let count = distances.len() as f64;
+        let mean = distances.iter().sum::<f64>() / count;
+        let deviation = (distances.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let beyond = |limit: f64| distances.iter().filter(|d| **d > limit).count() as f64 / count;
+        assert!((mean / 1e6 - 1.0).abs() < 0.02, "{mean}");
+        assert!((deviation / mean - 1.0).abs() < 0.02, "{deviation}");
+        assert!((beyond(1e6) - 0.3679).abs() < 0.01 && (beyond(3e6) - 0.0498).abs() < 0.005);
+        // Workers share it, and it repeats with its seed.
+        let again = Pacer::new(5, 1000.0, Arrivals::Poisson, 7);
+        let other = again.clone();
+        let taken: Vec<u64> = (0..10)
+            .map(|n| if n % 2 == 0 { &again } else { &other }.take_next())
+            .collect();
+        assert_eq!(taken, starts[..10]);
+        assert_eq!(again.take_due(starts[10] - 1), None);
+        assert_eq!(
+            (again.next_due_ns(), again.take_due(starts[10])),
+            (starts[10], Some(starts[10]))
+        );
+        let waiting = again.waiting(starts[12], starts[14]);
+        let waited = [starts[14] - starts[12], starts[14] - starts[13]];
+        assert_eq!(waiting, waited.map(|ns| (ns, 1)));
+    }
+
     #[test]
     fn pacer_schedule_does_not_drift_and_is_shared() {
-        let pacer = Pacer::new(1_000, 3.0);
+        let pacer = even(1_000, 3.0);
         let other = pacer.clone();
         assert_eq!(pacer.take_due(999), None);
         assert_eq!(pacer.take_due(1_000), Some(1_000));
@@ -110,18 +210,18 @@ mod tests {
 
     #[test]
     fn pacer_reports_starts_no_worker_made() {
-        let pacer = Pacer::new(1_000, 1e9);
+        let pacer = even(1_000, 1e9);
         assert_eq!(
             [pacer.take_next(), pacer.take_next(), pacer.take_next()],
             [1_000, 1_001, 1_002]
         );
         // Starts 0 to 2 are taken, 3 is before the measured time, 8 is not due yet.
         assert_eq!(
-            pacer.waiting(1_004, 1_008).collect::<Vec<_>>(),
+            pacer.waiting(1_004, 1_008),
             [(4, 1), (3, 1), (2, 1), (1, 1)]
         );
-        assert_eq!(pacer.waiting(0, 1_003).count(), 0);
-        let many: Vec<(u64, u64)> = pacer.waiting(0, 3_000_001_000).collect();
+        assert_eq!(pacer.waiting(0, 1_003).len(), 0);
+        let many: Vec<(u64, u64)> = pacer.waiting(0, 3_000_001_000);
         assert_eq!(
             many.iter().map(|(_, count)| count).sum::<u64>(),
             3_000_000_000 - 3

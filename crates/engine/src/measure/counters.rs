@@ -131,6 +131,13 @@ impl Counters {
         }
     }
 
+    /// The events of the running cell, by kind.
+    pub(crate) fn cell(&mut self) -> impl Fn(OpKind) -> Cell {
+        self.add_streak();
+        let cells = KINDS.map(|kind| self.by_kind[kind as usize].cell);
+        move |kind| cells[kind as usize]
+    }
+
     /// Counts one completed operation.
     #[inline(always)]
     pub(crate) fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {

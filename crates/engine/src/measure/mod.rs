@@ -3,6 +3,7 @@
 
 mod completion;
 pub(crate) mod counters;
+pub(crate) mod load_limits;
 pub(crate) mod result;
 pub(crate) mod sampler;
 pub(crate) mod snapshot;

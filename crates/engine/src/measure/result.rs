@@ -16,6 +16,10 @@ pub(crate) enum EndReason {
     Budget,
     /// The target failed too often; the last errno.
     Errors(i32),
+    /// A request took longer than allowed.
+    TooSlow,
+    /// The rate fell below its least.
+    BelowFloor,
 }
 
 /// What a worker measured.

@@ -70,8 +70,9 @@ pub struct Sampler<B, C> {
     stamp: u64,
     /// Added to a slot's number to get the buffer of its writes.
     write_shift: u32,
-    /// When the request that ended in the last submission ended. After an idle second the code up
-    /// to the next wait is in no cache of the processor, and takes 1 to 3 µs.
+    /// When the request that ended in the last submission ended. After an idle second the
+    /// processor's caches have lost the code up to the next wait, so that reading the clock there
+    /// adds several microseconds.
     ended_ns: Option<u64>,
     /// When completions were received last.
     last_ns: u64,

@@ -7,11 +7,13 @@ use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, WaitMode};
 use crate::load::generator::RequestGenerator;
 use crate::measure::counters::{Counters, IntendedLatency};
+use crate::measure::load_limits::LoadLimits;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, ZeroSample};
+use diskproof_model::plan::Workload;
 use diskproof_model::series::TimeSeries;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +34,16 @@ pub(crate) struct WorkerSchedule {
 }
 
 impl WorkerSchedule {
+    /// The schedule of a workload that may start later than the others.
+    pub(crate) fn delayed(self, workload: &Workload) -> Self {
+        let delay_ns = workload.shape.start_delay_ns;
+        Self {
+            start_ns: self.start_ns.saturating_add(delay_ns),
+            measure_ns: self.measure_ns.saturating_add(delay_ns),
+            end_ns: self.end_ns.saturating_add(delay_ns),
+        }
+    }
+
     /// The same measured time from another start on.
     pub(crate) fn measuring_from(self, measure_ns: u64) -> Self {
         let time_ns = self.end_ns - self.measure_ns;
@@ -86,6 +98,8 @@ pub(crate) struct Worker<B, C> {
     /// While the start of the measured time is not decided.
     gate: Option<Arc<MeasureGate>>,
     first_fill: FirstFill,
+    /// What ends it as failed.
+    limits: Option<Box<LoadLimits>>,
 }
 
 /// The requests with which a worker fills its queue.
@@ -143,7 +157,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             windows: WindowLog::new(),
             gate: None,
             first_fill: FirstFill::Pending,
+            limits: None,
         }
+    }
+
+    /// Sets what ends it as failed.
+    pub(crate) fn limited(mut self, workload: &Workload) -> Self {
+        self.limits = LoadLimits::of(&workload.shape, self.schedule.start_ns);
+        self
     }
 
     /// Sets how it treats the page cache at the end of each cell.
@@ -344,6 +365,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     #[cold]
     fn end_cell(&mut self, now: u64) {
         self.pass_gate(now);
+        if let Some(limits) = &mut self.limits
+            && self.ending.is_none()
+            && let Some(ending) = limits.check(self.counters.cell(), now)
+        {
+            self.end(ending, now);
+        }
         let was_measuring = self.counters.is_measuring();
         self.counters
             .end_cell(now, &self.published, &mut lock_snapshot(&self.snapshot));

@@ -134,7 +134,7 @@ impl PingLog {
             EndReason::Budget => StopReason::Ops,
             EndReason::Time => StopReason::Time,
             EndReason::Errors(_) => StopReason::Errors,
-            EndReason::Stopped => self.stopped,
+            EndReason::Stopped | EndReason::TooSlow | EndReason::BelowFloor => self.stopped,
         };
     }
 

@@ -152,7 +152,9 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         && !matches!(stopped, StopReason::Ops | StopReason::Bytes)
     {
         let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
-        let waiting = waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS);
+        let waiting = waiting
+            .into_iter()
+            .filter(|(waited_ns, _)| *waited_ns > LATE_NS);
         sum.late += add_waiting(&mut sum, workload, waiting);
     }
     if let Some((ns, errno)) = context.final_sync {
@@ -429,6 +431,8 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
     match control {
         Control::Interrupt => StopReason::Interrupted,
         _ if any(|e| matches!(e, EndReason::Errors(_))) => StopReason::Errors,
+        _ if any(|e| matches!(e, EndReason::TooSlow)) => StopReason::TooSlow,
+        _ if any(|e| matches!(e, EndReason::BelowFloor)) => StopReason::BelowFloor,
         _ if any(|e| matches!(e, EndReason::Time)) => StopReason::Time,
         Control::Enough if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Precision,
         // Only the end of another workload stopped it.

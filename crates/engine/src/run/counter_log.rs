@@ -72,6 +72,7 @@ impl<'a> CounterLog<'a> {
     pub(crate) fn fill(&self, measurements: &mut [Measurement], measure_ns: u64) {
         for measurement in measurements {
             let target = measurement.target;
+            let measure_ns = measure_ns + measurement.workload.shape.start_delay_ns;
             for window in &mut measurement.windows {
                 let (start_ns, end_ns) = (measure_ns + window.start_ns, measure_ns + window.end_ns);
                 let (Some(from), Some(to)) = (self.nearest(start_ns), self.nearest(end_ns)) else {

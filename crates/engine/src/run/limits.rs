@@ -12,11 +12,7 @@ use std::sync::Arc;
 
 /// The longest operation of a workload, in bytes.
 pub(crate) fn largest_block(workload: &Workload) -> u32 {
-    workload
-        .block_mix
-        .iter()
-        .map(|share| share.block_bytes)
-        .fold(workload.block_bytes, u32::max)
+    workload.block_sizes().fold(workload.block_bytes, u32::max)
 }
 
 /// Requests of a group in flight on so many targets together.
@@ -74,7 +70,9 @@ pub(crate) fn gate_of(
     schedule: WorkerSchedule,
     workers: usize,
 ) -> Option<Arc<MeasureGate>> {
-    let is_filling = |workload: &Workload| workload.rate.is_none() && has_room(workload);
+    let is_filling = |workload: &Workload| {
+        workload.rate.is_none() && workload.shape.start_delay_ns == 0 && has_room(workload)
+    };
     let is_gated = group.warmup_ns() > 0 && group.workloads.iter().all(is_filling);
     let gate = || MeasureGate::new(workers, schedule.measure_ns, group.time_ns());
     is_gated.then(|| Arc::new(gate()))

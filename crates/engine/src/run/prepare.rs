@@ -134,7 +134,17 @@ fn journal_for(
     if !workload.writes() {
         return Err(unverifiable("it writes nothing".to_owned()));
     }
-    if !workload.block_mix.is_empty() || !block.is_multiple_of(8) || block < 64 {
+    let shape = &workload.shape;
+    if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some() {
+        return Err(unverifiable(
+            "offsets must be multiples of the block, each drawn by itself".to_owned(),
+        ));
+    }
+    if !workload.block_mix.is_empty()
+        || !shape.write_mix.is_empty()
+        || !block.is_multiple_of(8)
+        || block < 64
+    {
         return Err(unverifiable(
             "blocks must have one size, at least 64 bytes and a multiple of 8".to_owned(),
         ));
@@ -210,11 +220,11 @@ pub(crate) fn check_alignment(
         0
     };
     let blocks = workload
-        .block_mix
-        .iter()
-        .map(|share| ("block size", u64::from(share.block_bytes)));
+        .block_sizes()
+        .map(|bytes| ("block size", u64::from(bytes)));
+    let align = workload.shape.align_bytes.unwrap_or(0);
     let all = blocks.chain([
-        ("block size", u64::from(workload.block_bytes)),
+        ("alignment of offsets", u64::from(align)),
         ("start of the span", extent.start),
         ("stride", stride),
     ]);

@@ -329,12 +329,17 @@ impl Session {
         end: RunEnd,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let measure_ns = end.schedule.measure_ns;
         let assignments = finisher.assignments;
+        let common_ns = end.schedule.measure_ns;
+        // From the common start on, also where a workload starts later.
         let ends: Vec<u64> = workers
             .results
             .iter()
-            .map(|results| flow_ns(results, measure_ns))
+            .zip(assignments)
+            .map(|(results, assignment)| {
+                let measure_ns = end.schedule.delayed(assignment.workload).measure_ns;
+                flow_ns(results, measure_ns) + (measure_ns - common_ns)
+            })
             .collect();
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
         let mut measurements = Vec::new();
@@ -360,17 +365,18 @@ impl Session {
             if let Some(of_sync) = syncs[index].and_then(|sync| sync.hang) {
                 hang = Some(join(hang, of_sync));
             }
+            let delay_ns = assignment.workload.shape.start_delay_ns;
             let context = RunContext {
                 features: std::mem::take(&mut workers.features[index]),
                 pacer: workers.pacers[index]
                     .take()
-                    .map(|pacer| pacer.starting_at(end.schedule.start_ns)),
+                    .map(|pacer| pacer.starting_at(end.schedule.start_ns + delay_ns)),
                 final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
                 interruption: syncs[index].and_then(|sync| sync.interruption),
                 hang,
                 all_until_ns: others()
                     .filter(|other| !assignments[*other].workload.ends_alone)
-                    .map(|other| ends[other])
+                    .map(|other| ends[other].saturating_sub(delay_ns))
                     .min(),
                 ..self.context(assignment, end)
             };
@@ -391,7 +397,7 @@ impl Session {
             fallbacks: prepared.selection.fallbacks.clone(),
             features: Vec::new(),
             cache: prepared.cache.clone(),
-            measure_ns: end.schedule.measure_ns,
+            measure_ns: end.schedule.delayed(assignment.workload).measure_ns,
             pacer: None,
             origin_ns: self.origin_ns,
             device: DeviceUse::default(),

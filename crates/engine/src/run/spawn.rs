@@ -25,6 +25,7 @@ use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedu
 use crate::random::Random;
 use crate::run::descriptor::own_descriptors;
 use crate::run::error::WorkerPanic;
+use crate::run::limits::largest_block;
 use diskproof_model::measurement::{CpuTime, HUGE_PAGES};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
@@ -32,9 +33,12 @@ use rustix::io::ReadWriteFlags;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
+
+/// A worker that starts later looks this often whether the run is over.
+const START_CHECK_NS: u64 = 50_000_000;
 
 /// What one thread needs before it starts.
 pub(crate) struct WorkerConfig {
@@ -163,12 +167,7 @@ fn work(
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     let shift = write_buffer_shift(&config.workload, config.depth);
-    let largest = config
-        .workload
-        .block_mix
-        .iter()
-        .map(|share| share.block_bytes)
-        .fold(config.workload.block_bytes, u32::max);
+    let largest = largest_block(&config.workload);
     let mut buffers = Buffers::new((config.depth + shift) as usize, largest as usize)?;
     buffers.fill_random(&mut Random::new(config.seed, !config.stream));
     let submission = SubmitPolicy::of(&config.workload.access, config.cache);
@@ -251,6 +250,20 @@ fn set_timer_slack() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
+/// Waits for the start, which may be long after that of the others; ends early with the run.
+fn wait_for_start(
+    clock: &WorkerClock,
+    start_ns: u64,
+    stop: &AtomicBool,
+    snapshot: &SharedSnapshot,
+) {
+    while clock.now() < start_ns && !stop.load(Ordering::Relaxed) {
+        clock.wait_until(start_ns.min(clock.now() + START_CHECK_NS));
+        // Otherwise the supervisor takes the silence for a hang.
+        lock_snapshot(snapshot).rolled_ns = clock.now();
+    }
+}
+
 fn run_worker<B: Backend>(
     config: WorkerConfig,
     backend: B,
@@ -287,11 +300,12 @@ fn run_worker<B: Backend>(
             .map(|pacer| pacer.starting_at(schedule.start_ns)),
         schedule.measure_ns,
     )
+    .pausing(config.workload.shape.think, schedule.start_ns)
     .with_buffers(shift, config.seed ^ (config.stream << 48));
     if is_paced {
         set_timer_slack();
     }
-    clock.wait_until(schedule.start_ns);
+    wait_for_start(&clock, schedule.start_ns, &config.stop, &config.snapshot);
     let worker = Worker::new(
         backend,
         clock,
@@ -302,6 +316,7 @@ fn run_worker<B: Backend>(
     );
     let mut worker = worker
         .cache_handling(cache_handling)
+        .limited(&config.workload)
         .gated(gate)
         .publishing_to(config.snapshot);
     while worker.advance()? == AdvanceOutcome::Running {}

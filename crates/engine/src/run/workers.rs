@@ -119,7 +119,8 @@ impl<'a> WorkerGroup<'a> {
             results: assignments.iter().map(|_| Vec::new()).collect(),
             pacers: assignments
                 .iter()
-                .map(|assignment| assignment.workload.rate.map(|rate| Pacer::new(0, rate)))
+                .enumerate()
+                .map(|(index, assignment)| pacer_of(assignment.workload, seed ^ index as u64))
                 .collect(),
             cpu: vec![CpuTime::default(); assignments.len()],
             hangs: vec![None; assignments.len()],
@@ -309,8 +310,9 @@ impl<'a> WorkerGroup<'a> {
     pub(crate) fn release(&mut self) -> WorkerSchedule {
         let schedule = schedule_of(self.group, MonotonicClock.now() + LEAD_NS);
         self.gate = gate_of(self.group, schedule, self.handles.len());
-        for sender in self.starts.drain(..) {
+        for (sender, handle) in self.starts.drain(..).zip(&self.handles) {
             let gate = self.gate.clone();
+            let schedule = schedule.delayed(self.assignments[handle.assignment].workload);
             // A worker that has ended has reported why.
             let _ = sender.send(WorkerStart { schedule, gate });
         }
@@ -324,6 +326,13 @@ impl<'a> WorkerGroup<'a> {
             schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns()))
         })
     }
+}
+
+/// The schedule of a workload in an open loop, from time zero on.
+fn pacer_of(workload: &Workload, seed: u64) -> Option<Pacer> {
+    let arrivals = workload.shape.arrivals;
+    let rate = workload.rate?;
+    Some(Pacer::new(0, rate, arrivals, seed))
 }
 
 /// When the writes of a workload are durable. The descriptions of its workers have the flag.

@@ -17,6 +17,7 @@ pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     facts.push(format!("depth {depth}"));
     facts.push(span(workload));
     facts.extend(labels::offered(workload.rate));
+    facts.extend(workload.shape.facts());
     facts.push(labels::cache(workload.cache).to_owned());
     facts.extend(labels::together(&workload.together_with));
     list(facts)

@@ -14,6 +14,7 @@ pub(crate) mod observed;
 pub(crate) mod proof;
 pub(crate) mod remarks;
 pub(crate) mod run;
+pub(crate) mod server;
 pub(crate) mod surface;
 pub(crate) mod sweep;
 pub(crate) mod target;

@@ -158,7 +158,8 @@ fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
         StopReason::Interrupted => "interrupted",
         StopReason::Errors => "stopped: too many operations failed",
         StopReason::Hung => "stopped: the target no longer answered",
-        StopReason::TooSlow => "stopped: a request took longer than --abort-above allows",
+        StopReason::TooSlow => "stopped: a request took longer than allowed",
+        StopReason::BelowFloor => "stopped: the rate fell below its least",
         StopReason::Precision
         | StopReason::Time
         | StopReason::Bytes

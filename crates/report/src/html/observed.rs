@@ -1,9 +1,10 @@
 //! An observed load on the page, and how closely a run matched one.
 
-use super::elements::{capitalized, facts, wide_table};
-use crate::describe::observed;
+use super::elements::{capitalized, facts, shown, wide_table};
+use crate::describe::{observed, server};
 use diskproof_model::observed::ObservedRecord;
 use diskproof_model::record::Record;
+use diskproof_model::server_load::ObservedServer;
 use maud::{Markup, html};
 
 /// The table and the facts.
@@ -14,6 +15,32 @@ pub(super) fn observed_figures(of: &ObservedRecord) -> Markup {
         .collect();
     html! {
         (wide_table("Observed load", &table(of)))
+        (facts(&known))
+        @if let Some(server) = &of.server { (server_figures(server)) }
+    }
+}
+
+/// What the server did while its disks were watched.
+fn server_figures(of: &ObservedServer) -> Markup {
+    let known: Vec<(&str, Option<String>)> = server::facts(of)
+        .into_iter()
+        .map(|(label, text)| (label, Some(text)))
+        .collect();
+    let table = html! {
+        table.plain {
+            caption { "PostgreSQL server" }
+            thead { tr {
+                th scope="col" { "Process" }
+                @for name in server::COLUMNS { th.number scope="col" { (capitalized(name)) } }
+            } }
+            tbody { @for (name, cells) in server::rows(of) { tr {
+                th scope="row" { (shown(&name)) }
+                @for cell in cells { td.number { (shown(&cell)) } }
+            } } }
+        }
+    };
+    html! {
+        (wide_table("PostgreSQL server", &table))
         (facts(&known))
     }
 }

@@ -1,10 +1,10 @@
 //! Operations on many small files on the result page: a table of the steps, and what they mean.
 
 use super::facts::fact;
+use super::grid::write_grid;
 use crate::describe::files::{COLUMNS, cells, facts};
 use crate::page::{Page, TextStyle};
-use crate::table::{Align, Columns};
-use crate::text::glue;
+use crate::table::Align;
 use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
 use std::io;
 
@@ -27,29 +27,11 @@ pub(super) fn write_files(
     Ok(())
 }
 
-/// A table; running text where that is too wide.
+/// A row for each step.
 fn write_steps(page: &mut Page<'_>, steps: &[FileStepRecord]) -> io::Result<()> {
-    let heading = ["step"].into_iter().chain(COLUMNS).map(str::to_owned);
-    let rows: Vec<Vec<String>> = std::iter::once(heading.collect())
-        .chain(steps.iter().map(row))
-        .collect();
-    let mut aligns = [Align::Right; COLUMNS.len() + 1];
-    aligns[0] = Align::Left;
-    let Some(table) = Columns::fit(&aligns, &rows, page.width()) else {
-        for row in &rows[1..] {
-            let named = row[1..].iter().zip(COLUMNS);
-            let parts: Vec<String> = named
-                .map(|(cell, name)| glue(&format!("{name} {cell}")))
-                .collect();
-            fact(page, &row[0], &parts.join(", "))?;
-        }
-        return Ok(());
-    };
-    page.unbroken(TextStyle::Dim.of(table.line(&rows[0])))?;
-    for row in &rows[1..] {
-        page.unbroken(TextStyle::Plain.of(table.line(row)))?;
-    }
-    Ok(())
+    let heading: Vec<&str> = std::iter::once("step").chain(COLUMNS).collect();
+    let rows: Vec<Vec<String>> = steps.iter().map(row).collect();
+    write_grid(page, &heading, &rows, Align::Right)
 }
 
 fn row(of: &FileStepRecord) -> Vec<String> {

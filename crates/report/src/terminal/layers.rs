@@ -1,11 +1,11 @@
 //! The cost of each layer on the result page: a table per workload, and what it means.
 
 use super::facts::fact;
+use super::grid::write_grid;
 use crate::describe::figures::conditions;
 use crate::describe::layers::{COLUMNS, facts, rows};
 use crate::page::{Page, TextStyle};
-use crate::table::{Align, Columns};
-use crate::text::glue;
+use crate::table::Align;
 use diskproof_model::layers::LayersRecord;
 use diskproof_model::plan::Workload;
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -37,7 +37,7 @@ fn heading(record: &Record, workload: &Workload) -> String {
     format!("{}{}", workload.name, ran.unwrap_or_default())
 }
 
-/// A table; running text where that is too wide.
+/// A row for each layer.
 fn write_costs(
     page: &mut Page<'_>,
     layers: &[(String, [String; COLUMNS.len()])],
@@ -45,28 +45,10 @@ fn write_costs(
     if layers.is_empty() {
         return page.text(TextStyle::Error.of("nothing was measured"));
     }
-    let heading = ["layer"].into_iter().chain(COLUMNS).map(str::to_owned);
-    let line = |(name, cells): &(String, [String; COLUMNS.len()])| {
+    let heading: Vec<&str> = std::iter::once("layer").chain(COLUMNS).collect();
+    let row = |(name, cells): &(String, [String; COLUMNS.len()])| {
         std::iter::once(name.clone()).chain(cells.clone()).collect()
     };
-    let rows: Vec<Vec<String>> = std::iter::once(heading.collect())
-        .chain(layers.iter().map(line))
-        .collect();
-    let mut aligns = [Align::Right; COLUMNS.len() + 1];
-    aligns[0] = Align::Left;
-    let Some(table) = Columns::fit(&aligns, &rows, page.width()) else {
-        for row in &rows[1..] {
-            let named = row[1..].iter().zip(COLUMNS);
-            let parts: Vec<String> = named
-                .map(|(cell, name)| glue(&format!("{name} {cell}")))
-                .collect();
-            page.text(TextStyle::Plain.of(format!("{}: {}", row[0], parts.join(", "))))?;
-        }
-        return Ok(());
-    };
-    page.unbroken(TextStyle::Dim.of(table.line(&rows[0])))?;
-    for row in &rows[1..] {
-        page.unbroken(TextStyle::Plain.of(table.line(row)))?;
-    }
-    Ok(())
+    let rows: Vec<Vec<String>> = layers.iter().map(row).collect();
+    write_grid(page, &heading, &rows, Align::Right)
 }

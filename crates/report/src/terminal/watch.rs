@@ -2,6 +2,7 @@
 //! lines appear one below the other or on a screen that is redrawn.
 
 use super::facts::fact;
+use super::server::write_server_step;
 use crate::describe::observed::capacity_text;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
@@ -28,6 +29,8 @@ pub struct WatchFacts {
     pub capacities: Vec<(String, Option<MeasuredCapacity>)>,
     /// Processes that this user may not look at.
     pub hidden_processes: u32,
+    /// The PostgreSQL server, and what cannot be seen of it.
+    pub server: Vec<String>,
 }
 
 /// How the share of seeks is known.
@@ -63,6 +66,9 @@ pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write)
     if let Some(hidden) = hidden_processes_text(facts.hidden_processes) {
         fact(page, "hidden", &hidden)?;
     }
+    for text in &facts.server {
+        fact(page, "server", text)?;
+    }
     page.blank()
 }
 
@@ -91,7 +97,7 @@ pub fn write_watch_step(
     let digits = usize::from(step.length_ns < WHOLE_SECONDS_FROM_NS);
     let mut time = format!("{:.digits$}s", step.elapsed_ns as f64 / 1e9);
     if !step.devices.iter().any(|device| shown(&device)) {
-        return page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")));
+        page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")))?;
     }
     for device in step.devices.iter().filter(shown) {
         page.unbroken(TextStyle::Plain.of(row(&cells(&time, device))))?;
@@ -104,7 +110,10 @@ pub fn write_watch_step(
         let line = format!("      all disks: {text}");
         page.unbroken(TextStyle::Dim.of(cut(page, &line)))?;
     }
-    Ok(())
+    match &step.server {
+        Some(server) => write_server_step(page, server),
+        None => Ok(()),
+    }
 }
 
 fn cut(page: &Page<'_>, line: &str) -> String {
@@ -309,6 +318,7 @@ mod tests {
             untraced: Some("reading traced requests needs root".to_owned()),
             capacities: vec![("sda".to_owned(), None)],
             hidden_processes: 12,
+            ..WatchFacts::default()
         };
         let page = text(|out| write_watch_facts(&facts, &STYLE, out));
         for phrase in [

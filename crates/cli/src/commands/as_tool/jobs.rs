@@ -54,7 +54,7 @@ pub(super) fn run_jobs(
         }
     }
     let printer = (request.printer)(jobs);
-    let printer = match &request.is_saved_to {
+    let printer = match &request.saved_to {
         Some(path) => SharedPrinter::saved_to(printer, path.clone()),
         None => SharedPrinter::new(printer),
     };

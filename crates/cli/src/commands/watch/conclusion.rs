@@ -1,6 +1,7 @@
 //! The observed load as a record: judged, printed and saved.
 
 use super::flags::WatchFlags;
+use super::server::without_password;
 use super::steps::WatchedAll;
 use crate::output_files::OutputFiles;
 use crate::provenance::{command_line, run_id, timestamp};
@@ -84,7 +85,7 @@ fn plan(targets: &[TargetIdentity]) -> Plan {
         skipped: Vec::new(),
         origin: Origin::Native {
             verb: "watch".to_owned(),
-            argv: command_line(),
+            argv: without_password(command_line()),
         },
     }
 }

@@ -29,6 +29,12 @@ by     The threads that sent the requests. A kernel thread (kworker, jbd2)
 On a terminal the view fills the screen and q ends it. In a pipe, with --plain
 or with TERM=dumb it prints lines. watch opens no device and causes no I/O.
 
+--postgres adds what a server counts (pg_stat_io; fewer figures before version
+16), and which share of its disk's reads and writes that explains. CONNINFO is
+a connection string or URI of libpq, or a database; PG* variables and ~/.pgpass
+complete it. The session is read-only. As root, a Unix socket is used as the
+operating system's user of the role's name, so that 'peer' lets it in.
+
 --record saves the load: sizes, share of reads and of seeks, requests in flight,
 rate in each step. 'diskproof run --like ID TARGET' repeats it on any target.
 
@@ -40,7 +46,8 @@ Examples:
   sudo diskproof watch sda /data             a device, and the disks below /data
   diskproof watch -i 5s -c 12 | tee log      a minute in steps of 5 s
   sudo diskproof watch sda --record --time 10m
-  diskproof run --like latest /mnt/new-disk  the same load elsewhere";
+  diskproof run --like latest /mnt/new-disk  the same load elsewhere
+  sudo diskproof watch --postgres user=postgres   is the load PostgreSQL's?";
 
 /// Show the live load of disks: rates, latency, share of seeks, who is busy
 #[derive(Debug, clap::Args)]
@@ -59,6 +66,9 @@ pub struct WatchFlags {
     /// End after this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
+    /// Also show what this PostgreSQL server counts, and its share of the load
+    #[arg(long, value_name = "CONNINFO")]
+    pub postgres: Option<String>,
     /// Print lines also on a terminal
     #[arg(long)]
     pub plain: bool,

@@ -2,6 +2,7 @@
 
 use super::chosen::ChosenDevices;
 use super::flags::WatchFlags;
+use super::server::ServerWatch;
 use crate::saved::capacities;
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
@@ -25,6 +26,7 @@ pub(super) struct WatchSession {
     trace: Option<RequestTrace>,
     processes: ProcessActivity,
     facts: WatchFacts,
+    server: Option<ServerWatch>,
     history: Option<PathBuf>,
     interval_ns: u64,
     /// Whole devices that had a size. A detached loop device keeps its name and loses its size.
@@ -56,6 +58,12 @@ impl WatchSession {
             Ok(trace) => (Some(trace), None),
             Err(why) => (None, Some(why)),
         };
+        let interval = Duration::from_nanos(watch.interval);
+        let server = watch
+            .postgres
+            .as_deref()
+            .map(|text| ServerWatch::connect(text, (interval, &named), watch.verbosity()));
+        let server = server.transpose()?;
         let now = Instant::now();
         let mut session = Self {
             observer: Observer::new(watch.interval),
@@ -67,6 +75,7 @@ impl WatchSession {
                 untraced,
                 ..WatchFacts::default()
             },
+            server,
             history: watch.history.history.clone(),
             interval_ns: watch.interval,
             sized: whole_devices().into_iter().collect(),
@@ -77,6 +86,10 @@ impl WatchSession {
         let readings = read_counters()?;
         session.read_at = Instant::now();
         session.started = session.read_at;
+        if let Some(server) = &mut session.server {
+            server.begin(session.started);
+            session.facts.server = server.facts();
+        }
         session.add(devices, &readings);
         Ok(session)
     }
@@ -130,7 +143,11 @@ impl WatchSession {
             processes: active.busiest,
             readings,
         };
-        let step = self.observer.step(&input);
+        let mut step = self.observer.step(&input);
+        if let Some(server) = &mut self.server {
+            step.server = Some(server.view());
+            self.facts.server = server.facts();
+        }
         if self.named.is_empty() {
             let new = whole.iter().filter(|name| !self.observer.knows(name));
             let new: Vec<WatchedDevice> = new.filter_map(|name| watched_device(name)).collect();
@@ -177,6 +194,7 @@ impl WatchSession {
                 interval_ns: self.interval_ns,
                 devices,
                 hidden: method.into_iter().chain(processes).collect(),
+                server: self.server.and_then(|server| server.observed()),
             },
             targets,
         }

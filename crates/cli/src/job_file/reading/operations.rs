@@ -7,10 +7,15 @@ use crate::job_file::jobs::{JobBlocks, JobDistribution, WalkOrder};
 use crate::job_file::notes::TranslationNote;
 use crate::job_file::numbers;
 use crate::job_file::sections::Setting;
-use crate::workload::{Order, Rw, RwDirection};
+use crate::workload::{BlockSize, BlockSplit, Order, Rw, RwDirection, ValueError};
+use diskproof_model::plan::BlockShare;
 
 /// fio's default.
 const BLOCK_BYTES_DEFAULT: u64 = 4096;
+/// The largest size of a block.
+const BLOCK_BYTES_MAX: u64 = 64 << 20;
+/// A range of sizes has at most so many of them.
+const RANGE_SIZES_MAX: u64 = 4096;
 /// fio's default exponent (`FIO_DEF_ZIPF`).
 const ZIPF_DEFAULT: &str = "1.1";
 
@@ -59,12 +64,10 @@ impl<'a> JobReader<'a, '_> {
             .map_or((false, postfix), |size| (true, size));
         let bytes = numbers::bytes(size, self.base).map_err(|why| setting.error(why))?;
         if rw.order == Order::Random {
-            return match bytes {
-                1 if !is_back => Ok(WalkOrder::Plain),
-                _ => Err(setting.error(
-                    "several consecutive blocks at each random offset are not supported; use a \
-                     larger bs, or remove the number",
-                )),
+            // The number of operations for each offset: see `random_run`.
+            return match is_back {
+                false => Ok(WalkOrder::Plain),
+                true => Err(setting.error("the number of blocks at each offset is positive")),
             };
         }
         match (is_back, blocks) {
@@ -83,20 +86,19 @@ impl<'a> JobReader<'a, '_> {
     }
 
     /// From a list `reads,writes,trims`: the only value, or the one for this job's direction.
-    fn of_direction<'v>(
+    pub(super) fn of_direction<'v>(
         &self,
         setting: &Setting,
         value: &'v str,
         rw: Rw,
     ) -> Result<&'v str, JobFileError> {
-        let mut parts = value.split(',').map(str::trim);
-        let first = parts.next().unwrap_or_default();
-        // In fio `4k,` leaves writes at the default, which hardly any author intends.
-        let second = parts.next().unwrap_or(first);
-        match rw.direction {
-            RwDirection::Read if !first.is_empty() => Ok(first),
-            RwDirection::Write if !second.is_empty() => Ok(second),
-            RwDirection::Mixed if first == second => Ok(first),
+        match (
+            of_list(value, RwDirection::Read),
+            of_list(value, RwDirection::Write),
+        ) {
+            (first, _) if rw.direction == RwDirection::Read && !first.is_empty() => Ok(first),
+            (_, second) if rw.direction == RwDirection::Write && !second.is_empty() => Ok(second),
+            (first, second) if rw.direction == RwDirection::Mixed && first == second => Ok(first),
             _ => Err(setting.error(
                 "reads and writes of one job share one value; write one value, or two sections \
                  that run together",
@@ -104,57 +106,89 @@ impl<'a> JobReader<'a, '_> {
         }
     }
 
-    pub(super) fn blocks(&self, rw: Rw) -> Result<JobBlocks, JobFileError> {
-        let blocks = self
-            .split(rw)?
-            .map_or_else(|| self.one_block(rw).map(JobBlocks::One), Ok)?;
-        if let Some((setting, value)) = self.value("blockalign")? {
-            let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
-                .map_err(|why| setting.error(why))?;
-            // fio ignores it for sequential operations.
-            if align != blocks.smallest() && align != 0 && rw.order == Order::Random {
-                return Err(setting.error(format!(
-                    "offsets are multiples of the smallest block, {}; remove the option, or change \
-                     bs",
-                    blocks.smallest()
-                )));
+    /// The sizes of the reads, or of the only direction; and those of the writes, where they
+    /// differ.
+    pub(super) fn blocks(&self, rw: Rw) -> Result<(JobBlocks, Vec<BlockShare>), JobFileError> {
+        match rw.direction {
+            RwDirection::Mixed => {
+                let reads = self.blocks_of(RwDirection::Read)?;
+                let writes = self.blocks_of(RwDirection::Write)?;
+                if let (JobBlocks::One(bytes), Some((setting, _))) = (&writes, self.value("bs")?) {
+                    let checked: Result<BlockSize, ValueError> = bytes.to_string().parse();
+                    checked.map_err(|why| setting.error(why.to_string()))?;
+                }
+                let own = match reads == writes {
+                    true => Vec::new(),
+                    false => writes.shares(),
+                };
+                Ok((reads, own))
             }
+            direction => Ok((self.blocks_of(direction)?, Vec::new())),
         }
-        Ok(blocks)
     }
 
-    fn one_block(&self, rw: Rw) -> Result<u64, JobFileError> {
+    fn blocks_of(&self, direction: RwDirection) -> Result<JobBlocks, JobFileError> {
+        self.split(direction)?
+            .map_or_else(|| self.plain_blocks(direction), Ok)
+    }
+
+    /// The multiple of random offsets, where it is not the smallest block.
+    pub(super) fn alignment(
+        &self,
+        rw: Rw,
+        blocks: &JobBlocks,
+    ) -> Result<Option<u32>, JobFileError> {
+        let Some((setting, value)) = self.value("blockalign")? else {
+            return Ok(None);
+        };
+        let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
+            .map_err(|why| setting.error(why))?;
+        // fio ignores it for sequential operations.
+        if rw.order == Order::Sequential || align == 0 || align == blocks.smallest() {
+            return Ok(None);
+        }
+        u32::try_from(align)
+            .map(Some)
+            .map_err(|_| setting.error("use less than 4g"))
+    }
+
+    fn plain_blocks(&self, direction: RwDirection) -> Result<JobBlocks, JobFileError> {
+        // Of the two, fio takes the range.
         if let Some((setting, value)) = self.value("bsrange")? {
-            let range = self.of_direction(setting, value, rw)?;
+            let range = of_list(value, direction);
             let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
-            return match (
-                numbers::bytes(low.trim(), self.base),
-                numbers::bytes(high.trim(), self.base),
-            ) {
-                (Ok(low), Ok(high)) if low == high && low > 0 => Ok(low),
-                (Ok(_), Ok(_)) => Err(setting.error(
-                    "fio's 'bsrange' is a mix of block sizes; use bssplit, such as 4k/50:8k/50",
-                )),
-                (Err(why), _) | (_, Err(why)) => Err(setting.error(why)),
+            let size = |text: &str| {
+                numbers::bytes(text.trim(), self.base).map_err(|why| setting.error(why))
             };
+            let (low, high) = (size(low)?, size(high)?);
+            let most = RANGE_SIZES_MAX;
+            return ranged(low, high).ok_or_else(|| {
+                setting.error(format!(
+                    "write a smaller and a larger size, at most {most} times as large and 64M"
+                ))
+            });
         }
         let Some((setting, value)) = self.value("bs")? else {
-            return Ok(BLOCK_BYTES_DEFAULT);
+            return Ok(JobBlocks::One(BLOCK_BYTES_DEFAULT));
         };
-        match numbers::bytes(self.of_direction(setting, value, rw)?, self.base) {
+        let own = match of_list(value, direction) {
+            // `4k,` sets the size of reads; writes keep the default.
+            "" => return Ok(JobBlocks::One(BLOCK_BYTES_DEFAULT)),
+            own => own,
+        };
+        match numbers::bytes(own, self.base) {
             Ok(0) => Err(setting.error("a block of 0 bytes transfers nothing; use at least 512")),
-            Ok(bytes) => Ok(bytes),
+            Ok(bytes) => Ok(JobBlocks::One(bytes)),
             Err(why) => Err(setting.error(why)),
         }
     }
 
-    fn split(&self, rw: Rw) -> Result<Option<JobBlocks>, JobFileError> {
+    fn split(&self, direction: RwDirection) -> Result<Option<JobBlocks>, JobFileError> {
         let Some((setting, value)) = self.value("bssplit")? else {
             return Ok(None);
         };
-        let (mut entries, mut smallest) = (Vec::new(), u64::MAX);
-        for entry in self
-            .of_direction(setting, value, rw)?
+        let mut entries = Vec::new();
+        for entry in of_list(value, direction)
             .split(':')
             .filter(|entry| !entry.is_empty())
         {
@@ -164,14 +198,20 @@ impl<'a> JobReader<'a, '_> {
             if bytes == 0 || share.trim() == "0" {
                 return Err(setting.error("a size of 0 bytes, or with a share of 0; remove it"));
             }
-            smallest = smallest.min(bytes);
             entries.push(format!("{bytes}/{}", share.trim()));
         }
-        match entries.as_slice() {
-            [] => Err(setting.error("write size/percent pairs, such as 4k/60:64k/40")),
-            [_] => Ok(Some(JobBlocks::One(smallest))),
-            _ => Ok(Some(JobBlocks::Mix(entries.join(":"), smallest))),
+        if entries.is_empty() {
+            return Err(setting.error("write size/percent pairs, such as 4k/60:64k/40"));
         }
+        let mix: BlockSplit = match entries.as_slice() {
+            [one] => one.split('/').next().unwrap_or_default().parse(),
+            several => several.join(":").parse(),
+        }
+        .map_err(|why: ValueError| setting.error(why.to_string()))?;
+        Ok(Some(match mix.0.as_slice() {
+            [one] => JobBlocks::One(u64::from(one.block_bytes)),
+            _ => JobBlocks::Mix(mix.0),
+        }))
     }
 
     pub(super) fn distribution(
@@ -246,7 +286,12 @@ impl<'a> JobReader<'a, '_> {
     }
 
     /// Operations per second of one copy.
-    pub(super) fn rate(&mut self, rw: Rw, blocks: &JobBlocks) -> Result<Option<f64>, JobFileError> {
+    pub(super) fn rate(
+        &mut self,
+        rw: Rw,
+        blocks: &JobBlocks,
+        write_mix: &[BlockShare],
+    ) -> Result<Option<f64>, JobFileError> {
         let (setting, value, unit) = match (self.value("rate")?, self.value("rate_iops")?) {
             (None, None) => return Ok(None),
             (Some(_), Some((setting, _))) => {
@@ -254,8 +299,8 @@ impl<'a> JobReader<'a, '_> {
             }
             (None, Some((setting, value))) => (setting, value, 1),
             (Some((setting, value)), None) => match blocks {
-                JobBlocks::One(block) => (setting, value, *block),
-                JobBlocks::Mix(..) => {
+                JobBlocks::One(block) if write_mix.is_empty() => (setting, value, *block),
+                _ => {
                     return Err(
                         setting.error("a rate in bytes needs a single block size; use rate_iops")
                     );
@@ -310,6 +355,49 @@ impl<'a> JobReader<'a, '_> {
     }
 }
 
+/// From a list `reads,writes,trims`, the part of a direction: without one of its own, the first.
+fn of_list(value: &str, direction: RwDirection) -> &str {
+    let mut parts = value.split(',').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    match direction {
+        RwDirection::Write => parts.next().unwrap_or(first),
+        RwDirection::Read | RwDirection::Mixed => first,
+    }
+}
+
+/// The sizes of `bsrange`: multiples of the smaller size, where the larger one is a multiple all
+/// with the same share. fio draws from `low` to `low + high`, cuts that to a multiple of `low`, and
+/// then to `high`.
+fn ranged(low: u64, high: u64) -> Option<JobBlocks> {
+    if low == 0 || low > high || high > BLOCK_BYTES_MAX || high / low > RANGE_SIZES_MAX {
+        return None;
+    }
+    if low == high {
+        return Some(JobBlocks::One(low));
+    }
+    let mut shares: Vec<BlockShare> = Vec::new();
+    for multiple in 1..=high / low + 1 {
+        // The part of the draw that becomes this multiple.
+        let until = (multiple * low).min(high);
+        let weight = (until - ((multiple - 1) * low).min(high)) as u32;
+        let block_bytes = (multiple * low).min(high) as u32;
+        match shares.last_mut() {
+            Some(last) if last.block_bytes == block_bytes => last.weight += weight,
+            _ if weight > 0 => shares.push(BlockShare {
+                block_bytes,
+                weight,
+            }),
+            _ => {}
+        }
+    }
+    // All equal: small weights are easier to read.
+    let first = shares[0].weight;
+    if shares.iter().all(|share| share.weight == first) {
+        shares.iter_mut().for_each(|share| share.weight = 1);
+    }
+    Some(JobBlocks::Mix(shares))
+}
+
 /// Fills in missing sizes of zones with equal shares of the rest, as fio does.
 fn filled_zones(text: &str) -> Option<String> {
     let zones: Vec<(f64, Option<f64>)> = text
@@ -334,4 +422,36 @@ fn filled_zones(text: &str) -> Option<String> {
             .collect::<Vec<_>>()
             .join(":"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bsrange_has_the_shares_of_fio() {
+        let sizes = |low, high| {
+            let blocks = ranged(low, high)?;
+            let shares = blocks.shares().into_iter();
+            Some(
+                shares
+                    .map(|s| (s.block_bytes, s.weight))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(
+            sizes(4096, 12288),
+            Some(vec![(4096, 1), (8192, 1), (12288, 1)])
+        );
+        // 4096..14096: 4k up to 8192, 8k up to 12288, the rest is 12288, cut to 10000.
+        assert_eq!(
+            sizes(4096, 10_000),
+            Some(vec![(4096, 4096), (8192, 4096), (10_000, 1808)])
+        );
+        assert_eq!(sizes(4096, 4096), Some(vec![(4096, 1)]));
+        assert_eq!(
+            (sizes(0, 4096), sizes(8192, 4096), sizes(1, 4097)),
+            (None, None, None)
+        );
+    }
 }

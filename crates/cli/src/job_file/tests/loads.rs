@@ -1,6 +1,8 @@
 //! The load of each job: defaults, options, limits and the page cache.
 
 use super::*;
+use diskproof_model::plan::BlockShare;
+use diskproof_model::shape::{Arrivals, RandomRun, RunFollow, ThinkCount, ThinkTime};
 
 #[test]
 fn job_without_options_has_the_defaults_of_fio() {
@@ -316,20 +318,19 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "line 3: rw=randtrim: trims are not supported",
     ),
     (
-        "thinktime=10",
-        "line 3: thinktime=10: [job]: fio's 'thinktime' is not supported",
+        "thinktime_spin=10",
+        "line 3: thinktime_spin=10: [job]: fio's 'thinktime_spin' is not supported",
     ),
+    ("thinktime=10\nrate_ignore_thinktime=1", "are made up for"),
+    ("rw=write\nscramble_buffers=0", "fio's 'scramble_buffers'"),
     ("rw=write\nsync=2", "use none, sync or dsync"),
     ("zonemode=zbd", "fio's 'zonemode'"),
     ("latency_target=500", "fio's 'latency_target'"),
-    ("rw=randread:8", "several consecutive blocks"),
+    ("rw=randread:-8", "is positive"),
     ("rw=read:-4k", "write -8192 for this bs"),
-    (
-        "rw=rw\nbs=4k,8k",
-        "reads and writes of one job share one value",
-    ),
-    ("bsrange=4k-8k", "is a mix of block sizes; use bssplit"),
-    ("rw=randread\nblockalign=512", "offsets are multiples"),
+    ("rw=rw\nbs=4k,65m", "is too large"),
+    ("rw=rw\nblockalign=4k,8k", "share one value"),
+    ("bsrange=8k-4k", "write a smaller and a larger size"),
     (
         "random_distribution=pareto:0.2\nrw=randread",
         "this distribution is not supported",
@@ -337,12 +338,14 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("nrfiles=4", "several files for one job"),
     ("verify=crc32c", "only what the same job wrote"),
     ("verify=pattern\nrw=write", "verifies by checksums"),
-    ("rate_process=poisson", "always linear"),
+    ("rate_process=poisson", "it needs a rate"),
+    ("rate_process=other\nrate_iops=5", "use linear or poisson"),
     (
         "rw=randrw\nrate_iops=100\nrwmixread=70",
         "contradict the mix of 70 % reads",
     ),
-    ("startdelay=5", "use sleep in the shell"),
+    ("startdelay=5-10", "not a time of fio"),
+    ("wait_for=b\n[b]\nfilename=/dev/sda", "no job above"),
     (
         "exec_prerun=rm -rf /",
         "no file makes diskproof run other programs",
@@ -378,6 +381,119 @@ fn job_file_refuses_options_that_change_the_load() {
             "{options}: {message}"
         );
     }
+}
+
+#[test]
+fn job_options_shape_the_load() {
+    let shape = |options: &str| only(options).shape;
+    let mix = |mix: &[BlockShare]| -> Vec<(u32, u32)> {
+        mix.iter()
+            .map(|share| (share.block_bytes, share.weight))
+            .collect()
+    };
+    let sizes = |options: &str| {
+        let flags = only(options);
+        (
+            flags.bs.map(|bs| bs.0),
+            flags.bssplit.map(|split| mix(&split.0)),
+            mix(&flags.shape.write_mix),
+        )
+    };
+    assert_eq!(
+        sizes("rw=randrw\nbs=4k,64k"),
+        (Some(4096), None, vec![(65536, 1)])
+    );
+    assert_eq!(sizes("rw=randrw\nbs=8k,8k"), (Some(8192), None, vec![]));
+    assert_eq!(
+        sizes("rw=randwrite\nbs=4k,64k"),
+        (Some(65536), None, vec![])
+    );
+    assert_eq!(
+        sizes("rw=rw\nbssplit=4k/50:8k/50,16k"),
+        (None, Some(vec![(4096, 50), (8192, 50)]), vec![(16384, 1)])
+    );
+    assert_eq!(
+        sizes("rw=read\nbsrange=4k-12k"),
+        (None, Some(vec![(4096, 1), (8192, 1), (12288, 1)]), vec![])
+    );
+    assert_eq!(
+        shape("rw=randread\nbs=512\nblockalign=4k").align_bytes,
+        Some(4096)
+    );
+    assert_eq!(shape("rw=read\nblockalign=64k").align_bytes, None);
+    assert_eq!(
+        shape("rw=randread:8\nrw_sequencer=identical").random_run,
+        Some(RandomRun {
+            run_ops: 8,
+            follow: RunFollow::Identical
+        })
+    );
+    assert_eq!(
+        shape("rate_iops=50\nrate_process=poisson").arrivals,
+        Arrivals::Poisson
+    );
+}
+
+#[test]
+fn job_options_limit_and_pause_the_load() {
+    let shape = |options: &str| only(options).shape;
+    let think = ThinkTime {
+        pause_ns: 2_000_000,
+        pause_ops: 1,
+        counted: ThinkCount::Completed,
+        busy_ns: None,
+    };
+    assert_eq!(shape("thinktime=2000").think, Some(think));
+    assert_eq!(
+        shape("thinktime=2ms\nthinktime_iotime=3\nthinktime_blocks_type=issue").think,
+        Some(ThinkTime {
+            pause_ops: 0,
+            counted: ThinkCount::Started,
+            busy_ns: Some(3_000_000_000),
+            ..think
+        })
+    );
+    let limited = shape("rw=rw\nmax_latency=500\nrate_min=1m,2m\nstartdelay=4");
+    assert_eq!(
+        (limited.latency_limit_ns, limited.start_delay_ns),
+        (Some(500_000), 4_000_000_000)
+    );
+    let floors = limited.rate_floors.iter();
+    let floors: Vec<_> = floors.map(|floor| (floor.of_writes, floor.floor)).collect();
+    assert_eq!(floors, [(false, 1_048_576.0), (true, 2_097_152.0)]);
+}
+
+#[test]
+fn wait_for_starts_a_job_after_another() {
+    let together = |text: &str| {
+        let file = translated(text, CliOverrides::default())?;
+        let workloads = file.plan.workloads.into_iter();
+        Ok::<_, String>(
+            workloads
+                .map(|one| one.flags.together == Some(true))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let head = "[global]\nfilename=/dev/sda\n[a]\n";
+    // As in fio's examples/waitfor.fio.
+    assert_eq!(
+        together(&format!(
+            "{head}[b]\nwait_for=a\n[c]\nwait_for=a\n[d]\nwait_for=b\n"
+        )),
+        Err(
+            "jobs/x.fio: line 9: [d]: wait_for=b: other jobs would run at that time, and a \
+             workload waits for all before it; use stonewall"
+                .to_owned()
+        )
+    );
+    assert_eq!(
+        together(&format!(
+            "{head}[b]\nwait_for=a\n[c]\nwait_for=b\n[d]\nwait_for=b\n"
+        )),
+        Ok(vec![false, false, false, true])
+    );
+    let error = together(&format!("{head}[b]\nwait_for=a\n[c]\n")).unwrap_err();
+    assert!(error.contains("[c]: the job would start before"), "{error}");
 }
 
 #[test]

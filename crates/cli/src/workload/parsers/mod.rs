@@ -8,6 +8,7 @@ mod values;
 
 pub(crate) use keys::parse_key;
 pub(crate) use spans::{OffsetDistribution, Position, SpanBounds, Zones};
+pub(crate) use syntax::ValueError;
 pub(crate) use values::{
     BlockSize, BlockSplit, Bytes, Count, Order, Precision, Rate, ReadShare, Rw, RwDirection,
     SyncedWrites, Time, WorkloadName,

@@ -73,6 +73,7 @@ fn default_workload() -> Workload {
         verify: Verify::Off,
         ends_alone: false,
         drops_cache_first: false,
+        shape: Default::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 
 use diskproof_model::plan::{Access, Distribution, Workload};
+use diskproof_model::shape::{Arrivals, ThinkCount};
 
 const BLOCK: u32 = 4096;
 
@@ -27,7 +28,7 @@ fn paced_start_waits_for_busy_block_and_is_not_dropped() {
         1,
         0,
     );
-    let pacer = Pacer::new(0, 1000.0);
+    let pacer = Pacer::new(0, 1000.0, Arrivals::Even, 1);
     let journal = Arc::new(WriteJournal::new(1, 0, u64::from(BLOCK), BLOCK));
     let mut generator = RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::default())
         .paced(Some(pacer.clone()), 0)
@@ -112,4 +113,34 @@ fn read_batch_equals_single_requests() {
         skip: 0,
     });
     assert!(one.read_batch(13).is_none() && feed_of(999).read_batch(0).is_none());
+}
+
+#[test]
+fn generator_pauses_after_each_operation() {
+    let workload = Workload {
+        block_bytes: BLOCK,
+        ..Workload::named("thinking")
+    };
+    let extent = Extent {
+        start: 0,
+        length: 1 << 20,
+    };
+    let think = ThinkTime {
+        pause_ns: 2_000_000,
+        pause_ops: 1,
+        counted: ThinkCount::Completed,
+        busy_ns: None,
+    };
+    let pattern = Pattern::new(&workload, extent, 1, 0);
+    let mut generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, Budget::default())
+        .pausing(Some(think), 0);
+    let mut buffers = Buffers::new(1, BLOCK as usize).unwrap();
+    assert!(generator.read_batch(0).is_none());
+    let first = generator.next(10, &mut buffers).unwrap();
+    assert!(generator.next(20, &mut buffers).is_none());
+    generator.slots.free(first.slot);
+    assert!(generator.next(30, &mut buffers).is_none());
+    assert_eq!(generator.reserve(), Some(2_000_030));
+    assert!(generator.next(2_000_029, &mut buffers).is_none());
+    assert!(generator.next(2_000_030, &mut buffers).is_some());
 }

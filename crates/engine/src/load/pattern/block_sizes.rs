@@ -1,7 +1,7 @@
 //! How long each operation is.
 
 use crate::random::Random;
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{BlockShare, Workload};
 
 /// One size, or sizes drawn by weight.
 #[derive(Debug, Clone)]
@@ -13,10 +13,20 @@ pub(crate) struct BlockSizes {
 }
 
 impl BlockSizes {
-    /// The sizes of a workload.
+    /// The sizes of a workload; of its reads, where those of its writes differ.
     pub(crate) fn new(workload: &Workload) -> Self {
+        Self::of(&workload.block_mix, workload.block_bytes)
+    }
+
+    /// The sizes of its writes, where they differ from those of its reads.
+    pub(crate) fn of_writes(workload: &Workload) -> Option<Self> {
+        let mix = &workload.shape.write_mix;
+        (!mix.is_empty()).then(|| Self::of(mix, workload.block_bytes))
+    }
+
+    fn of(mix: &[BlockShare], one: u32) -> Self {
         let mut total = 0;
-        let weighted = workload.block_mix.iter().filter(|share| share.weight > 0);
+        let weighted = mix.iter().filter(|share| share.weight > 0);
         let mut sizes: Vec<(u64, u32)> = weighted
             .map(|share| {
                 total += u64::from(share.weight);
@@ -24,7 +34,7 @@ impl BlockSizes {
             })
             .collect();
         if sizes.is_empty() {
-            sizes.push((1, workload.block_bytes));
+            sizes.push((1, one));
         }
         let only = if sizes.len() == 1 { sizes[0].1 } else { 0 };
         Self { sizes, total, only }

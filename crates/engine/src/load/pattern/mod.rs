@@ -9,11 +9,11 @@ mod zipf;
 use crate::io::Extent;
 use crate::random::Random;
 use block_sizes::BlockSizes;
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{Access, Workload};
 pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use walk::{OffsetWalk, WalkPosition};
+use walk::{OffsetWalk, RandomRuns, WalkPosition};
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Pattern {
     reads: OffsetWalk,
     writes: OffsetWalk,
     blocks: BlockSizes,
+    /// The sizes of writes, where they differ.
+    write_blocks: Option<Box<BlockSizes>>,
     /// A step reads when 64 random bits, taken as a fraction, lie below this one.
     read_below: u64,
     mix: Mix,
@@ -91,7 +93,12 @@ impl UniformReads {
 /// Bytes of the shortest and of the longest step of `workload`.
 pub fn block_range(workload: &Workload) -> (u32, u32) {
     let blocks = BlockSizes::new(workload);
-    (blocks.smallest(), blocks.largest())
+    let writes = BlockSizes::of_writes(workload);
+    let writes = writes.as_ref().unwrap_or(&blocks);
+    (
+        blocks.smallest().min(writes.smallest()),
+        blocks.largest().max(writes.largest()),
+    )
 }
 
 impl Pattern {
@@ -99,13 +106,24 @@ impl Pattern {
     /// targets have different values of `stream`.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
         let blocks = BlockSizes::new(workload);
-        let walk = || {
-            OffsetWalk::new(
-                &workload.access,
-                extent,
-                blocks.smallest(),
-                blocks.largest(),
-            )
+        let write_blocks = BlockSizes::of_writes(workload).map(Box::new);
+        let countdown = Arc::default();
+        let walk = |sizes: &BlockSizes| {
+            let align = match workload.access {
+                Access::Random { .. } | Access::Zoned { .. } => workload.shape.align_bytes,
+                _ => None,
+            };
+            let align = align.unwrap_or(sizes.smallest());
+            let walk = OffsetWalk::new(&workload.access, extent, align, sizes.largest());
+            match workload.shape.random_run {
+                Some(run) => OffsetWalk::Runs(Box::new(RandomRuns::new(
+                    walk,
+                    run,
+                    extent,
+                    Arc::clone(&countdown),
+                ))),
+                None => walk,
+            }
         };
         let mix = match workload.read_permille {
             1000.. => Mix::Reads,
@@ -115,9 +133,10 @@ impl Pattern {
         let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000)
             .min(u128::from(u64::MAX)) as u64;
         Self {
-            reads: walk(),
-            writes: walk(),
+            reads: walk(&blocks),
+            writes: walk(write_blocks.as_deref().unwrap_or(&blocks)),
             blocks,
+            write_blocks,
             read_below,
             mix,
             random: Random::new(seed, stream),
@@ -150,6 +169,7 @@ impl Pattern {
         if let (OffsetWalk::Sequential { .. }, len) =
             (&self.reads, u64::from(self.blocks.largest()))
             && self.blocks.smallest() == self.blocks.largest()
+            && self.write_blocks.is_none()
         {
             let blocks = extent.length / len;
             self.reads = OffsetWalk::Shared {
@@ -241,6 +261,10 @@ impl Pattern {
                 len,
             }
         } else {
+            let len = match &self.write_blocks {
+                Some(blocks) => blocks.draw(&mut self.random),
+                None => len,
+            };
             Step {
                 direction: TransferDirection::Write,
                 offset: self.writes.next(len, &mut self.random),

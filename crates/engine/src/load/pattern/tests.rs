@@ -2,6 +2,7 @@
 
 use super::*;
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
+use diskproof_model::shape::{RandomRun, RunFollow};
 use proptest::prelude::*;
 
 fn access() -> impl Strategy<Value = Access> {
@@ -257,4 +258,69 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
     written.sort_unstable();
     let all: Vec<u64> = (0..1000).map(|block| 8192 + block * 4096).collect();
     assert_eq!(written, all);
+}
+
+fn offsets(w: &Workload, bytes: u64, count: usize) -> Vec<Step> {
+    let extent = Extent {
+        start: 0,
+        length: bytes,
+    };
+    let mut pattern = Pattern::new(w, extent, 5, 0);
+    (0..count).map(|_| pattern.step()).collect()
+}
+
+#[test]
+fn random_runs_draw_every_nth_offset() {
+    let mut w = Workload::named("runs");
+    w.block_bytes = 4096;
+    for follow in [RunFollow::Sequential, RunFollow::Identical] {
+        w.shape.random_run = Some(RandomRun { run_ops: 4, follow });
+        let steps = offsets(&w, 1 << 30, 400);
+        // As in fio, the first operations go on from the start, and the fourth is drawn.
+        assert_eq!(steps[0].offset, 0);
+        for (index, pair) in steps.windows(2).enumerate() {
+            let expected = match follow {
+                RunFollow::Sequential => pair[0].offset + 4096,
+                RunFollow::Identical => pair[0].offset,
+            };
+            let is_drawn = (index + 2) % 4 == 0;
+            assert_eq!(pair[1].offset == expected, !is_drawn, "{index} {follow:?}");
+        }
+    }
+}
+
+#[test]
+fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
+    let mut w = Workload::named("mixed");
+    (w.read_permille, w.block_bytes) = (500, 65536);
+    let share = |block_bytes| BlockShare {
+        block_bytes,
+        weight: 1,
+    };
+    w.block_mix = vec![share(512)];
+    w.shape.write_mix = vec![share(4096), share(65536)];
+    w.shape.align_bytes = Some(8192);
+    assert_eq!(block_range(&w), (512, 65536));
+    let steps = offsets(&w, 1 << 30, 3000);
+    let of = |direction: TransferDirection, len: u32| {
+        let same = |step: &&Step| step.direction == direction && step.len == len;
+        steps.iter().filter(same).count()
+    };
+    assert_eq!(
+        of(TransferDirection::Read, 512)
+            + of(TransferDirection::Write, 4096)
+            + of(TransferDirection::Write, 65536),
+        3000
+    );
+    assert!((1300..1700).contains(&of(TransferDirection::Read, 512)));
+    assert!((600..900).contains(&of(TransferDirection::Write, 65536)));
+    let last_end = (1 << 30) - 65536;
+    for step in &steps {
+        let most = if step.direction == TransferDirection::Read {
+            (1 << 30) - 512
+        } else {
+            last_end
+        };
+        assert!(step.offset % 8192 == 0 && step.offset <= most, "{step:?}");
+    }
 }

@@ -5,6 +5,7 @@ use super::zipf::Zipf;
 use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
+use diskproof_model::shape::{RandomRun, RunFollow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,6 +50,8 @@ pub(crate) enum OffsetWalk {
     Zones { zones: Vec<ZoneBlocks>, align: u64 },
     /// A random popularity rank, scattered over the extent.
     Zipf { start: u64, align: u64, zipf: Zipf },
+    /// Several operations for each offset of another walk.
+    Runs(Box<RandomRuns>),
 }
 
 /// A zone in blocks.
@@ -243,6 +246,7 @@ impl OffsetWalk {
                 zone.start + random.below(zone.blocks) * *align
             }
             Self::Zipf { start, align, zipf } => *start + zipf.block(random) * *align,
+            Self::Runs(runs) => runs.next(len, random),
         }
     }
 }
@@ -303,6 +307,57 @@ impl OffsetWalk {
                 length: end - start,
             }
         })
+    }
+}
+
+/// A walk whose offsets are used several times. As in fio, reads and writes share one count, and
+/// each direction goes on from its own last operation.
+#[derive(Debug, Clone)]
+pub(crate) struct RandomRuns {
+    walk: OffsetWalk,
+    run: RandomRun,
+    start: u64,
+    end: u64,
+    /// Where the last operation of this direction began and ended.
+    last: (u64, u64),
+    /// Operations of both directions so far.
+    done: Arc<AtomicU64>,
+}
+
+impl RandomRuns {
+    /// The offsets of `walk` inside `extent`, counted in `done`.
+    pub(crate) fn new(
+        walk: OffsetWalk,
+        run: RandomRun,
+        extent: Extent,
+        done: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            walk,
+            run,
+            start: extent.start,
+            end: extent.start + extent.length,
+            last: (extent.start, extent.start),
+            done,
+        }
+    }
+
+    /// The next offset for an operation of `len` bytes.
+    pub(crate) fn next(&mut self, len: u64, random: &mut Random) -> u64 {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_drawn = done.is_multiple_of(u64::from(self.run.run_ops.max(1)));
+        let offset = match (is_drawn, self.run.follow) {
+            (true, _) => self.walk.next(len as u32, random),
+            (false, RunFollow::Identical) => self.last.0,
+            (false, RunFollow::Sequential) => self.last.1,
+        };
+        // Behind the end there is nothing to go on with.
+        let offset = match offset + len > self.end {
+            true => self.walk.next(len as u32, random),
+            false => offset.max(self.start),
+        };
+        self.last = (offset, offset + len);
+        offset
     }
 }
 

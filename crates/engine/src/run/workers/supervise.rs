@@ -58,9 +58,19 @@ impl WorkerGroup<'_> {
                 control = wanted;
                 self.stop_all();
             }
-            self.end_stalled(schedule, now, &mut deadlines);
+            self.end_stalled(self.latest(schedule), now, &mut deadlines);
         }
         failure.map_or(Ok(control), Err)
+    }
+
+    /// The schedule with the end of the workload that ends last.
+    fn latest(&self, schedule: WorkerSchedule) -> WorkerSchedule {
+        let ends = self.group.workloads.iter();
+        let ends = ends.map(|workload| schedule.delayed(workload).end_ns);
+        WorkerSchedule {
+            end_ns: ends.max().unwrap_or(schedule.end_ns),
+            ..schedule
+        }
     }
 
     fn stop_all(&self) {
@@ -85,8 +95,7 @@ impl WorkerGroup<'_> {
         self.results[assignment].push(done);
         self.cpu[assignment].user_ns += cpu.user_ns;
         self.cpu[assignment].system_ns += cpu.system_ns;
-        let is_early =
-            |y: &WorkerResult| matches!(y.ending, EndReason::Budget | EndReason::Errors(_));
+        let is_early = |y: &WorkerResult| !matches!(y.ending, EndReason::Time | EndReason::Stopped);
         let is_over =
             self.working[assignment] == 0 && self.results[assignment].iter().all(is_early);
         let ends_alone = self.assignments[assignment].workload.ends_alone;
@@ -151,8 +160,8 @@ impl WorkerGroup<'_> {
             let worker = StuckWorker {
                 workload,
                 engine: prepared.selection.kind,
-                start_ns: schedule.start_ns,
-                measure_ns: schedule.measure_ns,
+                start_ns: schedule.delayed(workload).start_ns,
+                measure_ns: schedule.delayed(workload).measure_ns,
                 ending,
             };
             let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);

@@ -1,0 +1,446 @@
+//! From the counters of a PostgreSQL server to its rates, and to the share of the devices' load
+//! that it explains. Each reading holds the counters of the disks at the same moment.
+
+use super::deltas::step;
+use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::server_load::{
+    ExplainedLoad, ObservedServer, ServerCounters, ServerIo, ServerStep, ServerWal,
+};
+use diskproof_model::watch::DiskReading;
+use std::collections::VecDeque;
+
+/// The server writes first and the disk later, at the latest after the 30 s that the kernel keeps
+/// changed pages (dirty_expire_centisecs). Their shares are compared over this time.
+const WINDOW_NS: u64 = 30_000_000_000;
+/// Sessions report to the server about once a second: over a shorter time a part of the load is
+/// missing.
+const COMPARED_NS_MIN: u64 = 5_000_000_000;
+/// As the series of devices.
+const CELLS_MAX: usize = 3600;
+
+/// A server and the disks at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerReading {
+    /// When, in nanoseconds after the start of watching.
+    pub at_ns: u64,
+    /// What the server counted.
+    pub counters: ServerCounters,
+    /// What the kernel counted.
+    pub disks: Vec<DiskReading>,
+}
+
+/// A server in the order of its readings.
+#[derive(Debug, Clone)]
+pub struct ServerObserver {
+    /// Below its data; empty where they are not known.
+    devices: Vec<String>,
+    before: Option<ServerReading>,
+    /// The latest steps, each with its end.
+    recent: VecDeque<(u64, ExplainedLoad)>,
+    wall_ns: u64,
+    total: ServerCounters,
+    explained: ExplainedLoad,
+    reads: TimeSeries,
+    writes: TimeSeries,
+    wal_writes: TimeSeries,
+}
+
+impl ServerObserver {
+    /// Nothing was read yet.
+    pub fn new(interval_ns: u64) -> Self {
+        let series = || TimeSeries::new(interval_ns);
+        Self {
+            devices: Vec::new(),
+            before: None,
+            recent: VecDeque::new(),
+            wall_ns: 0,
+            total: ServerCounters::default(),
+            explained: ExplainedLoad::default(),
+            reads: series(),
+            writes: series(),
+            wal_writes: series(),
+        }
+    }
+
+    /// A session has begun, perhaps of another server: no step leads over the gap.
+    pub fn connected(&mut self, devices: Vec<String>) {
+        self.before = None;
+        if self.devices != devices {
+            self.recent.clear();
+            self.explained = ExplainedLoad::default();
+        }
+        self.devices = devices;
+    }
+
+    /// The next reading; `None` for the first one, and where counters went backwards because
+    /// someone reset them.
+    pub fn add(&mut self, reading: ServerReading) -> Option<ServerStep> {
+        let before = self.before.replace(reading.clone())?;
+        let length_ns = reading
+            .at_ns
+            .checked_sub(before.at_ns)
+            .filter(|ns| *ns > 0)?;
+        let mut counters = counters_between(&before.counters, &reading.counters)?;
+        counters.io.sort_by_key(|io| std::cmp::Reverse(io.bytes()));
+        self.wall_ns += length_ns;
+        add_counters(&mut self.total, &counters);
+        self.add_cells(reading.at_ns, &counters);
+        let explained = explained(&self.devices, &before, &reading, &counters, length_ns);
+        let explained = explained.map(|step| {
+            add_explained(&mut self.explained, &step);
+            self.recent.push_back((reading.at_ns, step));
+            self.recent_sum()
+        });
+        let explained = explained.filter(|load| load.wall_ns >= COMPARED_NS_MIN);
+        Some(ServerStep {
+            length_ns,
+            counters,
+            explained,
+        })
+    }
+
+    /// The latest steps within the window, together.
+    fn recent_sum(&mut self) -> ExplainedLoad {
+        let newest = self.recent.back().map_or(0, |(end_ns, _)| *end_ns);
+        let oldest = newest.saturating_sub(WINDOW_NS);
+        self.recent.retain(|(end_ns, _)| *end_ns > oldest);
+        let mut sum = ExplainedLoad::default();
+        for (_, step) in &self.recent {
+            add_explained(&mut sum, step);
+        }
+        sum
+    }
+
+    fn add_cells(&mut self, at_ns: u64, counters: &ServerCounters) {
+        let sum = |count: fn(&ServerIo) -> u64| -> u64 { counters.io.iter().map(count).sum() };
+        // A reading describes the time before it.
+        let at_ns = at_ns.saturating_sub(1);
+        let cell = |ops: u64, bytes: u64| Cell {
+            ops,
+            bytes,
+            ..Cell::default()
+        };
+        let reads = cell(sum(|io| io.read_ops), counters.read_bytes());
+        let log_writes = match counters.io.iter().any(ServerIo::is_wal) {
+            true => 0,
+            false => counters.wal.write_ops.unwrap_or(0),
+        };
+        let write_ops = sum(|io| io.write_ops + io.extend_ops) + log_writes;
+        let writes = cell(write_ops, counters.write_bytes());
+        let wal = cell(counters.wal.syncs.unwrap_or(0), counters.wal.write_bytes);
+        self.reads.add(at_ns, &reads, CELLS_MAX);
+        self.writes.add(at_ns, &writes, CELLS_MAX);
+        self.wal_writes.add(at_ns, &wal, CELLS_MAX);
+    }
+
+    /// All steps together; `None` without one.
+    pub fn observed(
+        &self,
+        address: &str,
+        version: &str,
+        missing: Vec<String>,
+    ) -> Option<ObservedServer> {
+        if self.wall_ns == 0 {
+            return None;
+        }
+        let mut io = self.total.io.clone();
+        io.sort_by_key(|io| std::cmp::Reverse(io.bytes()));
+        Some(ObservedServer {
+            address: address.to_owned(),
+            version: version.to_owned(),
+            wall_ns: self.wall_ns,
+            io,
+            wal: self.total.wal,
+            temp_bytes: self.total.temp_bytes,
+            explained: (self.explained.wall_ns >= COMPARED_NS_MIN).then(|| self.explained.clone()),
+            reads: self.reads.clone(),
+            writes: self.writes.clone(),
+            wal_writes: self.wal_writes.clone(),
+            missing,
+        })
+    }
+}
+
+/// What was counted between two readings; `None` where a counter went backwards.
+fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<ServerCounters> {
+    let is_same = |a: &ServerIo, b: &ServerIo| {
+        (&a.backend, &a.object, &a.context) == (&b.backend, &b.object, &b.context)
+    };
+    // Rows never vanish, except by a reset.
+    let all_there = |old: &ServerIo| after.io.iter().any(|new| is_same(old, new));
+    if !before.io.iter().all(all_there) {
+        return None;
+    }
+    let idle = ServerIo::default();
+    let mut io = Vec::new();
+    for new in &after.io {
+        let old = before.io.iter().find(|old| is_same(old, new));
+        io.push(io_between(old.unwrap_or(&idle), new)?);
+    }
+    io.retain(|row| !row.is_idle());
+    let (old, new) = (&before.wal, &after.wal);
+    Some(ServerCounters {
+        io,
+        wal: ServerWal {
+            generated_bytes: new.generated_bytes.checked_sub(old.generated_bytes)?,
+            write_bytes: new.write_bytes.checked_sub(old.write_bytes)?,
+            write_ops: both(old.write_ops, new.write_ops)?,
+            syncs: both(old.syncs, new.syncs)?,
+            sync_ns: both(old.sync_ns, new.sync_ns)?,
+        },
+        temp_bytes: after.temp_bytes.checked_sub(before.temp_bytes)?,
+    })
+}
+
+fn io_between(old: &ServerIo, new: &ServerIo) -> Option<ServerIo> {
+    Some(ServerIo {
+        backend: new.backend.clone(),
+        object: new.object.clone(),
+        context: new.context.clone(),
+        read_ops: new.read_ops.checked_sub(old.read_ops)?,
+        read_bytes: new.read_bytes.checked_sub(old.read_bytes)?,
+        read_ns: both(old.read_ns, new.read_ns)?,
+        write_ops: new.write_ops.checked_sub(old.write_ops)?,
+        write_bytes: new.write_bytes.checked_sub(old.write_bytes)?,
+        write_ns: both(old.write_ns, new.write_ns)?,
+        extend_ops: new.extend_ops.checked_sub(old.extend_ops)?,
+        extend_bytes: new.extend_bytes.checked_sub(old.extend_bytes)?,
+        fsyncs: both(old.fsyncs, new.fsyncs)?,
+        hits: both(old.hits, new.hits)?,
+        evictions: both(old.evictions, new.evictions)?,
+    })
+}
+
+/// The difference of counters that may be unknown; the outer `None` where it is negative.
+fn both(old: Option<u64>, new: Option<u64>) -> Option<Option<u64>> {
+    match new {
+        None => Some(None),
+        Some(new) => new.checked_sub(old.unwrap_or(0)).map(Some),
+    }
+}
+
+fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
+    for row in &more.io {
+        let known = sum.io.iter_mut().find(|known| {
+            (&known.backend, &known.object, &known.context)
+                == (&row.backend, &row.object, &row.context)
+        });
+        match known {
+            Some(known) => add_io(known, row),
+            None => sum.io.push(row.clone()),
+        }
+    }
+    let (wal, more_wal) = (&mut sum.wal, &more.wal);
+    wal.generated_bytes += more_wal.generated_bytes;
+    wal.write_bytes += more_wal.write_bytes;
+    add_known(&mut wal.write_ops, more_wal.write_ops);
+    add_known(&mut wal.syncs, more_wal.syncs);
+    add_known(&mut wal.sync_ns, more_wal.sync_ns);
+    sum.temp_bytes += more.temp_bytes;
+}
+
+fn add_io(sum: &mut ServerIo, more: &ServerIo) {
+    sum.read_ops += more.read_ops;
+    sum.read_bytes += more.read_bytes;
+    add_known(&mut sum.read_ns, more.read_ns);
+    sum.write_ops += more.write_ops;
+    sum.write_bytes += more.write_bytes;
+    add_known(&mut sum.write_ns, more.write_ns);
+    sum.extend_ops += more.extend_ops;
+    sum.extend_bytes += more.extend_bytes;
+    add_known(&mut sum.fsyncs, more.fsyncs);
+    add_known(&mut sum.hits, more.hits);
+    add_known(&mut sum.evictions, more.evictions);
+}
+
+fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum.get_or_insert(0) += more;
+    }
+}
+
+/// The server beside its devices in one step; `None` where a device is not known or has changed.
+fn explained(
+    devices: &[String],
+    before: &ServerReading,
+    after: &ServerReading,
+    counters: &ServerCounters,
+    length_ns: u64,
+) -> Option<ExplainedLoad> {
+    if devices.is_empty() {
+        return None;
+    }
+    let mut load = ExplainedLoad {
+        devices: devices.to_vec(),
+        wall_ns: length_ns,
+        read_bytes: counters.read_bytes(),
+        write_bytes: counters.write_bytes(),
+        ..ExplainedLoad::default()
+    };
+    for name in devices {
+        let of = |reading: &'_ ServerReading| -> Option<DiskReading> {
+            reading
+                .disks
+                .iter()
+                .find(|disk| &disk.name == name)
+                .cloned()
+        };
+        let step = step(&of(before)?, &of(after)?, length_ns)?;
+        load.device_read_bytes += step.read.bytes;
+        load.device_write_bytes += step.write.bytes;
+    }
+    Some(load)
+}
+
+fn add_explained(sum: &mut ExplainedLoad, step: &ExplainedLoad) {
+    sum.devices.clone_from(&step.devices);
+    sum.wall_ns += step.wall_ns;
+    sum.read_bytes += step.read_bytes;
+    sum.device_read_bytes += step.device_read_bytes;
+    sum.write_bytes += step.write_bytes;
+    sum.device_write_bytes += step.device_write_bytes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::watch::DirectionCounters;
+
+    const SECOND: u64 = 1_000_000_000;
+    const PAGE: u64 = 8192;
+
+    fn row(backend: &str, reads: u64, writes: u64) -> ServerIo {
+        ServerIo {
+            backend: backend.to_owned(),
+            object: "relation".to_owned(),
+            context: "normal".to_owned(),
+            read_ops: reads,
+            read_bytes: reads * PAGE,
+            write_ops: writes,
+            write_bytes: writes * PAGE,
+            ..ServerIo::default()
+        }
+    }
+
+    /// A reading after so many seconds, with bytes of WAL and sectors that the disk wrote.
+    fn reading(seconds: u64, io: Vec<ServerIo>, wal_bytes: u64, sectors: u64) -> ServerReading {
+        let write = DirectionCounters {
+            ops: sectors,
+            sectors,
+            ..DirectionCounters::default()
+        };
+        ServerReading {
+            at_ns: seconds * SECOND,
+            counters: ServerCounters {
+                io,
+                wal: ServerWal {
+                    generated_bytes: wal_bytes,
+                    write_bytes: wal_bytes,
+                    syncs: Some(wal_bytes / PAGE),
+                    ..ServerWal::default()
+                },
+                temp_bytes: 0,
+            },
+            disks: vec![DiskReading {
+                name: "sda".to_owned(),
+                write,
+                ..DiskReading::default()
+            }],
+        }
+    }
+
+    fn observer() -> ServerObserver {
+        let mut observer = ServerObserver::new(SECOND);
+        observer.connected(vec!["sda".to_owned()]);
+        observer
+    }
+
+    #[test]
+    fn share_of_the_disk_is_the_server_over_the_device() {
+        let mut observer = observer();
+        assert_eq!(
+            observer.add(reading(1, vec![row("client", 5, 0)], 0, 0)),
+            None
+        );
+        // 10 pages of tables and 2 of WAL; the disk wrote 24 pages of 16 sectors.
+        let io = vec![row("client", 5, 4), row("checkpointer", 0, 6)];
+        let step = observer.add(reading(6, io, 2 * PAGE, 24 * 16)).unwrap();
+        let names: Vec<&str> = step
+            .counters
+            .io
+            .iter()
+            .map(|io| io.backend.as_str())
+            .collect();
+        assert_eq!(names, ["checkpointer", "client"]);
+        let explained = step.explained.unwrap();
+        assert_eq!(explained.write_bytes, 12 * PAGE);
+        assert_eq!(explained.device_write_bytes, 24 * PAGE);
+        let observed = observer.observed("here", "18.4", Vec::new()).unwrap();
+        assert_eq!(
+            (observed.wall_ns, observed.wal.syncs),
+            (5 * SECOND, Some(2))
+        );
+        assert_eq!(observed.writes.total().bytes, 12 * PAGE);
+        assert_eq!(observed.explained, Some(explained));
+    }
+
+    #[test]
+    fn reset_and_reconnection_make_no_step() {
+        let mut observer = observer();
+        observer.add(reading(1, vec![row("client", 9, 9)], 9, 0));
+        // pg_stat_reset_shared('io'), then a row that is not there any more.
+        assert_eq!(
+            observer.add(reading(2, vec![row("client", 1, 0)], 9, 0)),
+            None
+        );
+        assert_eq!(observer.add(reading(3, Vec::new(), 9, 0)), None);
+        assert!(observer.add(reading(4, Vec::new(), 10, 0)).is_some());
+        observer.connected(vec!["sda".to_owned()]);
+        assert_eq!(observer.add(reading(9, Vec::new(), 99, 0)), None);
+        let observed = observer.observed("here", "18.4", Vec::new()).unwrap();
+        assert_eq!(
+            (observed.wall_ns, observed.wal.generated_bytes),
+            (SECOND, 1)
+        );
+    }
+
+    #[test]
+    fn shares_are_over_the_latest_half_minute() {
+        let mut observer = observer();
+        let mut last = None;
+        for second in 0..100 {
+            // All load is in the first ten seconds.
+            let done = second.min(10);
+            last = observer.add(reading(second, vec![row("client", 0, done)], 0, done * 16));
+        }
+        let explained = last.unwrap().explained.unwrap();
+        assert_eq!((explained.wall_ns, explained.write_bytes), (30 * SECOND, 0));
+        let observed = observer.observed("here", "18.4", Vec::new()).unwrap();
+        assert_eq!(observed.explained.unwrap().write_bytes, 10 * PAGE);
+    }
+
+    #[test]
+    fn unknown_devices_explain_nothing() {
+        let mut observer = ServerObserver::new(SECOND);
+        observer.connected(Vec::new());
+        observer.add(reading(1, Vec::new(), 0, 0));
+        let step = observer.add(reading(2, Vec::new(), 8, 8)).unwrap();
+        assert_eq!(step.explained, None);
+        observer.connected(vec!["sdb".to_owned()]);
+        observer.add(reading(3, Vec::new(), 8, 8));
+        assert_eq!(
+            observer
+                .add(reading(4, Vec::new(), 8, 8))
+                .unwrap()
+                .explained,
+            None
+        );
+        assert!(
+            observer
+                .observed("", "", Vec::new())
+                .unwrap()
+                .explained
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,429 @@
+//! The PostgreSQL server beside the disks. Its queries run in a thread of their own, so that a slow
+//! server delays no counter; each reading is taken together with the counters of the disks.
+
+use crate::failure::Failure;
+use crate::stderr::Verbosity;
+use diskproof_analysis::watch::{ServerObserver, ServerReading};
+use diskproof_device::{probe, read_disks};
+use diskproof_model::server_load::{ObservedServer, ServerView};
+use diskproof_postgres::{ConnectInfo, PostgresError, StatSession, StopCheck, WatchedServer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// The server collects its counters about once a second.
+const PERIOD_MIN: Duration = Duration::from_secs(1);
+/// How long before the end of a step the server is read, so that its answer is there in time.
+const LEAD_MAX: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Between two attempts to connect again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// Steps without an answer after which a step is not shown as the present one.
+const SILENT_PERIODS: u32 = 2;
+
+/// A server that is watched.
+pub(super) struct ServerWatch {
+    messages: Receiver<ServerMessage>,
+    begin: Option<Sender<Instant>>,
+    stop: Arc<AtomicBool>,
+    period: Duration,
+    named: Vec<String>,
+    observer: ServerObserver,
+    server: WatchedServer,
+    /// Why its devices are not known.
+    unknown_devices: Option<String>,
+    view: ServerView,
+    heard: Instant,
+}
+
+/// What the thread of the server reports.
+enum ServerMessage {
+    Connected(Box<WatchedServer>),
+    Reading(Box<ServerReading>),
+    Lost { why: String, is_retried: bool },
+    Refused(PostgresError),
+}
+
+impl ServerWatch {
+    /// Connects. `named` are the devices that the user named.
+    pub(super) fn connect(
+        text: &str,
+        (interval, named): (Duration, &[String]),
+        verbosity: Verbosity,
+    ) -> anyhow::Result<Self> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let info = ConnectInfo::parse(text, &environment)
+            .map_err(|error| Failure::Usage(format!("--postgres: {error}")))?;
+        if ConnectInfo::has_password(text) {
+            verbosity.note(
+                "every user of this machine can read the password of --postgres in the list of \
+                 processes; ~/.pgpass and PGPASSWORD hide it",
+            );
+        }
+        let described = info.describe();
+        let period = interval.max(PERIOD_MIN);
+        let (sender, messages) = channel();
+        let (begin, begun) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = ServerThread {
+            info,
+            stop: Arc::clone(&stop),
+            messages: sender,
+            period,
+        };
+        std::thread::Builder::new()
+            .name("server".to_owned())
+            .spawn(move || thread.run(&begun))?;
+        let server = match messages.recv() {
+            Ok(ServerMessage::Connected(server)) => *server,
+            Ok(ServerMessage::Refused(error)) => return Err(refused(&described, &error)),
+            _ => anyhow::bail!("the thread of the PostgreSQL server ended unexpectedly"),
+        };
+        let mut watch = Self {
+            messages,
+            begin: Some(begin),
+            stop,
+            period,
+            named: named.to_vec(),
+            observer: ServerObserver::new(period.as_nanos() as u64),
+            server: server.clone(),
+            unknown_devices: None,
+            view: ServerView::Waiting,
+            heard: Instant::now(),
+        };
+        watch.connected(server);
+        Ok(watch)
+    }
+
+    /// Steps are counted from here on.
+    pub(super) fn begin(&mut self, started: Instant) {
+        if let Some(begin) = self.begin.take() {
+            // A thread that has ended reports nothing, and that is shown.
+            let _ = begin.send(started);
+        }
+        self.heard = started;
+    }
+
+    fn connected(&mut self, server: WatchedServer) {
+        let devices = match data_devices(&server) {
+            Ok(devices) => {
+                self.unknown_devices = None;
+                devices
+            }
+            // The user chose the devices to compare with.
+            Err(why) if server.is_local && !self.named.is_empty() => {
+                self.unknown_devices = Some(format!(
+                    "{why}; it is compared with {}, which --postgres does not know to be its disk",
+                    self.named.join(" and ")
+                ));
+                self.named.clone()
+            }
+            Err(why) => {
+                self.unknown_devices = Some(why);
+                Vec::new()
+            }
+        };
+        self.observer.connected(devices);
+        self.server = server;
+        self.view = ServerView::Waiting;
+    }
+
+    /// What is known of the server now. Never waits.
+    pub(super) fn view(&mut self) -> ServerView {
+        while let Ok(message) = self.messages.try_recv() {
+            self.heard = Instant::now();
+            match message {
+                ServerMessage::Connected(server) => self.connected(*server),
+                ServerMessage::Reading(reading) => {
+                    self.view = match self.observer.add(*reading) {
+                        Some(step) => ServerView::Step(step),
+                        None => ServerView::Waiting,
+                    };
+                }
+                ServerMessage::Lost { why, is_retried } => {
+                    self.view = ServerView::Lost { why, is_retried };
+                }
+                ServerMessage::Refused(_) => {}
+            }
+        }
+        let silence = self.heard.elapsed();
+        match &self.view {
+            ServerView::Step(_) | ServerView::Waiting if silence > self.period * SILENT_PERIODS => {
+                ServerView::Lost {
+                    why: format!("no answer for {} s", silence.as_secs()),
+                    is_retried: true,
+                }
+            }
+            view => view.clone(),
+        }
+    }
+
+    /// What is stated once: the server, and what cannot be seen of it.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let server = format!(
+            "PostgreSQL {} at {}; what it moved is compared with its disks over the last 30 s",
+            self.server.version, self.server.address
+        );
+        std::iter::once(server).chain(self.missing()).collect()
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let unknown = self.unknown_devices.iter();
+        unknown.chain(&self.server.missing).cloned().collect()
+    }
+
+    /// The load so far; `None` before the second reading.
+    pub(super) fn observed(&self) -> Option<ObservedServer> {
+        self.observer
+            .observed(&self.server.address, &self.server.version, self.missing())
+    }
+}
+
+impl Drop for ServerWatch {
+    fn drop(&mut self) {
+        // The thread ends on its own; a resolver may keep it longer than anyone wants to wait.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn refused(described: &str, error: &PostgresError) -> anyhow::Error {
+    anyhow::anyhow!("--postgres ({described}): {error}{}", remedy(error))
+}
+
+/// What to do about errors that the server words for its own administrator.
+fn remedy(error: &PostgresError) -> &'static str {
+    let text = error.to_string();
+    match () {
+        () if text.contains("no encryption") || text.contains("SSL off") => {
+            ". diskproof does not speak TLS; connect over the server's Unix socket"
+        }
+        () if text.contains("Peer authentication failed") => {
+            ". Over a Unix socket the server expects the user of the same name: run as root, or as \
+             that user"
+        }
+        () => "",
+    }
+}
+
+/// The devices directly below the data, the log and the tablespaces.
+fn data_devices(server: &WatchedServer) -> Result<Vec<String>, String> {
+    if !server.is_local {
+        return Err(
+            "the server runs on another machine: its bytes are not compared with these disks"
+                .to_owned(),
+        );
+    }
+    let directory = server.data_directory.as_ref().ok_or(
+        "the role may not see where the data is, so the server is not compared with a disk; \
+         GRANT pg_monitor TO it",
+    )?;
+    let mut devices = devices_below(directory)?;
+    // Both may be elsewhere. Without root the log is not visible, and counts as beside the data.
+    let others = std::iter::once(directory.join("pg_wal")).chain(server.tablespaces.clone());
+    for other in others.filter(|path| path.exists()) {
+        for device in devices_below(&other)? {
+            if !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+    }
+    Ok(devices)
+}
+
+fn devices_below(path: &Path) -> Result<Vec<String>, String> {
+    let path: PathBuf = path
+        .canonicalize()
+        .map_err(|error| format!("{}: the data is not visible here: {error}", path.display()))?;
+    let identity = probe(&path).map_err(|error| error.to_string())?;
+    let is_below = |name: &String| {
+        let mut layers = identity.layers.iter();
+        layers.any(|layer| layer.below.contains(name))
+    };
+    let top = identity.layers.iter().map(|layer| &layer.name);
+    let top: Vec<String> = top.filter(|name| !is_below(name)).cloned().collect();
+    match top.is_empty() {
+        false => Ok(top),
+        true => Err(format!(
+            "{}: no block device is known below the data ({})",
+            path.display(),
+            identity
+                .unresolved
+                .as_deref()
+                .unwrap_or("sysfs does not show one")
+        )),
+    }
+}
+
+/// What the thread needs.
+struct ServerThread {
+    info: ConnectInfo,
+    stop: Arc<AtomicBool>,
+    messages: Sender<ServerMessage>,
+    period: Duration,
+}
+
+impl ServerThread {
+    /// Ends when the view has ended.
+    fn run(self, begun: &Receiver<Instant>) {
+        let mut session = match self.connect() {
+            Ok(session) => Some(session),
+            Err(error) => {
+                let _ = self.messages.send(ServerMessage::Refused(error));
+                return;
+            }
+        };
+        let Ok(started) = begun.recv() else { return };
+        let mut step = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            let result = match session.as_mut() {
+                Some(session) => self.read(session, started),
+                None => self.connect().and_then(|mut new| {
+                    self.read(&mut new, started)?;
+                    session = Some(new);
+                    Ok(())
+                }),
+            };
+            let wait_ns = match result {
+                Ok(()) => Duration::ZERO,
+                Err(PostgresError::Stopped) => return,
+                Err(error) => {
+                    session = None;
+                    let is_retried = error.is_transient();
+                    let why = error.to_string();
+                    let lost = ServerMessage::Lost { why, is_retried };
+                    if self.messages.send(lost).is_err() || !is_retried {
+                        return;
+                    }
+                    RETRY_AFTER
+                }
+            };
+            let earliest = Instant::now() + wait_ns;
+            let due = loop {
+                step += 1;
+                let due = started + self.period.saturating_mul(step) - self.lead();
+                if due > Instant::now() && due >= earliest {
+                    break due;
+                }
+            };
+            self.sleep_until(due);
+        }
+    }
+
+    fn lead(&self) -> Duration {
+        LEAD_MAX.min(self.period / 5)
+    }
+
+    fn sleep_until(&self, due: Instant) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    fn connect(&self) -> Result<StatSession, PostgresError> {
+        let stop = Arc::clone(&self.stop);
+        let stop: StopCheck = Arc::new(move || stop.load(Ordering::Relaxed));
+        let session = StatSession::connect(&self.info, &stop)?;
+        let server = Box::new(session.server().clone());
+        self.send(ServerMessage::Connected(server))?;
+        Ok(session)
+    }
+
+    /// The server first: its answer may take a while, and the disks are to be read at its end.
+    fn read(&self, session: &mut StatSession, started: Instant) -> Result<(), PostgresError> {
+        let counters = session.read()?;
+        let disks = read_disks()?;
+        let at_ns = started.elapsed().as_nanos() as u64;
+        self.send(ServerMessage::Reading(Box::new(ServerReading {
+            at_ns,
+            counters,
+            disks,
+        })))
+    }
+
+    fn send(&self, message: ServerMessage) -> Result<(), PostgresError> {
+        self.messages
+            .send(message)
+            .map_err(|_| PostgresError::Stopped)
+    }
+}
+
+/// The command line without a connection string that holds a password.
+pub(super) fn without_password(argv: Vec<String>) -> Vec<String> {
+    const FLAG: &str = "--postgres";
+    const HIDDEN: &str = "(hidden)";
+    let mut is_value = false;
+    let hide = |argument: String| {
+        let was_value = std::mem::replace(&mut is_value, argument == FLAG);
+        let joined = argument
+            .strip_prefix(FLAG)
+            .and_then(|rest| rest.strip_prefix('='));
+        match joined {
+            _ if was_value && ConnectInfo::has_password(&argument) => HIDDEN.to_owned(),
+            Some(text) if ConnectInfo::has_password(text) => format!("{FLAG}={HIDDEN}"),
+            _ => argument,
+        }
+    };
+    argv.into_iter().map(hide).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_of_the_command_line_is_not_recorded() {
+        let words = |text: &[&str]| -> Vec<String> {
+            without_password(text.iter().map(|word| (*word).to_owned()).collect())
+        };
+        let uri = "postgres://ann:secret@h/d";
+        let hidden = words(&[
+            "watch",
+            "--postgres",
+            uri,
+            "--postgres=password=secret",
+            "sda",
+        ]);
+        let expected = [
+            "watch",
+            "--postgres",
+            "(hidden)",
+            "--postgres=(hidden)",
+            "sda",
+        ];
+        assert_eq!(hidden, expected);
+        assert_eq!(words(&["--postgres", "user=a"]), ["--postgres", "user=a"]);
+    }
+
+    #[test]
+    fn server_elsewhere_or_without_rights_has_no_devices() {
+        let server = WatchedServer {
+            address: String::new(),
+            version: "18.4".to_owned(),
+            is_local: false,
+            data_directory: Some(PathBuf::from("/")),
+            tablespaces: Vec::new(),
+            missing: Vec::new(),
+        };
+        let why = data_devices(&server).unwrap_err();
+        assert!(why.contains("another machine"), "{why}");
+        let hidden = WatchedServer {
+            is_local: true,
+            data_directory: None,
+            ..server.clone()
+        };
+        let why = data_devices(&hidden).unwrap_err();
+        assert!(why.contains("GRANT pg_monitor"), "{why}");
+        let absent = WatchedServer {
+            is_local: true,
+            data_directory: Some(PathBuf::from("/no-such-directory")),
+            ..server
+        };
+        assert!(data_devices(&absent).is_err());
+    }
+}

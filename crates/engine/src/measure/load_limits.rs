@@ -1,0 +1,136 @@
+//! Limits on latency and rate that end a worker as failed. Checked at the end of a cell.
+
+use crate::measure::result::EndReason;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::series::Cell;
+use diskproof_model::shape::{FloorUnit, LoadShape, RateFloor};
+
+/// The rate may settle for this long, as in fio.
+const SETTLE_NS: u64 = 2_000_000_000;
+
+/// The limits of a worker, and what it did so far.
+#[derive(Debug)]
+pub(crate) struct LoadLimits {
+    latency_ns: Option<u64>,
+    floors: Vec<RateFloor>,
+    start_ns: u64,
+    /// Operations and bytes, separate for reads and writes.
+    done: [(u64, u64); 2],
+    /// The same when each floor was last checked, and when that was.
+    checked: Vec<(u64, (u64, u64))>,
+}
+
+impl LoadLimits {
+    /// The limits of a workload that starts at `start_ns`; `None` without any.
+    pub(crate) fn of(shape: &LoadShape, start_ns: u64) -> Option<Box<Self>> {
+        let has_any = shape.latency_limit_ns.is_some() || !shape.rate_floors.is_empty();
+        has_any.then(|| {
+            Box::new(Self {
+                latency_ns: shape.latency_limit_ns,
+                floors: shape.rate_floors.clone(),
+                start_ns,
+                done: [(0, 0); 2],
+                checked: vec![(start_ns, (0, 0)); shape.rate_floors.len()],
+            })
+        })
+    }
+
+    /// Why the worker ends at `now`, after a cell with these events of each kind.
+    pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
+        let mut longest_ns = 0;
+        for (done, kind) in self.done.iter_mut().zip([OpKind::Read, OpKind::Write]) {
+            let cell = cell(kind);
+            (done.0, done.1) = (done.0 + cell.ops, done.1 + cell.bytes);
+            longest_ns = longest_ns.max(cell.latency_max_ns);
+        }
+        if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
+            return Some(EndReason::TooSlow);
+        }
+        if now < self.start_ns.saturating_add(SETTLE_NS) {
+            return None;
+        }
+        for (floor, checked) in self.floors.iter().zip(&mut self.checked) {
+            let done = self.done[usize::from(floor.of_writes)];
+            let (at_ns, before) = *checked;
+            // The first check after settling only sets the base.
+            let is_base = at_ns == self.start_ns;
+            if !is_base && now < at_ns.saturating_add(floor.over_ns) {
+                continue;
+            }
+            *checked = (now, done);
+            let moved = match floor.unit {
+                FloorUnit::Ops => done.0 - before.0,
+                FloorUnit::Bytes => done.1 - before.1,
+            };
+            if !is_base && (moved as f64 * 1e9 / (now - at_ns) as f64) < floor.floor {
+                return Some(EndReason::BelowFloor);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn cell(ops: u64, latency_max_ns: u64) -> impl Fn(OpKind) -> Cell {
+        move |kind| match kind {
+            OpKind::Write => Cell {
+                ops,
+                bytes: ops * 4096,
+                latency_max_ns,
+                ..Cell::default()
+            },
+            _ => Cell::default(),
+        }
+    }
+
+    #[test]
+    fn one_latency_beyond_the_limit_ends_the_worker() {
+        let shape = LoadShape {
+            latency_limit_ns: Some(5000),
+            ..LoadShape::default()
+        };
+        let mut limits = LoadLimits::of(&shape, SECOND).unwrap();
+        assert_eq!(limits.check(cell(1, 5000), 2 * SECOND), None);
+        assert_eq!(
+            limits.check(cell(1, 5001), 2 * SECOND),
+            Some(EndReason::TooSlow)
+        );
+        assert!(LoadLimits::of(&LoadShape::default(), 0).is_none());
+    }
+
+    #[test]
+    fn rate_is_checked_over_its_time_after_it_has_settled() {
+        let floor = |unit, floor| RateFloor {
+            of_writes: true,
+            floor,
+            unit,
+            over_ns: SECOND,
+        };
+        for (unit, least, over) in [
+            (FloorUnit::Ops, 100.0, 101.0),
+            (FloorUnit::Bytes, 409_600.0, 409_601.0),
+        ] {
+            for (least, ending) in [(least, None), (over, Some(EndReason::BelowFloor))] {
+                let shape = LoadShape {
+                    rate_floors: vec![floor(unit, least)],
+                    ..LoadShape::default()
+                };
+                let mut limits = LoadLimits::of(&shape, 10 * SECOND).unwrap();
+                // Nothing at all in the first two seconds; then one write each 10 ms.
+                assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
+                assert_eq!(limits.check(cell(0, 0), 12 * SECOND), None);
+                let mut seen = None;
+                for tick in 1..=100 {
+                    seen = limits.check(cell(1, 0), 12 * SECOND + tick * SECOND / 100);
+                    assert!(tick == 100 || seen.is_none());
+                }
+                assert_eq!(seen, ending, "{unit:?} {least}");
+            }
+        }
+    }
+}

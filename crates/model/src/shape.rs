@@ -1,0 +1,186 @@
+//! What shapes the load of a few workloads: sizes per direction, alignment, pauses, spacing of
+//! starts, limits that end it. Everything here is absent from a plain workload.
+
+use crate::units::{format_bytes, format_duration};
+use serde::{Deserialize, Serialize};
+
+/// One block size of a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BlockShare {
+    /// Bytes per operation.
+    pub block_bytes: u32,
+    /// Weight among the mix.
+    pub weight: u32,
+}
+
+/// The rarely used part of a workload.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadShape {
+    /// Block sizes of writes, by weight, where they differ from those of reads; then `block_mix`
+    /// has the sizes of reads, and `block_bytes` is the largest of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_mix: Vec<BlockShare>,
+    /// Random offsets are multiples of this; without it of the smallest block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align_bytes: Option<u32>,
+    /// How many operations share a random offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_run: Option<RandomRun>,
+    /// How the starts of an open loop are spaced.
+    #[serde(default, skip_serializing_if = "Arrivals::is_even")]
+    pub arrivals: Arrivals,
+    /// Pauses between operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<ThinkTime>,
+    /// How long after the others of its group it starts, in nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_delay_ns: u64,
+    /// A longer latency ends the workload as failed, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ns: Option<u64>,
+    /// A lower rate ends the workload as failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rate_floors: Vec<RateFloor>,
+}
+
+/// Several operations for each random offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RandomRun {
+    /// Operations for each offset, above 1.
+    pub run_ops: u32,
+    /// Where the others go.
+    pub follow: RunFollow,
+}
+
+/// Where the operations after a random one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RunFollow {
+    /// Each behind the one before.
+    Sequential,
+    /// To the same offset.
+    Identical,
+}
+
+/// How the starts of an open loop are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal intervals.
+    #[default]
+    Even,
+    /// Independent of each other: a Poisson process.
+    Poisson,
+}
+
+impl Arrivals {
+    fn is_even(&self) -> bool {
+        *self == Self::Even
+    }
+}
+
+/// Pauses of each worker. Before a pause it waits for its requests in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThinkTime {
+    /// Length of a pause in nanoseconds.
+    pub pause_ns: u64,
+    /// Operations from pause to pause; 0 where only time decides.
+    pub pause_ops: u64,
+    /// Which operations count.
+    pub counted: ThinkCount,
+    /// A pause also follows so many nanoseconds after the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_ns: Option<u64>,
+}
+
+/// The operations that lead to a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkCount {
+    /// Those that completed.
+    Completed,
+    /// Those that started.
+    Started,
+}
+
+/// The least that each worker must reach in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RateFloor {
+    /// Whether it concerns writes; otherwise reads.
+    pub of_writes: bool,
+    /// The least rate.
+    pub floor: f64,
+    /// What the rate counts.
+    pub unit: FloorUnit,
+    /// Over how many nanoseconds it is taken.
+    pub over_ns: u64,
+}
+
+/// What a rate counts per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FloorUnit {
+    /// Bytes.
+    Bytes,
+    /// Operations.
+    Ops,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl LoadShape {
+    /// Whether nothing is set.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is set, in words: conditions of every figure.
+    pub fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        let sizes: Vec<String> = self
+            .write_mix
+            .iter()
+            .map(|share| format_bytes(u64::from(share.block_bytes)))
+            .collect();
+        if !sizes.is_empty() {
+            facts.push(format!("writes of {}", sizes.join(", ")));
+        }
+        if let Some(bytes) = self.align_bytes {
+            let bytes = format_bytes(u64::from(bytes));
+            facts.push(format!("offsets at multiples of {bytes}"));
+        }
+        if let Some(RandomRun { run_ops, follow }) = self.random_run {
+            facts.push(match follow {
+                RunFollow::Sequential => format!("runs of {run_ops} sequential operations"),
+                RunFollow::Identical => format!("{run_ops} operations at each offset"),
+            });
+        }
+        if self.arrivals == Arrivals::Poisson {
+            facts.push("Poisson arrivals".to_owned());
+        }
+        if let Some(think) = self.think {
+            let pause = format_duration(think.pause_ns);
+            facts.push(match (think.pause_ops, think.busy_ns) {
+                (0, Some(ns)) => format!("pauses of {pause} every {}", format_duration(ns)),
+                (1, _) => format!("pauses of {pause} after each operation"),
+                (ops, _) => format!("pauses of {pause} after every {ops} operations"),
+            });
+        }
+        if self.start_delay_ns > 0 {
+            let delay = format_duration(self.start_delay_ns);
+            facts.push(format!("started {delay} after the others"));
+        }
+        facts
+    }
+}

@@ -1,0 +1,545 @@
+//! Which server, and who connects: a connection string in both spellings of libpq, completed by its
+//! environment variables and password file. No message repeats a value, as it may hold a password.
+
+use crate::conninfo_text::parse_settings;
+use crate::error::PostgresError;
+use crate::password::{Password, PasswordFile};
+use crate::user::{home_of_user, name_of_user};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PORT_DEFAULT: u16 = 5432;
+/// Of Debian's packages, and of PostgreSQL's own sources.
+const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// libpq's smallest.
+const CONNECT_SECONDS_MIN: u64 = 2;
+const CONNECT_SECONDS_MAX: u64 = 60;
+const APPLICATION: &str = "diskproof";
+
+/// What diskproof does with a keyword.
+enum KeywordUse {
+    /// It uses it.
+    Used,
+    /// It changes nothing for a session that only reads counters.
+    Ignored,
+    /// Only these values; the rest demands something that diskproof does not do.
+    Only(&'static [&'static str], &'static str),
+}
+
+use KeywordUse::{Ignored, Only, Used};
+
+const NO_TLS: &str = "diskproof does not speak TLS; connect over the server's Unix socket or over \
+                      loopback with sslmode=prefer or disable";
+
+/// Keywords of libpq 18, and the environment variables that give their defaults.
+const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
+    ("application_name", "PGAPPNAME", Used),
+    (
+        "channel_binding",
+        "PGCHANNELBINDING",
+        Only(&["disable", "prefer"], NO_TLS),
+    ),
+    ("client_encoding", "", Ignored),
+    ("connect_timeout", "PGCONNECT_TIMEOUT", Used),
+    ("dbname", "PGDATABASE", Used),
+    ("fallback_application_name", "", Ignored),
+    ("gssdelegation", "", Ignored),
+    (
+        "gssencmode",
+        "PGGSSENCMODE",
+        Only(&["disable", "prefer"], "diskproof does not speak GSSAPI"),
+    ),
+    ("gsslib", "", Ignored),
+    ("host", "PGHOST", Used),
+    ("hostaddr", "PGHOSTADDR", Used),
+    ("keepalives", "", Ignored),
+    ("keepalives_count", "", Ignored),
+    ("keepalives_idle", "", Ignored),
+    ("keepalives_interval", "", Ignored),
+    ("krbsrvname", "", Ignored),
+    ("load_balance_hosts", "", Ignored),
+    ("max_protocol_version", "", Ignored),
+    (
+        "min_protocol_version",
+        "",
+        Only(&["3.0"], "diskproof speaks protocol 3.0"),
+    ),
+    ("options", "PGOPTIONS", Used),
+    ("passfile", "PGPASSFILE", Used),
+    ("password", "PGPASSWORD", Used),
+    ("port", "PGPORT", Used),
+    (
+        "replication",
+        "",
+        Only(
+            &["false", "off", "no", "0"],
+            "diskproof only reads counters",
+        ),
+    ),
+    (
+        "require_auth",
+        "PGREQUIREAUTH",
+        Only(&[], "diskproof does not restrict the method of the login"),
+    ),
+    (
+        "requirepeer",
+        "PGREQUIREPEER",
+        Only(&[], "diskproof does not check who runs the server"),
+    ),
+    (
+        "service",
+        "PGSERVICE",
+        Only(
+            &[],
+            "diskproof reads no service file; name the host and the user",
+        ),
+    ),
+    ("servicefile", "", Ignored),
+    ("ssl_max_protocol_version", "", Ignored),
+    ("ssl_min_protocol_version", "", Ignored),
+    ("sslcert", "", Ignored),
+    ("sslcertmode", "", Ignored),
+    ("sslcompression", "", Ignored),
+    ("sslcrl", "", Ignored),
+    ("sslcrldir", "", Ignored),
+    ("sslkey", "", Ignored),
+    ("sslkeylogfile", "", Ignored),
+    (
+        "sslmode",
+        "PGSSLMODE",
+        Only(&["disable", "allow", "prefer"], NO_TLS),
+    ),
+    ("sslnegotiation", "", Only(&["postgres"], NO_TLS)),
+    ("sslpassword", "", Ignored),
+    ("sslrootcert", "", Ignored),
+    ("sslsni", "", Ignored),
+    (
+        "target_session_attrs",
+        "PGTARGETSESSIONATTRS",
+        Only(&["any"], "diskproof takes the first host that answers"),
+    ),
+    ("tcp_user_timeout", "", Ignored),
+    ("user", "PGUSER", Used),
+    ("oauth_client_id", "", Ignored),
+    ("oauth_issuer", "", Ignored),
+    ("oauth_scope", "", Ignored),
+];
+
+/// Where to connect, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectInfo {
+    pub(crate) hosts: Vec<ServerHost>,
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) options: Option<String>,
+    pub(crate) application: String,
+    /// For each host.
+    pub(crate) connect_within: Duration,
+    /// Why the password file is not used.
+    pub(crate) ignored_file: Option<String>,
+}
+
+/// One of the hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerHost {
+    pub place: ServerPlace,
+    pub port: u16,
+    pub password: Option<Password>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ServerPlace {
+    /// A Unix socket in this directory.
+    Socket {
+        /// The directory.
+        directory: PathBuf,
+        /// Whether it is one of the usual ones.
+        is_default: bool,
+    },
+    /// TCP.
+    Address {
+        /// The name, or the address.
+        host: String,
+        /// The address, which needs no resolver.
+        numeric: Option<String>,
+    },
+}
+
+impl ServerPlace {
+    pub(crate) fn name_in_password_file(&self) -> String {
+        match self {
+            Self::Socket {
+                is_default: true, ..
+            } => "localhost".to_owned(),
+            Self::Socket { directory, .. } => directory.display().to_string(),
+            Self::Address { host, .. } => host.clone(),
+        }
+    }
+}
+
+impl ServerHost {
+    /// As a user reads it.
+    pub(crate) fn text(&self) -> String {
+        match &self.place {
+            ServerPlace::Socket { directory, .. } => {
+                format!("{}/.s.PGSQL.{}", directory.display(), self.port)
+            }
+            ServerPlace::Address { host, .. } if host.contains(':') => {
+                format!("[{host}]:{}", self.port)
+            }
+            ServerPlace::Address { host, .. } => format!("{host}:{}", self.port),
+        }
+    }
+}
+
+impl ConnectInfo {
+    /// From a connection string, the environment and the password file. A single word is the name
+    /// of a database, as for psql.
+    pub fn parse(
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, PostgresError> {
+        Self::of(text, environment).map_err(PostgresError::ConnectString)
+    }
+
+    fn of(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let given = parse_settings(text)?;
+        if let Some(at) = given
+            .iter()
+            .position(|(name, _)| KEYWORDS.iter().all(|(known, ..)| known != name))
+        {
+            return Err(format!(
+                "{} is unknown; use host, port, user, dbname, password, passfile",
+                nth_keyword(at)
+            ));
+        }
+        let setting = |name: &str| setting(&given, environment, name);
+        for (name, variable, of) in &KEYWORDS {
+            if let Only(values, why) = of
+                && let Some(value) = setting(name)
+                && !values.contains(&value.as_str())
+            {
+                let where_from = match given.iter().any(|(given, _)| given == name) {
+                    true => (*name).to_owned(),
+                    false => format!("{name} ({variable})"),
+                };
+                return Err(format!("{where_from}={value} cannot be used: {why}"));
+            }
+        }
+        let user = match setting("user") {
+            Some(user) => user,
+            None => name_of_user().ok_or("name a user: user=NAME")?,
+        };
+        let database = setting("dbname").unwrap_or_else(|| user.clone());
+        let file = password_file(setting("passfile"), environment);
+        let password = setting("password").map(|text| Password::new(&text));
+        let hosts = hosts(&setting)?
+            .into_iter()
+            .map(|(place, port)| ServerHost {
+                password: password
+                    .clone()
+                    .or_else(|| file.find(&place.name_in_password_file(), port, &database, &user)),
+                place,
+                port,
+            });
+        Ok(Self {
+            hosts: hosts.collect(),
+            connect_within: connect_within(setting("connect_timeout"))?,
+            options: setting("options"),
+            application: setting("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
+            ignored_file: match file {
+                PasswordFile::Ignored(why) => Some(why),
+                PasswordFile::Text(_) | PasswordFile::Missing => None,
+            },
+            user,
+            database,
+        })
+    }
+
+    /// Where and as whom, without the password.
+    pub fn describe(&self) -> String {
+        let hosts: Vec<String> = self.hosts.iter().map(ServerHost::text).collect();
+        format!(
+            "{}, database {}, user {}",
+            hosts.join(" or "),
+            self.database,
+            self.user
+        )
+    }
+
+    /// Whether a connection string holds a password, which every local user can read in the list
+    /// of processes.
+    pub fn has_password(text: &str) -> bool {
+        parse_settings(text).is_ok_and(|given| given.iter().any(|(name, _)| name == "password"))
+    }
+
+    /// Whether some host is reached over a Unix socket.
+    pub(crate) fn uses_socket(&self) -> bool {
+        let is_socket = |host: &ServerHost| matches!(host.place, ServerPlace::Socket { .. });
+        self.hosts.iter().any(is_socket)
+    }
+}
+
+/// `2nd` says where without repeating what may be a part of a password.
+fn nth_keyword(at: usize) -> String {
+    format!("keyword number {}", at + 1)
+}
+
+/// What was given last, or what the environment says. An empty value is none.
+fn setting(
+    given: &[(String, String)],
+    environment: &dyn Fn(&str) -> Option<String>,
+    name: &str,
+) -> Option<String> {
+    let value = given.iter().rev().find(|(known, _)| known == name);
+    let value = match value {
+        Some((_, value)) => Some(value.clone()),
+        None => {
+            let (_, variable, _) = KEYWORDS.iter().find(|(known, ..)| *known == name)?;
+            (!variable.is_empty())
+                .then(|| environment(variable))
+                .flatten()
+        }
+    };
+    value.filter(|value| !value.is_empty())
+}
+
+fn password_file(
+    named: Option<String>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> PasswordFile {
+    let home = || {
+        let home = environment("HOME").filter(|home| !home.is_empty());
+        home.or_else(home_of_user)
+            .map(|home| PathBuf::from(home).join(".pgpass"))
+    };
+    match named.map(PathBuf::from).or_else(home) {
+        Some(path) => PasswordFile::read(&path),
+        None => PasswordFile::Missing,
+    }
+}
+
+fn connect_within(seconds: Option<String>) -> Result<Duration, String> {
+    let Some(seconds) = seconds else {
+        return Ok(CONNECT_WITHIN);
+    };
+    let seconds: i64 = seconds
+        .trim()
+        .parse()
+        .map_err(|_| "connect_timeout is not a number of seconds".to_owned())?;
+    Ok(match u64::try_from(seconds) {
+        // libpq would wait forever.
+        Ok(0) | Err(_) => CONNECT_WITHIN,
+        Ok(seconds) => Duration::from_secs(seconds.clamp(CONNECT_SECONDS_MIN, CONNECT_SECONDS_MAX)),
+    })
+}
+
+/// The hosts and their ports, in the order in which they are tried.
+fn hosts(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(ServerPlace, u16)>, String> {
+    let split = |name: &str| -> Vec<String> {
+        let parts = setting(name).map(|text| text.split(',').map(str::to_owned).collect());
+        parts.unwrap_or_default()
+    };
+    let (names, addresses) = (split("host"), split("hostaddr"));
+    if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
+        return Err(format!(
+            "host names {} hosts and hostaddr {}",
+            names.len(),
+            addresses.len()
+        ));
+    }
+    let count = names.len().max(addresses.len()).max(1);
+    let ports = split("port");
+    if ports.len() > 1 && ports.len() != count {
+        return Err(format!(
+            "port names {} ports for {count} hosts",
+            ports.len()
+        ));
+    }
+    let mut hosts = Vec::new();
+    for index in 0..count {
+        let name = names.get(index).filter(|name| !name.is_empty());
+        let address = addresses.get(index).filter(|address| !address.is_empty());
+        let port = match ports.get(index).or(ports.first()) {
+            Some(text) if !text.is_empty() => text
+                .trim()
+                .parse()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or("port is not a number from 1 to 65535")?,
+            _ => PORT_DEFAULT,
+        };
+        hosts.push((place(name, address, port)?, port));
+    }
+    Ok(hosts)
+}
+
+fn place(
+    name: Option<&String>,
+    address: Option<&String>,
+    port: u16,
+) -> Result<ServerPlace, String> {
+    match (name, address) {
+        (_, Some(address)) => Ok(ServerPlace::Address {
+            host: name.unwrap_or(address).clone(),
+            numeric: Some(address.clone()),
+        }),
+        (Some(directory), None) if directory.starts_with('/') => Ok(ServerPlace::Socket {
+            directory: PathBuf::from(directory),
+            is_default: SOCKET_DIRECTORIES.contains(&directory.as_str()),
+        }),
+        // What stands before it is a part of a password, and no message may repeat it.
+        (Some(host), None) if host.contains('@') => Err(
+            "the host contains '@'; write an @ inside of a user or a password as %40".to_owned(),
+        ),
+        (Some(host), None) => Ok(ServerPlace::Address {
+            host: host.clone(),
+            numeric: None,
+        }),
+        (None, None) => {
+            let all = SOCKET_DIRECTORIES.map(PathBuf::from);
+            let has_socket =
+                |directory: &&PathBuf| directory.join(format!(".s.PGSQL.{port}")).exists();
+            let directory = all.iter().find(has_socket).unwrap_or(&all[0]);
+            Ok(ServerPlace::Socket {
+                directory: directory.clone(),
+                is_default: true,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn no_environment(_: &str) -> Option<String> {
+        None
+    }
+
+    fn parsed(text: &str) -> Result<ConnectInfo, String> {
+        ConnectInfo::of(text, &no_environment)
+    }
+
+    fn texts(info: &ConnectInfo) -> Vec<String> {
+        info.hosts.iter().map(ServerHost::text).collect()
+    }
+
+    #[test]
+    fn keywords_and_uris_name_the_same_server() {
+        for text in [
+            "host=db1 port=5433 user=ann dbname='my db' password='s\\'x'",
+            "postgresql://ann:s%27x@db1:5433/my%20db",
+            "postgres://db1:5433/my%20db?user=ann&password=s%27x",
+        ] {
+            let info = parsed(text).unwrap();
+            assert_eq!(texts(&info), ["db1:5433"], "{text}");
+            assert_eq!(
+                (info.user.as_str(), info.database.as_str()),
+                ("ann", "my db")
+            );
+            assert_eq!(info.hosts[0].password, Some(Password::new("s'x")));
+            let shown = format!("{info:?} {}", info.describe());
+            assert!(!shown.contains("s'x"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn word_is_a_database_and_the_default_is_a_socket() {
+        let info = parsed("mydb").unwrap();
+        assert_eq!(info.database, "mydb");
+        assert!(texts(&info)[0].ends_with("/.s.PGSQL.5432"));
+        let info = parsed("host=/run/pg port=7 user=x").unwrap();
+        assert_eq!(texts(&info), ["/run/pg/.s.PGSQL.7"]);
+        assert_eq!(info.database, "x");
+    }
+
+    #[test]
+    fn several_hosts_share_or_have_ports() {
+        let info = parsed("host=a,::1 port=1,2 user=x").unwrap();
+        assert_eq!(texts(&info), ["a:1", "[::1]:2"]);
+        let info = parsed("postgresql://x@a:1,b/d").unwrap();
+        assert_eq!(texts(&info), ["a:1", "b:5432"]);
+        let info = parsed("host=a,b port=9 user=x").unwrap();
+        assert_eq!(texts(&info), ["a:9", "b:9"]);
+        assert!(parsed("host=a,b,c port=1,2 user=x").is_err());
+        assert!(parsed("host=a,b hostaddr=127.0.0.1 user=x").is_err());
+    }
+
+    #[test]
+    fn environment_completes_and_never_overrides() {
+        let environment = |name: &str| {
+            let value = match name {
+                "PGHOST" => "env-host",
+                "PGPORT" => "6000",
+                "PGUSER" => "env-user",
+                "PGPASSWORD" => "env-password",
+                "PGCONNECT_TIMEOUT" => "1",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let info = ConnectInfo::of("port=6001", &environment).unwrap();
+        assert_eq!(texts(&info), ["env-host:6001"]);
+        assert_eq!(
+            (info.user.as_str(), info.database.as_str()),
+            ("env-user", "env-user")
+        );
+        assert_eq!(info.hosts[0].password, Some(Password::new("env-password")));
+        assert_eq!(info.connect_within, Duration::from_secs(2));
+        let tls = |name: &str| (name == "PGSSLMODE").then(|| "require".to_owned());
+        let why = ConnectInfo::of("user=x", &tls).unwrap_err();
+        assert!(why.starts_with("sslmode (PGSSLMODE)=require"), "{why}");
+    }
+
+    #[test]
+    fn no_message_repeats_what_may_be_a_password() {
+        for text in [
+            "password=se cret",
+            "password=se cret=1",
+            "password='se cret",
+            "postgresql://u:se@cret@host/db",
+            "postgresql://u:se?cret=1@host",
+            "postgresql://u:se%cret@host",
+            "user=x password=secret port=cret",
+            "user=x password=secret sslmode=require",
+        ] {
+            let why = parsed(text).unwrap_err();
+            assert!(!why.contains("cret"), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn demand_for_tls_is_refused_with_the_remedy() {
+        for text in [
+            "user=x sslmode=require",
+            "postgresql://x@h/d?sslmode=verify-full",
+            "postgresql://x@h/d?ssl=true",
+            "user=x channel_binding=require",
+        ] {
+            let why = parsed(text).unwrap_err();
+            assert!(why.contains("does not speak TLS"), "{text}: {why}");
+        }
+        assert!(parsed("user=x sslmode=prefer sslrootcert=/x").is_ok());
+        assert!(parsed("user=x service=prod").is_err());
+    }
+
+    #[test]
+    fn password_in_a_connection_string_is_noticed() {
+        assert!(ConnectInfo::has_password("postgres://a:b@c/d"));
+        assert!(ConnectInfo::has_password("user=a password=b"));
+        assert!(!ConnectInfo::has_password("postgres://a@c/d"));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_connection_strings_never_panic(
+            text in "(postgres://)?[a-z@:/?&=%,\\[\\]'\\\\ \\PC]*",
+        ) {
+            let _ = parsed(&text);
+        }
+    }
+}

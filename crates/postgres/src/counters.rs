@@ -1,0 +1,429 @@
+//! The counters of a server that the user runs: a session that only reads its statistics views.
+
+use crate::authentication::Credentials;
+use crate::client::{PostgresClient, ResultRow, StopCheck};
+use crate::conninfo::{ConnectInfo, ServerHost};
+use crate::error::PostgresError;
+use crate::stream::ServerStream;
+use crate::user::become_user_of;
+use diskproof_model::server_load::{ServerCounters, ServerIo, ServerWal};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The oldest version with the views that are read.
+const VERSION_MIN: u32 = 130_000;
+/// The first with pg_stat_wal.
+const VERSION_WAL: u32 = 140_000;
+/// The first with pg_stat_io.
+const VERSION_IO: u32 = 160_000;
+/// The first with bytes and the write-ahead log in pg_stat_io.
+const VERSION_IO_BYTES: u32 = 180_000;
+/// A view is read within milliseconds; a server that takes longer is overloaded or stopped.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// The server itself ends a statement before that.
+const STATEMENT_TIMEOUT: &str = "4000";
+
+const VERSION: &str = "SELECT current_setting('server_version_num'), \
+    split_part(current_setting('server_version'), ' ', 1)";
+/// No row where the role may not see it.
+const DATA_DIRECTORY: &str = "SELECT setting FROM pg_settings WHERE name = 'data_directory'";
+const TABLESPACES: &str = "SELECT pg_tablespace_location(oid) FROM pg_tablespace \
+    WHERE pg_tablespace_location(oid) <> ''";
+const TIMING: &str = "SELECT current_setting('track_io_timing'), \
+    current_setting('track_wal_io_timing', true)";
+const PAGES: &str = "SELECT current_setting('block_size'), current_setting('wal_block_size')";
+
+const IO: &str = "SELECT backend_type, object, context, reads, READ_BYTES, read_time, writes, \
+    WRITE_BYTES, write_time, extends, EXTEND_BYTES, fsyncs, hits, evictions FROM pg_stat_io";
+const WAL_18: &str = "SELECT wal_bytes FROM pg_stat_wal";
+const WAL_14: &str = "SELECT wal_bytes, wal_write, wal_sync, wal_sync_time FROM pg_stat_wal";
+const WAL_13: &str = "SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
+    THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')";
+const TEMPORARY: &str = "SELECT sum(temp_bytes) FROM pg_stat_database";
+const DATABASES: &str = "SELECT sum(blks_read), sum(blks_hit), sum(blk_read_time) \
+    FROM pg_stat_database";
+const WRITERS: &str = "SELECT buffers_checkpoint, buffers_clean, buffers_backend, \
+    buffers_backend_fsync FROM pg_stat_bgwriter";
+
+/// What one answer may count: 64 PiB. More is no counter.
+const COUNTER_MAX: u64 = 1 << 56;
+/// pg_stat_io has about 80 rows.
+const ROWS_MAX: usize = 1000;
+
+/// A server, as far as it stays the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedServer {
+    /// Where it was reached.
+    pub address: String,
+    /// Its version, such as `18.4`.
+    pub version: String,
+    /// Whether it runs on this machine.
+    pub is_local: bool,
+    /// Where its data is; `None` where the role may not see it.
+    pub data_directory: Option<PathBuf>,
+    /// Where its tablespaces are.
+    pub tablespaces: Vec<PathBuf>,
+    /// What it does not count, each a clause.
+    pub missing: Vec<String>,
+}
+
+/// A session that reads counters.
+#[derive(Debug)]
+pub struct StatSession {
+    client: PostgresClient,
+    server: WatchedServer,
+    version: u32,
+    page_bytes: u64,
+    wal_page_bytes: u64,
+}
+
+impl StatSession {
+    /// Connects to the first host that answers. A thread of root becomes the user of the role for
+    /// a Unix socket, and stays it: call it in a thread of its own.
+    pub fn connect(info: &ConnectInfo, stop: &StopCheck) -> Result<Self, PostgresError> {
+        if info.uses_socket() {
+            become_user_of(&info.user);
+        }
+        let mut last = PostgresError::TimedOut;
+        for host in &info.hosts {
+            match Self::connect_to(info, host, stop) {
+                Ok(session) => return Ok(session),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn connect_to(
+        info: &ConnectInfo,
+        host: &ServerHost,
+        stop: &StopCheck,
+    ) -> Result<Self, PostgresError> {
+        let deadline = Instant::now() + info.connect_within;
+        let stream = ServerStream::open(host, deadline)?;
+        let is_local = stream.is_local();
+        let who = Credentials {
+            user: &info.user,
+            password: host.password.as_ref(),
+            without_password: info.ignored_file.as_deref(),
+            is_private: stream.is_private(),
+        };
+        let mut parameters = vec![
+            ("database", info.database.as_str()),
+            ("application_name", &info.application),
+            ("client_encoding", "UTF8"),
+        ];
+        parameters.extend(info.options.as_deref().map(|options| ("options", options)));
+        // Later ones win over the options of the user.
+        parameters.extend([
+            ("default_transaction_read_only", "on"),
+            ("statement_timeout", STATEMENT_TIMEOUT),
+            ("lock_timeout", STATEMENT_TIMEOUT),
+        ]);
+        let stream = (stream, StopCheck::clone(stop));
+        let mut client = PostgresClient::log_in(stream, Some(deadline), &who, &parameters)?;
+        client.set_deadline(Instant::now() + ANSWER_WITHIN);
+        let server = WatchedServer {
+            address: host.text(),
+            version: String::new(),
+            is_local,
+            data_directory: None,
+            tablespaces: Vec::new(),
+            missing: Vec::new(),
+        };
+        Self::describe(client, server)
+    }
+
+    fn describe(mut client: PostgresClient, server: WatchedServer) -> Result<Self, PostgresError> {
+        let [number, text] = first_row(client.query(VERSION)?);
+        let version = number.and_then(|number| number.parse().ok()).unwrap_or(0);
+        let text = text.unwrap_or_default();
+        if version < VERSION_MIN {
+            return Err(PostgresError::TooOld(text));
+        }
+        let paths = |rows: Vec<ResultRow>| -> Vec<PathBuf> {
+            rows.into_iter()
+                .filter_map(|row| row.into_iter().next()?.map(PathBuf::from))
+                .collect()
+        };
+        let data_directory = paths(client.query(DATA_DIRECTORY)?).into_iter().next();
+        let tablespaces = paths(client.query(TABLESPACES)?);
+        let timing = first_row(client.query(TIMING)?);
+        let pages = first_row::<2>(client.query(PAGES)?).map(|value| number_of(value.as_ref()));
+        Ok(Self {
+            client,
+            server: WatchedServer {
+                version: text,
+                data_directory,
+                tablespaces,
+                missing: missing(version, timing),
+                ..server
+            },
+            version,
+            page_bytes: pages[0],
+            wal_page_bytes: pages[1],
+        })
+    }
+
+    /// The server.
+    pub fn server(&self) -> &WatchedServer {
+        &self.server
+    }
+
+    /// All counters now. After an error the session is of no use.
+    pub fn read(&mut self) -> Result<ServerCounters, PostgresError> {
+        self.client.set_deadline(Instant::now() + ANSWER_WITHIN);
+        let [io_timing, wal_timing] = first_row(self.client.query(TIMING)?);
+        let (is_io_timed, is_wal_timed) = (is_on(&io_timing), is_on(&wal_timing));
+        let io = match self.version >= VERSION_IO {
+            true => self.io(is_io_timed, is_wal_timed)?,
+            false => self.io_before_16(is_io_timed)?,
+        };
+        let wal = self.wal(&io, is_wal_timed)?;
+        let [temp] = first_row(self.client.query(TEMPORARY)?);
+        Ok(ServerCounters {
+            io: io.into_iter().filter(|row| !row.is_idle()).collect(),
+            wal,
+            temp_bytes: number_of(temp.as_ref()),
+        })
+    }
+
+    fn io(&mut self, is_timed: bool, is_wal_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
+        let has_bytes = self.version >= VERSION_IO_BYTES;
+        let bytes = |name: &str| match has_bytes {
+            true => format!("{name}_bytes"),
+            false => format!("{name}s * op_bytes"),
+        };
+        let statement = IO
+            .replace("READ_BYTES", &bytes("read"))
+            .replace("WRITE_BYTES", &bytes("write"))
+            .replace("EXTEND_BYTES", &bytes("extend"));
+        let rows = self.client.query(&statement)?;
+        let rows = rows.into_iter().take(ROWS_MAX).filter_map(io_of_row);
+        Ok(rows
+            .map(|mut io| {
+                let is_timed = if io.is_wal() { is_wal_timed } else { is_timed };
+                if !is_timed {
+                    (io.read_ns, io.write_ns) = (None, None);
+                }
+                io
+            })
+            .collect())
+    }
+
+    /// Processes without pg_stat_io: who wrote is known, who read is not.
+    fn io_before_16(&mut self, is_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
+        let [read, hits, read_ms] = first_row(self.client.query(DATABASES)?);
+        let writers = first_row::<4>(self.client.query(WRITERS)?);
+        let [checkpointer, cleaner, backends, fsyncs] =
+            writers.map(|value| number_of(value.as_ref()));
+        let of = |backend: &str, writes: u64| ServerIo {
+            backend: backend.to_owned(),
+            object: "relation".to_owned(),
+            context: "normal".to_owned(),
+            write_ops: writes,
+            write_bytes: bytes_of(writes, self.page_bytes),
+            ..ServerIo::default()
+        };
+        let reads = number_of(read.as_ref());
+        Ok(vec![
+            of("checkpointer", checkpointer),
+            of("background writer", cleaner),
+            ServerIo {
+                read_ops: reads,
+                read_bytes: bytes_of(reads, self.page_bytes),
+                read_ns: read_ms.filter(|_| is_timed).and_then(|ms| ns_of(&ms)),
+                fsyncs: Some(fsyncs),
+                hits: Some(number_of(hits.as_ref())),
+                ..of("all backends", backends)
+            },
+        ])
+    }
+
+    fn wal(&mut self, io: &[ServerIo], is_timed: bool) -> Result<ServerWal, PostgresError> {
+        if self.version >= VERSION_IO_BYTES {
+            let [generated] = first_row(self.client.query(WAL_18)?);
+            let rows = || io.iter().filter(|row| row.is_wal());
+            return Ok(ServerWal {
+                generated_bytes: number_of(generated.as_ref()),
+                write_bytes: rows().map(ServerIo::written_bytes).sum(),
+                write_ops: Some(rows().map(|row| row.write_ops).sum()),
+                syncs: Some(rows().filter_map(|row| row.fsyncs).sum()),
+                sync_ns: None,
+            });
+        }
+        if self.version >= VERSION_WAL {
+            let [generated, writes, syncs, sync_ms] = first_row(self.client.query(WAL_14)?);
+            let (generated, writes) = (number_of(generated.as_ref()), number_of(writes.as_ref()));
+            return Ok(ServerWal {
+                generated_bytes: generated,
+                // Each write is at least a page, and the log has at least its records.
+                write_bytes: generated.max(bytes_of(writes, self.wal_page_bytes)),
+                write_ops: Some(writes),
+                syncs: Some(number_of(syncs.as_ref())),
+                sync_ns: sync_ms.filter(|_| is_timed).and_then(|ms| ns_of(&ms)),
+            });
+        }
+        let [position] = first_row(self.client.query(WAL_13)?);
+        let bytes = number_of(position.as_ref());
+        Ok(ServerWal {
+            generated_bytes: bytes,
+            write_bytes: bytes,
+            ..ServerWal::default()
+        })
+    }
+}
+
+/// The first values of the first row; `None` for those that are not there.
+fn first_row<const N: usize>(rows: Vec<ResultRow>) -> [Option<String>; N] {
+    let mut values = rows.into_iter().next().unwrap_or_default().into_iter();
+    std::array::from_fn(|_| values.next().flatten())
+}
+
+fn number_of(value: Option<&String>) -> u64 {
+    let number = value.and_then(|value| value.parse().ok()).unwrap_or(0);
+    COUNTER_MAX.min(number)
+}
+
+fn bytes_of(pages: u64, page_bytes: u64) -> u64 {
+    pages.saturating_mul(page_bytes).min(COUNTER_MAX)
+}
+
+fn is_on(value: &Option<String>) -> bool {
+    value.as_deref() == Some("on")
+}
+
+/// Milliseconds as nanoseconds.
+fn ns_of(ms: &str) -> Option<u64> {
+    let ms: f64 = ms.parse().ok()?;
+    ms.is_finite().then_some((ms.max(0.0) * 1e6) as u64)
+}
+
+fn io_of_row(row: ResultRow) -> Option<ServerIo> {
+    let mut values = row.into_iter();
+    let names: [String; 3] = [values.next()??, values.next()??, values.next()??];
+    let [backend, object, context] = names;
+    let rest: [Option<String>; 11] = std::array::from_fn(|_| values.next().flatten());
+    let count = |index: usize| number_of(rest[index].as_ref());
+    let known = |index: usize| rest[index].as_ref().map(|_| count(index));
+    let time = |index: usize| rest[index].as_deref().and_then(ns_of);
+    Some(ServerIo {
+        backend,
+        object,
+        context,
+        read_ops: count(0),
+        read_bytes: count(1),
+        read_ns: time(2),
+        write_ops: count(3),
+        write_bytes: count(4),
+        write_ns: time(5),
+        extend_ops: count(6),
+        extend_bytes: count(7),
+        fsyncs: known(8),
+        hits: known(9),
+        evictions: known(10),
+    })
+}
+
+/// What a server of this version and these settings does not count.
+fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<String> {
+    let mut missing = Vec::new();
+    if version < VERSION_IO {
+        missing.push(
+            "before version 16 there is no pg_stat_io: reads of all processes are one row, and \
+             syncs of tables and evictions are unknown"
+                .to_owned(),
+        );
+    }
+    if version < VERSION_WAL {
+        missing.push(
+            "before version 14 there is no pg_stat_wal: writes and syncs of the WAL are unknown"
+                .to_owned(),
+        );
+    }
+    if version < VERSION_IO_BYTES {
+        missing.push(
+            "before version 18 the server does not count the bytes that it writes for the WAL; \
+             they are at least the bytes shown"
+                .to_owned(),
+        );
+    }
+    if !is_on(&io_timing) {
+        missing
+            .push("track_io_timing is off: the times of reads and writes are unknown".to_owned());
+    }
+    if (VERSION_WAL..VERSION_IO_BYTES).contains(&version) && !is_on(&wal_timing) {
+        missing.push("track_wal_io_timing is off: the time of WAL syncs is unknown".to_owned());
+    }
+    missing.push(
+        "a statement reports its I/O when it ends; base backups, COPY files and server logs are \
+         not counted"
+            .to_owned(),
+    );
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: &[&str]) -> ResultRow {
+        values
+            .iter()
+            .map(|value| (*value != "NULL").then(|| (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn row_of_pg_stat_io_is_read_with_its_nulls() {
+        let io = io_of_row(row(&[
+            "client backend",
+            "relation",
+            "normal",
+            "10",
+            "81920",
+            "2.5",
+            "3",
+            "24576",
+            "0",
+            "NULL",
+            "NULL",
+            "NULL",
+            "900",
+            "7",
+        ]))
+        .unwrap();
+        assert_eq!(
+            (io.read_ops, io.read_bytes, io.read_ns),
+            (10, 81_920, Some(2_500_000))
+        );
+        assert_eq!((io.extend_ops, io.fsyncs, io.hits), (0, None, Some(900)));
+        assert_eq!(io.evictions, Some(7));
+        assert_eq!(io_of_row(row(&["a", "NULL"])), None);
+    }
+
+    #[test]
+    fn what_a_version_does_not_count_is_named() {
+        let off = || [Some("off".to_owned()), None];
+        let on = || [Some("on".to_owned()), Some("on".to_owned())];
+        let text = |version, timing| missing(version, timing).join("; ");
+        assert!(text(130_000, off()).contains("no pg_stat_wal"));
+        assert!(text(150_004, on()).contains("no pg_stat_io"));
+        assert!(text(170_000, off()).contains("track_io_timing is off"));
+        let newest = text(180_004, on());
+        assert!(
+            !newest.contains("before version") && !newest.contains("off"),
+            "{newest}"
+        );
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_count_as_nothing() {
+        assert_eq!(
+            first_row::<2>(vec![row(&["1"])]),
+            [Some("1".to_owned()), None]
+        );
+        assert_eq!(first_row::<1>(Vec::new()), [None]);
+        assert_eq!((number_of(Some(&"x".to_owned())), ns_of("NaN")), (0, None));
+    }
+}
