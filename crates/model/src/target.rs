@@ -51,6 +51,13 @@ impl TargetIdentity {
         self.layers.iter().filter(|l| l.below.is_empty())
     }
 
+    /// Whether a loop device over a file without direct I/O lies below: the page cache of that file
+    /// answers reads and takes writes.
+    pub fn has_buffered_loop(&self) -> bool {
+        let mut layers = self.layers.iter();
+        layers.any(|layer| layer.backing_direct == Some(false))
+    }
+
     /// Whether both are the same file, directory or device, by whatever path. Every node of a
     /// device has an inode of its own, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {

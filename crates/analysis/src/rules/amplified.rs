@@ -195,11 +195,7 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
     let buffered = hit.m.workload.cache != CachePolicy::Direct;
     let small = smallest_block(hit.m) < PAGE_BYTES;
     let sequential = hit.m.workload.access == Access::Sequential;
-    let buffered_loop = hit
-        .target
-        .layers
-        .iter()
-        .any(|layer| layer.backing_direct == Some(false));
+    let buffered_loop = hit.target.has_buffered_loop();
     match hit.did {
         Moved::Wrote if buffered && small => cause(
             "Through the page cache the kernel writes whole pages of 4 KiB, and reads what is \

@@ -12,8 +12,10 @@ use crate::moved::{self, MovedBefore};
 use crate::slices;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_throughput};
 
 pub(super) const RULES: &[Rule] = &[
@@ -142,7 +144,20 @@ fn rate_evidence(hit: &SlowedWorkload<'_>) -> Evidence {
 }
 
 fn slowed(record: &Record) -> impl Iterator<Item = SlowedWorkload<'_>> {
-    real(record).filter_map(slowed_one)
+    real(record)
+        .filter(|(_, m)| !is_from_page_cache(record, m))
+        .filter_map(slowed_one)
+}
+
+/// Whether the page cache can be what was fast at first.
+fn is_from_page_cache(record: &Record, m: &MeasurementRecord) -> bool {
+    let target = record.targets.get(m.target);
+    let takes = match m.cache.used {
+        CachePolicy::Direct => false,
+        CachePolicy::Buffered => m.ops.contains_key(&OpKind::Write),
+        CachePolicy::Cached => true,
+    };
+    takes || target.is_some_and(TargetIdentity::has_buffered_loop)
 }
 
 /// The fall from a burst to the steady phase.
@@ -320,6 +335,26 @@ mod tests {
         for record in [slow, paced] {
             assert_eq!(found(&record, "burst-exhausted"), None);
             assert_eq!(found(&record, "cache-cliff"), None);
+        }
+    }
+
+    #[test]
+    fn page_cache_that_fills_up_or_is_used_up_is_no_burst() {
+        type Change = fn(&mut Record);
+        let changes: [Change; 2] = [
+            |record| record.targets[0].layers[0].backing_direct = Some(false),
+            |record| {
+                for m in &mut record.measurements {
+                    m.cache.used = CachePolicy::Cached;
+                }
+            },
+        ];
+        for change in changes {
+            for mut record in [burst(), cliff()] {
+                change(&mut record);
+                assert_eq!(burst_exhausted(&record), None);
+                assert_eq!(cache_cliff(&record), None);
+            }
         }
     }
 

@@ -277,11 +277,7 @@ fn reads_only_what_is_asked(counted: &Traffic<'_>) -> bool {
         .layers
         .iter()
         .any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
-    let buffered = counted.cache != CachePolicy::Direct
-        || target
-            .layers
-            .iter()
-            .any(|l| l.backing_direct == Some(false));
+    let buffered = counted.cache != CachePolicy::Direct || target.has_buffered_loop();
     let rewrites = counted.asked.write_bytes > 0 && multiplies_writes(target);
     !rounded && !buffered && !rewrites
 }
