@@ -27,7 +27,16 @@ fn files_are_measured_in_both_orders_and_nothing_stays() {
     let (here, out) = (place(), place());
     let saved = |name: &str| out.path().join(name).to_str().unwrap().to_owned();
     let (json, csv, html) = (saved("a.json"), saved("a.csv"), saved("a.html"));
-    let small = ["-n", "300", "--file-size", "0-8k", "--directories", "3", "--time", "10m"];
+    let small = [
+        "-n",
+        "300",
+        "--file-size",
+        "0-8k",
+        "--directories",
+        "3",
+        "--time",
+        "10m",
+    ];
     let flags = [&small[..], &["--threads", "2", "-q", "--no-history"]].concat();
     let saving = ["-o", &json, "-o", &csv, "-o", &html];
     let limits = [
