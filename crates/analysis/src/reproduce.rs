@@ -103,7 +103,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
             words.push("--mem=mmaphuge".to_owned());
             huge_pages += pages * u64::from(jobs(workload));
         }
-        words.extend(cache(workload));
+        words.extend(cache(workload, asked.drops_cache_first));
         words.extend(offsets(workload));
         words.extend(durability(workload.sync));
         words.extend(offered(workload));
@@ -316,7 +316,7 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
     words
 }
 
-fn cache(w: &WorkloadRecord) -> Vec<String> {
+fn cache(w: &WorkloadRecord, drops_first: bool) -> Vec<String> {
     // Ours is done when the device has it; fio would measure how fast a small file is written over
     // in memory. With a queue fio empties it for each write-back, so that the figure is that of
     // one at a time.
@@ -330,6 +330,7 @@ fn cache(w: &WorkloadRecord) -> Vec<String> {
             &["--direct=0", "--invalidate=1", WRITE_BACK]
         }
         CachePolicy::Buffered => &["--direct=0", "--invalidate=1"],
+        CachePolicy::Cached if drops_first => &["--direct=0", "--invalidate=1"],
         CachePolicy::Cached => &["--direct=0", "--invalidate=0"],
     };
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -370,7 +371,10 @@ fn offsets(w: &WorkloadRecord) -> Vec<String> {
         }
         Access::Zoned { zones } => words.push(zoned(zones)),
     }
-    words.extend(["--norandommap".to_owned(), "--randrepeat=0".to_owned()]);
+    if !w.shape.each_block_once {
+        words.push("--norandommap".to_owned());
+    }
+    words.push("--randrepeat=0".to_owned());
     words
 }
 

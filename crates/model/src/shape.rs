@@ -28,6 +28,10 @@ pub struct LoadShape {
     /// How many operations share a random offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_run: Option<RandomRun>,
+    /// Each worker visits every block once before it visits one again. Only where offsets are
+    /// uniformly random and all blocks have one size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_block_once: bool,
     /// How the starts of an open loop are spaced.
     #[serde(default, skip_serializing_if = "Arrivals::is_even")]
     pub arrivals: Arrivals,
@@ -165,6 +169,9 @@ impl LoadShape {
                 RunFollow::Sequential => format!("runs of {run_ops} sequential operations"),
                 RunFollow::Identical => format!("{run_ops} operations at each offset"),
             });
+        }
+        if self.each_block_once {
+            facts.push("each block once per pass".to_owned());
         }
         if self.arrivals == Arrivals::Poisson {
             facts.push("Poisson arrivals".to_owned());

@@ -138,7 +138,7 @@ impl<'a> JobReader<'a, '_> {
             numjobs: self.numjobs()?,
             cache: self.cache(engine)?,
             extent: self.extent()?,
-            distribution: self.distribution(rw, &blocks)?,
+            distribution: self.distribution(rw)?,
             is_mapped: self.is_mapped(rw)?,
             read_share: self.read_share(rw)?,
             rate: self.rate(rw, &blocks, &write_mix)?,

@@ -307,7 +307,7 @@ fn workloads(
     }
     // The printer of fio shows each copy, unless the job wants one figure.
     let is_one = cache.1 == Closeness::Disk || job.reports_together || copies == 1;
-    if let Some(part) = united(job, parts).filter(|_| is_one) {
+    if let Some(part) = united(job, parts, cache.1).filter(|_| is_one) {
         return Ok(vec![(
             None,
             flags(job, copies, parts[0], part, total_bytes, cache)?,
@@ -327,7 +327,7 @@ fn workloads(
 
 /// The part that all copies use together, if the workers of one workload use it in the same way:
 /// random workers draw from the whole part, sequential workers divide it.
-fn united(job: &FioJob, parts: &[FilePart]) -> Option<FilePart> {
+fn united(job: &FioJob, parts: &[FilePart], closeness: Closeness) -> Option<FilePart> {
     let first = parts[0];
     let is_one = parts.iter().all(|part| *part == first);
     if parts.len() == 1 || (is_one && job.rw.order == Order::Random) {
@@ -342,8 +342,15 @@ fn united(job: &FioJob, parts: &[FilePart]) -> Option<FilePart> {
         JobBlocks::One(block) => first.length.is_multiple_of(block),
         JobBlocks::Mix(_) => job.rw.order == Order::Random,
     };
-    let is_alike =
-        job.rw.order == Order::Sequential || job.distribution == JobDistribution::Uniform;
+    let is_alike = match job.rw.order {
+        Order::Sequential => true,
+        // Where the page cache is emptied after each lap, a lap of a worker must be that of a copy.
+        Order::Random => {
+            let laps_count = closeness == Closeness::Fio && job.cache == Cache::Emptied;
+            job.distribution == JobDistribution::Uniform
+                && !(laps_count && job.shape.each_block_once)
+        }
+    };
     let length = first.length.checked_mul(parts.len() as u64)?;
     (is_alike && is_whole && parts.windows(2).all(follows)).then_some(FilePart { length, ..first })
 }

@@ -212,6 +212,12 @@ impl RequestGenerator {
         self.pattern.take_passed()
     }
 
+    /// [`Pattern::lap`].
+    #[inline(always)]
+    pub(crate) fn lap(&self) -> u64 {
+        self.pattern.lap()
+    }
+
     /// Open-loop operations that started late.
     pub(crate) fn late(&self) -> u64 {
         self.options.as_ref().map_or(0, |options| options.late)

@@ -4,7 +4,7 @@
 //! and publishes its counts.
 
 use crate::io::clock::{Clock, ProcessorWait};
-use crate::io::{Backend, WaitMode};
+use crate::io::{Backend, Extent, WaitMode};
 use crate::load::generator::RequestGenerator;
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::load_limits::LoadLimits;
@@ -86,6 +86,8 @@ pub(crate) struct Worker<B, C> {
     published: Arc<Mutex<TimeSeries>>,
     snapshot: SharedSnapshot,
     cache_handling: CacheHandling,
+    /// The lap of the last step, where its end drops the page cache.
+    lap: u64,
     zero_blocks: ZeroSample,
     /// Time in flight, before the end of the warm-up, of the requests in flight then.
     warmup_in_flight_ns: u64,
@@ -113,13 +115,16 @@ enum FirstFill {
     Completed,
 }
 
-/// What a worker does with the page cache at the end of each cell.
+/// What a worker does with the page cache, by default at the end of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheHandling {
     /// Nothing: direct I/O, or the page cache may serve requests.
     Keep,
     /// Drops what was read and written.
     Drop,
+    /// Drops this part of the target at the start of each lap over it but the first, not at the end
+    /// of cells.
+    DropEachLap(Extent),
 }
 
 impl<B: Backend, C: Clock> Worker<B, C> {
@@ -149,6 +154,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             published,
             snapshot: SharedSnapshot::default(),
             cache_handling: CacheHandling::Keep,
+            lap: 0,
             zero_blocks: ZeroSample::default(),
             warmup_in_flight_ns: 0,
             ending: None,
@@ -170,6 +176,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Sets how it treats the page cache at the end of each cell.
     pub(crate) fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
+        self.lap = self.generator.lap();
         self
     }
 
@@ -303,6 +310,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let generator = &mut self.generator;
         self.backend
             .enqueue(&mut |buffers| generator.next(now, buffers))?;
+        if let CacheHandling::DropEachLap(extent) = self.cache_handling
+            && generator.lap() != self.lap
+        {
+            self.lap = generator.lap();
+            self.backend.drop_cache(Some(extent));
+        }
         if self.generator.slots.in_flight() == 0 {
             if self.generator.is_exhausted() {
                 self.end(EndReason::Budget, now);

@@ -281,10 +281,12 @@ fn run_worker<B: Backend>(
     lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let shift = write_buffer_shift(&config.workload, config.depth);
-    let cache_handling = if config.cache == CachePolicy::Buffered {
-        CacheHandling::Drop
-    } else {
-        CacheHandling::Keep
+    let cache_handling = match config.cache {
+        CachePolicy::Buffered => CacheHandling::Drop,
+        CachePolicy::Cached if config.workload.drops_cache_first => {
+            CacheHandling::DropEachLap(config.extent)
+        }
+        CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
     };
     let is_paced = config.pacer.is_some();
     let generator = RequestGenerator::new(

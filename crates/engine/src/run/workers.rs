@@ -7,7 +7,7 @@ mod supervise;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::shared_sync::SharedSync;
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Pattern, SharedCursors};
+use crate::load::pattern::{Pattern, SharedCursors, order_key};
 use crate::measure::result::WorkerResult;
 use crate::measure::snapshot::SharedSnapshot;
 use crate::measure::turnover::MeasureGate;
@@ -232,6 +232,10 @@ impl<'a> WorkerGroup<'a> {
                 pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
                 if threads_per_worker > 1 {
                     pattern = pattern.with_cursors(&cursors, extent);
+                    if workload.shape.each_block_once {
+                        let key = order_key(seed, (assignment as u64) << 32 | worker);
+                        pattern = pattern.with_each_block_once(&cursors, key);
+                    }
                 }
                 if prepared.journal.is_some() {
                     pattern = pattern.with_each_write_once(&order, seed);

@@ -214,11 +214,7 @@ impl<'a> JobReader<'a, '_> {
         }))
     }
 
-    pub(super) fn distribution(
-        &mut self,
-        rw: Rw,
-        blocks: &JobBlocks,
-    ) -> Result<JobDistribution, JobFileError> {
+    pub(super) fn distribution(&self, rw: Rw) -> Result<JobDistribution, JobFileError> {
         if rw.order == Order::Sequential {
             return Ok(JobDistribution::Uniform);
         }
@@ -226,14 +222,6 @@ impl<'a> JobReader<'a, '_> {
             .value("random_distribution")?
             .filter(|(_, value)| *value != "random")
         else {
-            if self.is_mapped(rw)? {
-                let remark = if matches!(blocks, JobBlocks::Mix(..)) {
-                    TranslationNote::NoMapForMix
-                } else {
-                    TranslationNote::NoMap
-                };
-                self.notes.add(remark, &self.section.name);
-            }
             return Ok(JobDistribution::Uniform);
         };
         match value.split_once(':').unwrap_or((value, "")) {

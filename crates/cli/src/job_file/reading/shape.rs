@@ -4,6 +4,7 @@
 use super::{JobReader, OptionValue};
 use crate::job_file::error::JobFileError;
 use crate::job_file::jobs::JobBlocks;
+use crate::job_file::notes::TranslationNote;
 use crate::job_file::numbers;
 use crate::workload::{Order, Rw, RwDirection};
 use diskproof_model::plan::BlockShare;
@@ -16,16 +17,30 @@ const RATE_CYCLE_MS: u64 = 1000;
 
 impl JobReader<'_, '_> {
     pub(super) fn shape(
-        &self,
+        &mut self,
         rw: Rw,
         postfix: Option<OptionValue<'_>>,
         blocks: &JobBlocks,
         write_mix: Vec<BlockShare>,
     ) -> Result<LoadShape, JobFileError> {
+        let (align_bytes, random_run) =
+            (self.alignment(rw, blocks)?, self.random_run(rw, postfix)?);
+        let is_mapped = self.is_mapped(rw)?;
+        let one_size = matches!(blocks, JobBlocks::One(_)) && write_mix.is_empty();
+        let each_block_once =
+            is_mapped && one_size && align_bytes.is_none() && random_run.is_none();
+        if is_mapped && !each_block_once {
+            let note = match one_size {
+                true => TranslationNote::NoMap,
+                false => TranslationNote::NoMapForMix,
+            };
+            self.notes.add(note, &self.section.name);
+        }
         Ok(LoadShape {
             write_mix,
-            align_bytes: self.alignment(rw, blocks)?,
-            random_run: self.random_run(rw, postfix)?,
+            align_bytes,
+            each_block_once,
+            random_run,
             arrivals: self.arrivals()?,
             think: self.think()?,
             start_delay_ns: self.time("startdelay")?,

@@ -71,6 +71,35 @@ fn cursor(shared: &Arc<AtomicU64>, walk: &OffsetWalk, extent: Extent, len: u64) 
     Arc::clone(shared)
 }
 
+/// The key of a random order that no other stream has.
+pub(crate) fn order_key(seed: u64, stream: u64) -> u64 {
+    Random::new(seed, !stream).bits()
+}
+
+/// The blocks of a uniformly random walk, each once per lap.
+fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
+    let (start, blocks, align) = match walk {
+        OffsetWalk::Uniform {
+            start,
+            blocks,
+            align,
+        } => (*start, *blocks, *align),
+        OffsetWalk::EachOnce {
+            start,
+            align,
+            order,
+            ..
+        } => (*start, order.len(), *align),
+        _ => return None,
+    };
+    Some(OffsetWalk::EachOnce {
+        start,
+        align,
+        order: Permutation::new(blocks, seed),
+        next: Arc::clone(next),
+    })
+}
+
 /// Reads of one size at uniformly random, aligned offsets.
 #[derive(Debug, Clone)]
 pub struct UniformReads {
@@ -132,7 +161,7 @@ impl Pattern {
         };
         let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000)
             .min(u128::from(u64::MAX)) as u64;
-        Self {
+        let pattern = Self {
             reads: walk(&blocks),
             writes: walk(write_blocks.as_deref().unwrap_or(&blocks)),
             blocks,
@@ -141,6 +170,12 @@ impl Pattern {
             mix,
             random: Random::new(seed, stream),
             reported: [WalkPosition::default(); 2],
+        };
+        match workload.shape.each_block_once {
+            true => {
+                pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
+            }
+            false => pattern,
         }
     }
 
@@ -204,20 +239,28 @@ impl Pattern {
     /// Writes each block of a uniformly random pattern once before it writes one again, together
     /// with all patterns that share the cursors and the seed.
     pub fn with_each_write_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
-        if let OffsetWalk::Uniform {
-            start,
-            blocks,
-            align,
-        } = self.writes
-        {
-            self.writes = OffsetWalk::EachOnce {
-                start,
-                align,
-                order: Permutation::new(blocks, seed),
-                next: Arc::clone(&cursors.writes),
-            };
+        if let Some(walk) = each_once(&self.writes, &cursors.writes, seed) {
+            self.writes = walk;
         }
         self
+    }
+
+    /// Visits each block of a uniformly random pattern once before it visits one again, together
+    /// with all patterns that share the cursors and the seed. Reads and writes share one lap.
+    pub fn with_each_block_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
+        if let (Some(reads), Some(writes)) = (
+            each_once(&self.reads, &cursors.reads, seed),
+            each_once(&self.writes, &cursors.reads, seed),
+        ) {
+            (self.reads, self.writes) = (reads, writes);
+        }
+        self
+    }
+
+    /// A number that changes with the first step of each lap over the extent but the first.
+    #[inline(always)]
+    pub fn lap(&self) -> u64 {
+        self.reads.lap().wrapping_add(self.writes.lap())
     }
 
     /// The steps from here on, where they are uniform reads.

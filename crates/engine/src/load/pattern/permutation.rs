@@ -27,6 +27,11 @@ impl Permutation {
         }
     }
 
+    /// Numbers in a lap.
+    pub(crate) fn len(&self) -> u64 {
+        self.n
+    }
+
     /// The number at `index`; every `n` indices make a lap.
     pub(crate) fn at(&self, index: u64) -> u64 {
         let (lap, mut value) = (index / self.n, index % self.n);

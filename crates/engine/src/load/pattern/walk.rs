@@ -27,7 +27,12 @@ pub(crate) enum OffsetWalk {
         next: Arc<AtomicU64>,
     },
     /// Descending; wraps.
-    Backward { start: u64, end: u64, at: u64 },
+    Backward {
+        start: u64,
+        end: u64,
+        at: u64,
+        lap: u64,
+    },
     /// Ascending in strides; each lap begins one block later.
     Stride {
         start: u64,
@@ -81,6 +86,7 @@ impl OffsetWalk {
                 start,
                 end: start + extent.length / align * align,
                 at: end - extent.length % align,
+                lap: 0,
             },
             Access::Stride { stride_bytes } => {
                 let stride = (*stride_bytes).max(align).next_multiple_of(align);
@@ -133,6 +139,22 @@ impl OffsetWalk {
         if let Self::Sequential { start, end, at, .. } = self {
             let blocks = ((*end - *start) / len).max(1);
             *at = *start + bytes / len % blocks * len;
+        }
+    }
+
+    /// A number that changes with the first offset of each lap but the first; constant where a
+    /// walk has no laps.
+    pub(crate) fn lap(&self) -> u64 {
+        let of_draws = |next: &AtomicU64, blocks: u64| {
+            next.load(Ordering::Relaxed).saturating_sub(1) / blocks.max(1)
+        };
+        match self {
+            Self::Sequential { lap, .. }
+            | Self::Backward { lap, .. }
+            | Self::Stride { lap, .. } => *lap,
+            Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
+            Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
+            Self::Uniform { .. } | Self::Zones { .. } | Self::Zipf { .. } | Self::Runs(_) => 0,
         }
     }
 
@@ -214,9 +236,15 @@ impl OffsetWalk {
                 order,
                 next,
             } => *start + order.at(next.fetch_add(1, Ordering::Relaxed)) * *align,
-            Self::Backward { start, end, at } => {
+            Self::Backward {
+                start,
+                end,
+                at,
+                lap,
+            } => {
                 if *at < *start + len {
                     *at = *end;
+                    *lap += 1;
                 }
                 *at -= len;
                 *at
