@@ -28,8 +28,8 @@ pub struct LoadShape {
     /// How many operations share a random offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_run: Option<RandomRun>,
-    /// Each worker visits every block once before it visits one again. Only where offsets are
-    /// uniformly random and all blocks have one size.
+    /// Each worker visits every block once before it visits one again, where offsets are uniformly
+    /// random. With several block sizes it shortens those that reach a visited block.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each_block_once: bool,
     /// How the starts of an open loop are spaced.

@@ -180,6 +180,18 @@ fn buffered_writes_are_written_back_as_they_go() {
 }
 
 #[test]
+fn laps_and_the_page_cache_are_those_of_fio() {
+    let text = line("random-read-d32", |w, _, asked| {
+        (w.cache, asked.drops_cache_first) = (CachePolicy::Cached, true);
+        w.shape.each_block_once = true;
+    });
+    assert!(text.contains(" --direct=0 --invalidate=1 "), "{text}");
+    assert!(!text.contains("--norandommap"), "{text}");
+    let text = line("random-read-d32", |w, _, _| w.cache = CachePolicy::Cached);
+    assert!(text.contains(" --direct=0 --invalidate=0 "), "{text}");
+}
+
+#[test]
 fn limits_and_rates_are_shared_among_jobs() {
     let text = line("mixed-random", |w, _, asked| {
         (w.workers, w.rate) = (4, Some(1000.0));

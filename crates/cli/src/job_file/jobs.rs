@@ -99,6 +99,11 @@ impl FioJob {
         }
     }
 
+    /// Whether all operations have the same size.
+    pub(crate) fn has_one_size(&self) -> bool {
+        matches!(self.blocks, JobBlocks::One(_)) && self.shape.write_mix.is_empty()
+    }
+
     /// The smallest size of any operation.
     pub(crate) fn smallest_block(&self) -> u64 {
         let writes = self.shape.write_mix.iter();

@@ -13,8 +13,6 @@ pub(crate) enum TranslationNote {
     Depth,
     /// `direct=0`.
     Emptied,
-    /// No map of blocks.
-    NoMap,
     /// No map of blocks, with a mix of sizes.
     NoMapForMix,
     /// Open loop.
@@ -44,14 +42,9 @@ impl TranslationNote {
                  as it runs, so that the disk answers instead of memory; invalidate=0 does not \
                  empty it"
             }
-            Self::NoMap => {
-                "random offsets repeat, as with norandommap: some blocks are visited twice before \
-                 others are visited once"
-            }
             Self::NoMapForMix => {
-                "random offsets repeat, as with norandommap: some blocks are visited twice before \
-                 others are visited once. No block is shortened, so the mix of sizes is exactly \
-                 that of bssplit"
+                "with a mix of sizes random offsets repeat, as with norandommap. No block is \
+                 shortened, so the mix is exactly that of bssplit"
             }
             Self::Rate => {
                 "a rate starts requests on schedule, even while earlier ones are in flight; \

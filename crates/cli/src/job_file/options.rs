@@ -130,7 +130,11 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "`direct=0`, which is fio's default, is `buffered` or `cached` (see above)",
     ),
     translated(&["buffered"], "the opposite of `direct`"),
-    translated(&["invalidate"], "0 is `cached`"),
+    translated(
+        &["invalidate"],
+        "0 is `cached`; with 1 `as fio` drops the file from the page cache at the start and at \
+         each new lap over it, as fio does",
+    ),
     translated(&["runtime/timeout"], "`time`"),
     translated(
         &["time_based"],
@@ -166,8 +170,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["norandommap"],
-        "the default; without it fio visits every block once before it visits one again, and a \
-         note on stderr says so",
+        "random offsets are independent of each other; without it each copy visits every block \
+         once before it visits one again",
     ),
     translated(
         &["fsync", "fdatasync"],

@@ -13,6 +13,7 @@ use crate::workload::{
     WorkloadFlags,
 };
 use diskproof_compat::JobWorkload;
+use diskproof_model::shape::LoadShape;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -305,6 +306,9 @@ fn workloads(
     if matches!(job.walk_order, WalkOrder::Stride(_)) {
         notes.add(TranslationNote::Stride, &job.section);
     }
+    if job.shape.each_block_once && !job.has_one_size() && cache.1 == Closeness::Disk {
+        notes.add(TranslationNote::NoMapForMix, &job.section);
+    }
     // The printer of fio shows each copy, unless the job wants one figure.
     let is_one = cache.1 == Closeness::Disk || job.reports_together || copies == 1;
     if let Some(part) = united(job, parts, cache.1).filter(|_| is_one) {
@@ -432,7 +436,11 @@ fn flags(
         engine: Some(job.engine),
         together: None,
         ends_alone: None,
-        shape: job.shape.clone(),
+        shape: LoadShape {
+            each_block_once: job.shape.each_block_once
+                && (closeness == Closeness::Fio || job.has_one_size()),
+            ..job.shape.clone()
+        },
     })
 }
 

@@ -4,7 +4,6 @@
 use super::{JobReader, OptionValue};
 use crate::job_file::error::JobFileError;
 use crate::job_file::jobs::JobBlocks;
-use crate::job_file::notes::TranslationNote;
 use crate::job_file::numbers;
 use crate::workload::{Order, Rw, RwDirection};
 use diskproof_model::plan::BlockShare;
@@ -17,7 +16,7 @@ const RATE_CYCLE_MS: u64 = 1000;
 
 impl JobReader<'_, '_> {
     pub(super) fn shape(
-        &mut self,
+        &self,
         rw: Rw,
         postfix: Option<OptionValue<'_>>,
         blocks: &JobBlocks,
@@ -25,17 +24,8 @@ impl JobReader<'_, '_> {
     ) -> Result<LoadShape, JobFileError> {
         let (align_bytes, random_run) =
             (self.alignment(rw, blocks)?, self.random_run(rw, postfix)?);
-        let is_mapped = self.is_mapped(rw)?;
-        let one_size = matches!(blocks, JobBlocks::One(_)) && write_mix.is_empty();
-        let each_block_once =
-            is_mapped && one_size && align_bytes.is_none() && random_run.is_none();
-        if is_mapped && !each_block_once {
-            let note = match one_size {
-                true => TranslationNote::NoMap,
-                false => TranslationNote::NoMapForMix,
-            };
-            self.notes.add(note, &self.section.name);
-        }
+        // fio's map of visited blocks never fills where offsets have another alignment.
+        let each_block_once = align_bytes.is_none() && self.is_mapped(rw)?;
         Ok(LoadShape {
             write_mix,
             align_bytes,

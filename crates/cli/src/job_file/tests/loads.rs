@@ -39,6 +39,21 @@ fn job_without_options_has_the_defaults_of_fio() {
 }
 
 #[test]
+fn map_of_visited_blocks_is_that_of_fio() {
+    let once = |text: &str| only(text).shape.each_block_once;
+    assert!(once("rw=randread") && once("rw=randrw\nsize=1g") && once("rw=randread:8"));
+    for other in [
+        "rw=read",
+        "rw=randread\nnorandommap",
+        "rw=randread\nrandom_distribution=zipf",
+        "rw=randread\nblockalign=8k",
+        "rw=randread\nbssplit=4k/50:8k/50",
+    ] {
+        assert!(!once(other), "{other}");
+    }
+}
+
+#[test]
 fn job_options_become_workload_keys() {
     let flags = only(
         "rw=randrw\nbs=8k\niodepth=32\nioengine=libaio\ndirect=1\nnumjobs=4\nrwmixread=70\n\

@@ -3,6 +3,7 @@
 
 mod block_sizes;
 mod permutation;
+mod visit_map;
 mod walk;
 mod zipf;
 
@@ -13,6 +14,7 @@ use diskproof_model::plan::{Access, Workload};
 pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use visit_map::VisitMap;
 use walk::{OffsetWalk, RandomRuns, WalkPosition};
 
 /// Reads or writes.
@@ -54,6 +56,8 @@ pub struct Pattern {
     read_below: u64,
     mix: Mix,
     random: Random,
+    /// The visited units, where blocks of several sizes visit each once.
+    map: Option<Box<VisitMap>>,
     /// Up to where [`Pattern::take_passed`] has reported, separate for reads and writes.
     reported: [WalkPosition; 2],
 }
@@ -76,9 +80,27 @@ pub(crate) fn order_key(seed: u64, stream: u64) -> u64 {
     Random::new(seed, !stream).bits()
 }
 
+/// A map of the units of a workload that visits each once, with blocks of several sizes. A verified
+/// workload has one size.
+fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
+    let (smallest, largest) = block_range(workload);
+    let shape = &workload.shape;
+    let is_needed = shape.each_block_once
+        && shape.random_run.is_none()
+        && shape.align_bytes.is_none()
+        && smallest < largest;
+    is_needed
+        .then(|| VisitMap::new(extent.start, extent.length, u64::from(smallest)))?
+        .map(Box::new)
+}
+
 /// The blocks of a uniformly random walk, each once per lap.
 fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
     let (start, blocks, align) = match walk {
+        OffsetWalk::Runs(runs) => {
+            let walk = each_once(runs.drawn(), next, seed)?;
+            return Some(OffsetWalk::Runs(Box::new(runs.drawing_from(walk))));
+        }
         OffsetWalk::Uniform {
             start,
             blocks,
@@ -169,6 +191,7 @@ impl Pattern {
             read_below,
             mix,
             random: Random::new(seed, stream),
+            map: visit_map(workload, extent),
             reported: [WalkPosition::default(); 2],
         };
         match workload.shape.each_block_once {
@@ -260,7 +283,33 @@ impl Pattern {
     /// A number that changes with the first step of each lap over the extent but the first.
     #[inline(always)]
     pub fn lap(&self) -> u64 {
-        self.reads.lap().wrapping_add(self.writes.lap())
+        match &self.map {
+            Some(map) => map.lap(),
+            None => self.reads.lap().wrapping_add(self.writes.lap()),
+        }
+    }
+
+    /// The next step of a walk with a map, whose block may be shortened.
+    #[cold]
+    fn mapped_step(&mut self, reads: bool, len: u32) -> Step {
+        let len = match &self.write_blocks {
+            Some(blocks) if !reads => blocks.draw(&mut self.random),
+            _ => len,
+        };
+        let random = &mut self.random;
+        let (offset, len) = match &mut self.map {
+            Some(map) => map.visit(len, random),
+            None => (self.reads.next(len, random), len),
+        };
+        let direction = match reads {
+            true => TransferDirection::Read,
+            false => TransferDirection::Write,
+        };
+        Step {
+            direction,
+            offset,
+            len,
+        }
     }
 
     /// The steps from here on, where they are uniform reads.
@@ -297,6 +346,9 @@ impl Pattern {
             Mix::Writes => false,
             Mix::Both => self.random.bits() < self.read_below,
         };
+        if self.map.is_some() {
+            return self.mapped_step(reads, len);
+        }
         if reads {
             Step {
                 direction: TransferDirection::Read,

@@ -260,6 +260,73 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
     assert_eq!(written, all);
 }
 
+#[test]
+fn mapped_random_offsets_visit_every_block_once_per_lap() {
+    let mut w = Workload::named("w");
+    (w.block_bytes, w.read_permille) = (4096, 500);
+    w.access = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    w.shape.each_block_once = true;
+    let extent = Extent {
+        start: 8192,
+        length: 500 * 4096 + 100,
+    };
+    let mut pattern = Pattern::new(&w, extent, 5, 0);
+    let mut orders = Vec::new();
+    for lap in 0..3 {
+        let order: Vec<u64> = (0..500)
+            .map(|_| {
+                let offset = pattern.step().offset;
+                // Both directions share the lap.
+                assert_eq!(pattern.lap(), 2 * lap);
+                offset
+            })
+            .collect();
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(
+            sorted
+                .into_iter()
+                .eq((0..500).map(|block| 8192 + block * 4096))
+        );
+        orders.push(order);
+    }
+    assert!(orders[0] != orders[1] && orders[1] != orders[2]);
+    let other = Pattern::new(&w, extent, 5, 1).step().offset;
+    let third = Pattern::new(&w, extent, 5, 2).step().offset;
+    assert!(
+        other != orders[0][0] || third != orders[0][0],
+        "an order for each worker"
+    );
+}
+
+#[test]
+fn mapped_blocks_of_several_sizes_are_shortened_at_visited_ones() {
+    let mut w = Workload::named("w");
+    w.block_bytes = 16384;
+    let share = |block_bytes| BlockShare {
+        block_bytes,
+        weight: 1,
+    };
+    w.block_mix = vec![share(4096), share(16384)];
+    w.shape.each_block_once = true;
+    let extent = Extent {
+        start: 0,
+        length: 1 << 20,
+    };
+    let mut pattern = Pattern::new(&w, extent, 5, 0);
+    let mut visited = 0;
+    while visited < 1 << 20 {
+        visited += u64::from(pattern.step().len);
+        assert_eq!(pattern.lap(), 0);
+    }
+    assert_eq!(
+        (visited, pattern.step().len > 0, pattern.lap()),
+        (1 << 20, true, 1)
+    );
+}
+
 fn offsets(w: &Workload, bytes: u64, count: usize) -> Vec<Step> {
     let extent = Extent {
         start: 0,

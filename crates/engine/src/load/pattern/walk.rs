@@ -154,7 +154,8 @@ impl OffsetWalk {
             | Self::Stride { lap, .. } => *lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
             Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
-            Self::Uniform { .. } | Self::Zones { .. } | Self::Zipf { .. } | Self::Runs(_) => 0,
+            Self::Runs(runs) => runs.walk.lap(),
+            Self::Uniform { .. } | Self::Zones { .. } | Self::Zipf { .. } => 0,
         }
     }
 
@@ -367,6 +368,19 @@ impl RandomRuns {
             end: extent.start + extent.length,
             last: (extent.start, extent.start),
             done,
+        }
+    }
+
+    /// The walk that draws the offsets.
+    pub(crate) fn drawn(&self) -> &OffsetWalk {
+        &self.walk
+    }
+
+    /// The same runs at the offsets of another walk.
+    pub(crate) fn drawing_from(&self, walk: OffsetWalk) -> Self {
+        Self {
+            walk,
+            ..self.clone()
         }
     }
 

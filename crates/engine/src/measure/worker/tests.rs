@@ -127,6 +127,98 @@ fn read_moodily<C: Clock>(
     (disk, home)
 }
 
+/// Completes each request after a microsecond; notes where the page cache was dropped.
+struct Lapped {
+    buffers: Buffers,
+    clock: FakeClock,
+    waiting: Vec<u32>,
+    asked: u64,
+    dropped_after: Vec<(u64, Option<Extent>)>,
+}
+
+impl Backend for &mut Lapped {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            self.asked += 1;
+            self.waiting.push(request.slot);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, _: WaitMode) -> io::Result<()> {
+        self.clock.move_to(self.clock.now() + 1000);
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let done = std::mem::take(&mut self.waiting);
+        done.into_iter().for_each(|slot| sink(slot, BLOCK as i32));
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        self.dropped_after.push((self.asked, extent));
+    }
+}
+
+#[test]
+fn worker_drops_the_page_cache_with_the_first_step_of_each_lap() {
+    for access in [
+        Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        Access::Sequential,
+        Access::Backward,
+    ] {
+        let mut workload = Workload {
+            access,
+            block_bytes: BLOCK,
+            ..Workload::named("laps")
+        };
+        workload.shape.each_block_once = true;
+        let extent = Extent {
+            start: 0,
+            length: 50 * u64::from(BLOCK),
+        };
+        let pattern = Pattern::new(&workload, extent, 1, 0);
+        let budget = Budget::of_steps(150);
+        let generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, budget);
+        let clock = FakeClock::default();
+        let mut disk = Lapped {
+            buffers: Buffers::new(1, BLOCK as usize).unwrap(),
+            clock: clock.clone(),
+            waiting: Vec::new(),
+            asked: 0,
+            dropped_after: Vec::new(),
+        };
+        let schedule = WorkerSchedule {
+            start_ns: 0,
+            measure_ns: 0,
+            end_ns: u64::MAX / 2,
+        };
+        let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
+        let mut worker = Worker::new(
+            &mut disk,
+            clock,
+            generator,
+            schedule,
+            Arc::default(),
+            published,
+        )
+        .cache_handling(CacheHandling::DropEachLap(extent));
+        while worker.advance().unwrap() == AdvanceOutcome::Running {}
+        worker.finish();
+        let expected = [(51, Some(extent)), (101, Some(extent))];
+        assert_eq!(disk.dropped_after, expected, "{:?}", workload.access);
+    }
+}
+
 /// Stands on the run queue a tenth of all time, in turns of a microsecond.
 #[derive(Clone)]
 struct Contended(FakeClock);
