@@ -523,7 +523,7 @@ fn job_file_accepts_values_that_change_nothing() {
 fn job_file_notes_options_without_effect() {
     let mixed = notes("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
     assert!(
-        mixed.contains("the mix of sizes is exactly that of bssplit"),
+        mixed.contains("so the mix is exactly that of bssplit"),
         "{mixed}"
     );
     let message =
