@@ -231,11 +231,8 @@ impl<'a> WorkerGroup<'a> {
                 let mut pattern = Pattern::new(workload, extent, seed, stream);
                 pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
                 if threads_per_worker > 1 {
-                    pattern = pattern.with_cursors(&cursors, extent);
-                    if workload.shape.each_block_once {
-                        let key = order_key(seed, (assignment as u64) << 32 | worker);
-                        pattern = pattern.with_each_block_once(&cursors, key);
-                    }
+                    let key = order_key(seed, (assignment as u64) << 32 | worker);
+                    pattern = pattern.with_cursors(&cursors, extent, key);
                 }
                 if prepared.journal.is_some() {
                     pattern = pattern.with_each_write_once(&order, seed);

@@ -221,9 +221,12 @@ impl Pattern {
         Some([reads, writes])
     }
 
-    /// Takes ordered steps from cursors that other threads use, too: together they walk as one
-    /// worker would.
-    pub fn with_cursors(mut self, cursors: &SharedCursors, extent: Extent) -> Self {
+    /// Takes ordered steps, and those that visit each block once, from cursors that other threads
+    /// use, too: together they walk as one worker would. They have the same `key`.
+    pub fn with_cursors(mut self, cursors: &SharedCursors, extent: Extent, key: u64) -> Self {
+        if matches!(self.reads, OffsetWalk::EachOnce { .. }) {
+            return self.with_each_block_once(cursors, key);
+        }
         if let (OffsetWalk::Sequential { .. }, len) =
             (&self.reads, u64::from(self.blocks.largest()))
             && self.blocks.smallest() == self.blocks.largest()

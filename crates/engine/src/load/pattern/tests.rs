@@ -212,7 +212,7 @@ fn walks_with_shared_cursors_report_what_all_passed() {
     let extent = extent_at(8192, 40_960);
     let cursors = SharedCursors::default();
     let [mut one, mut other] =
-        [0, 1].map(|_| walk(Access::Sequential, 0).with_cursors(&cursors, extent));
+        [0, 1].map(|_| walk(Access::Sequential, 0).with_cursors(&cursors, extent, 0));
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {

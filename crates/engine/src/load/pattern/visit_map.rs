@@ -50,7 +50,8 @@ impl VisitMap {
 
     /// Forgets the visits. What lies behind the last unit counts as visited.
     fn clear(&mut self) {
-        (self.visited.fill(0), self.full.fill(0));
+        self.visited.fill(0);
+        self.full.fill(0);
         self.left = self.units;
         for unit in self.units..self.visited.len() as u64 * BITS {
             self.visited[(unit / BITS) as usize] |= 1 << (unit % BITS);

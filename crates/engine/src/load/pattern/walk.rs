@@ -213,12 +213,10 @@ impl OffsetWalk {
                 lap,
             } => {
                 if *at + len > *end {
-                    *at = *start;
-                    *lap += 1;
+                    (*at, *lap) = (*start, *lap + 1);
                 }
-                let offset = *at;
                 *at += len;
-                offset
+                *at - len
             }
             Self::Uniform {
                 start,
@@ -243,11 +241,9 @@ impl OffsetWalk {
                 at,
                 lap,
             } => {
-                if *at < *start + len {
-                    *at = *end;
-                    *lap += 1;
-                }
-                *at -= len;
+                let is_over = *at < *start + len;
+                *lap += u64::from(is_over);
+                *at = if is_over { *end } else { *at } - len;
                 *at
             }
             Self::Stride {
