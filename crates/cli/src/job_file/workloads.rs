@@ -436,12 +436,17 @@ fn flags(
         engine: Some(job.engine),
         together: None,
         ends_alone: None,
-        shape: LoadShape {
-            each_block_once: job.shape.each_block_once
-                && (closeness == Closeness::Fio || job.has_one_size()),
-            ..job.shape.clone()
-        },
+        shape: shape(job, closeness),
     })
+}
+
+/// With a mix of sizes the map of visited blocks shortens blocks, which only fio's figures need.
+fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
+    let shortens = closeness == Closeness::Fio;
+    LoadShape {
+        each_block_once: job.shape.each_block_once && (shortens || job.has_one_size()),
+        ..job.shape.clone()
+    }
 }
 
 /// With other syncs it would add at most one sync, which a plan cannot express.
