@@ -213,3 +213,80 @@ fn fio_job_file_cannot_choose_what_is_overwritten() {
     }
     assert_eq!(content_hash(&file), before);
 }
+
+#[test]
+fn pgiosim_reads_blocks_and_rewrites_only_a_released_file() {
+    let here = place();
+    let file = here.path().join("relation");
+    random_file(&file, 1 << 20);
+    let before = content_hash(&file);
+    let read = as_tool(&["pgiosim", "-b", "512k", "-t", "2", text(&file)]);
+    assert_eq!(read.code, Some(0), "{}", read.err);
+    let head = format!("Arg: 1\nRead 64 blocks\nAdded {}\n", text(&file));
+    assert!(read.out.starts_with(&head), "{}", read.out);
+    assert!(
+        read.out.contains("100.00%,     64 read,      0 written, "),
+        "{}",
+        read.out
+    );
+    let (path, parent) = (text(&file), text(here.path()));
+    for (words, message) in [
+        (&["pgiosim", "-b", "1"][..], "usage: pgiosim -b blocks"),
+        (&["pgiosim", "-z", path], "invalid option -- 'z'"),
+        (&["pgiosim", "-b", "1", parent], "name the files in it"),
+        (
+            &["pgiosim", "-b", "4", "-w", "50", path],
+            "diskproof as --overwrite pgiosim -b 4 -w 50",
+        ),
+    ] {
+        let ran = as_tool(words);
+        assert_eq!(ran.code, Some(1), "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+    }
+    assert_eq!(content_hash(&file), before);
+    let words = ["as", "--overwrite", "pgiosim", "-b", "64", "-w", "50", path];
+    let written = run(words);
+    assert_eq!(written.code, Some(0), "{}", written.err);
+    assert!(written.out.contains("Write Mode: 50%\n"), "{}", written.out);
+    assert_ne!(content_hash(&file), before);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 1 << 20);
+}
+
+#[test]
+fn iozone_prints_its_table_and_spares_the_file_of_its_name() {
+    let here = place();
+    let file = here.path().join("kept");
+    random_file(&file, 1 << 20);
+    let before = content_hash(&file);
+    let words = [
+        "iozone", "-R", "-a", "-n", "64", "-g", "128", "-q", "16", "-i", "0", "-i", "1", "-f",
+    ];
+    let ran = as_tool(&[&words[..], &[text(&file)]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let rows = ran.out.lines().filter(|line| {
+        let mut words = line.split_whitespace();
+        let is_size = matches!(words.next(), Some("64" | "128"));
+        // Both sizes, and write, rewrite, read, reread.
+        is_size && words.count() == 5
+    });
+    assert_eq!(rows.count(), 6, "{}", ran.out);
+    for line in [
+        "\niozone test complete.\nExcel output is below:\n",
+        "\n\"Writer report\"\n        \"4\"  \"8\"  \"16\"\n\"64\"   ",
+        "\n\"Re-Reader report\"\n",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+    assert_eq!(names(here.path()), ["kept"]);
+    assert_eq!(content_hash(&file), before);
+    for (words, message) in [
+        (&["iozone", "-t", "2"][..], "diskproof run --jobs"),
+        (&["iozone", "-i", "9"], "use -i 0 to -i 5"),
+        (&["iozone", "-f", "/nowhere/file"], "/nowhere"),
+        (&["iozone", "-i", "0", "-f", "/dev/zero"], "/dev"),
+    ] {
+        let ran = as_tool(words);
+        assert_eq!(ran.code, Some(1), "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+    }
+}
