@@ -1,0 +1,216 @@
+//! What a live comparison measures, and for how long.
+
+use super::LiveFlags;
+use crate::failure::Failure;
+use crate::flags::MeasuringFlags;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, LayoutLimits};
+use crate::standard_workloads::{WriteBudget, standard_workloads};
+use diskproof_analysis::campaign::LiveSetup;
+use diskproof_device::scratch_bytes_max;
+use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, format_duration};
+
+const SECOND: u64 = 1_000_000_000;
+/// Time for everything, and with --quick.
+const TIME_NS: u64 = 60 * SECOND;
+const QUICK_NS: u64 = 20 * SECOND;
+/// Share of the time for filling one scratch file, and for what comes after the last cell.
+const LAYOUT_PARTS: u64 = 12;
+const END_PARTS: u64 = 20;
+/// The longest warm-up of a workload's first cell.
+const WARMUP_NS: u64 = SECOND / 2;
+/// What is compared unless --only names workloads.
+const DEFAULT: [&str; 4] = [
+    "sequential-read",
+    "random-read-d1",
+    "random-read-d32",
+    "commit-fdatasync",
+];
+/// Drives have caches of up to 1 GiB.
+const SCRATCH_BYTES: u64 = 1 << 30;
+/// A scratch file that is filled before each cell.
+const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
+/// A smaller file says nothing about the disk.
+const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
+const SCRATCH_BYTES_MIN: u64 = 8 << 20;
+const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
+
+/// What is measured, and for how long.
+pub(super) struct LivePlan {
+    /// The plan of one side.
+    pub plan: Plan,
+    /// How scratch files are filled.
+    pub filling: Filling,
+    /// Time for all cells.
+    pub time_ns: u64,
+}
+
+impl LivePlan {
+    pub(super) fn new(
+        flags: &LiveFlags,
+        measuring: &MeasuringFlags,
+        identities: &[TargetIdentity],
+        sides: usize,
+    ) -> Result<Self, Failure> {
+        let scratch_bytes = scratch_size(flags, identities)?;
+        let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
+        let time_ns = flags.time.unwrap_or(default_ns);
+        let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
+        let write_bytes = identities.iter().map(|one| one.size_bytes).min();
+        let budget = WriteBudget {
+            write_bytes: scratch_bytes
+                .unwrap_or_else(|| write_bytes.unwrap_or(0).min(SCRATCH_BYTES)),
+            sequential_share: 1,
+        };
+        let all = standard_workloads(measuring, time_ns, budget);
+        let (workloads, skipped) = select(flags, all, identities)?;
+        let layout_ns = time_ns / LAYOUT_PARTS;
+        let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
+        let least_ns = LiveSetup::time_ns_min(workloads.len(), sides);
+        if cells_ns < least_ns {
+            let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
+            let needed = (needed / SECOND as f64).ceil() as u64 * SECOND;
+            return Err(Failure::Usage(format!(
+                "--time {}: too short for {} workloads on {sides} sides; use at least {}, or fewer \
+                 workloads (--only)",
+                format_duration(time_ns),
+                workloads.len(),
+                format_duration(needed)
+            )));
+        }
+        let each_ns = cells_ns / (workloads.len() * sides) as u64;
+        let timed = |mut workload: Workload| {
+            workload.warmup_ns = WARMUP_NS.min(each_ns / 4);
+            workload.stop.time_ns = Some(each_ns - workload.warmup_ns);
+            workload.stop.precision = None;
+            workload
+        };
+        let plan = Plan {
+            schema: PLAN_SCHEMA.to_owned(),
+            method: METHOD_VERSION,
+            seed: flags.seed.unwrap_or_else(random_seed),
+            targets: Vec::new(),
+            scratch_bytes,
+            workloads: workloads.into_iter().map(timed).collect(),
+            survey: None,
+            ping: None,
+            data_sheet: None,
+            disk_access: None,
+            like: None,
+            first_write_ns: None,
+            time_limit_ns: None,
+            sweep: None,
+            postgres: None,
+            files: None,
+            layers: None,
+            postgres_version: None,
+            skipped,
+            origin: Origin::Native {
+                verb: "compare".to_owned(),
+                argv: command_line(),
+            },
+        };
+        let filling = match flags.reopen {
+            true => Filling::Span,
+            false => Filling::Within(LayoutLimits {
+                bytes_min: SCRATCH_BYTES_LEAST,
+                time_ns: layout_ns,
+            }),
+        };
+        Ok(Self {
+            plan,
+            filling,
+            time_ns: cells_ns,
+        })
+    }
+
+    /// The plan of all sides together.
+    pub(super) fn joint(&self, identities: &[TargetIdentity], sides: u64) -> Plan {
+        let mut plan = self.plan.clone();
+        plan.targets = identities.iter().map(|one| one.path.clone()).collect();
+        for workload in &mut plan.workloads {
+            let each_ns = workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns;
+            workload.stop.time_ns = Some(each_ns * sides - workload.warmup_ns);
+        }
+        plan
+    }
+}
+
+/// The size of each scratch file; `None` where the targets are files or devices.
+fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
+    let is_directory = |one: &TargetIdentity| one.kind == TargetKind::Directory;
+    if !identities.iter().any(is_directory) {
+        return match flags.size {
+            None => Ok(None),
+            Some(_) => Err(Failure::Usage(
+                "--size is the size of the scratch files in directories; omit it".to_owned(),
+            )),
+        };
+    }
+    let size = match flags.size {
+        Some(size) if size < SCRATCH_BYTES_MIN => {
+            let (size, least) = (format_bytes(size), format_bytes(SCRATCH_BYTES_MIN));
+            return Err(Failure::Usage(format!(
+                "--size {size}: too small to measure anything; use at least {least}"
+            )));
+        }
+        Some(size) => size,
+        None => {
+            // Several directories may share one filesystem.
+            let room = identities.iter().map(scratch_bytes_max).min().unwrap_or(0);
+            let most = match flags.reopen {
+                true => SCRATCH_BYTES_REOPENED,
+                false => SCRATCH_BYTES,
+            };
+            most.min(room / identities.len() as u64)
+                .max(SCRATCH_BYTES_LEAST)
+        }
+    };
+    Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
+}
+
+/// The workloads to compare, and why others are skipped.
+fn select(
+    flags: &LiveFlags,
+    all: Vec<Workload>,
+    identities: &[TargetIdentity],
+) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+    let known: Vec<&str> = all.iter().map(|workload| workload.name.as_str()).collect();
+    flags.selection.check_names(&known)?;
+    let is_chosen = |name: &str| {
+        let is_asked = !flags.selection.only.is_empty() || DEFAULT.contains(&name);
+        is_asked && flags.selection.excludes(name).is_none()
+    };
+    let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
+    for workload in all {
+        if !is_chosen(&workload.name) {
+            continue;
+        }
+        match why_not_written(flags, identities).filter(|_| workload.writes()) {
+            None => chosen.push(workload),
+            Some(why) => skipped.push(Skipped {
+                workload: workload.name,
+                why: why.to_owned(),
+            }),
+        }
+    }
+    if chosen.is_empty() {
+        let why = skipped.first().map_or(String::new(), |one| {
+            format!(" {}: {}", one.workload, one.why)
+        });
+        return Err(Failure::Usage(format!(
+            "nothing is left to compare; select at least one workload.{why}"
+        )));
+    }
+    Ok((chosen, skipped))
+}
+
+/// Why writing workloads are skipped.
+fn why_not_written(flags: &LiveFlags, identities: &[TargetIdentity]) -> Option<&'static str> {
+    if flags.read_only {
+        return Some("--read-only");
+    }
+    flags.destructive.why_only_read(identities.first()?.kind)
+}

@@ -1,0 +1,145 @@
+//! Which targets or settings are compared. Opens no target for writing.
+
+use super::{LiveFlags, LiveRequest};
+use crate::failure::Failure;
+use crate::saved::names_run;
+use crate::session::CampaignSide;
+use crate::stderr::Verbosity;
+use crate::targets::resolve_target;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// The sides of a live comparison.
+pub(in crate::commands::compare) struct LiveSides {
+    /// The targets, as the user named them.
+    pub(super) targets: Vec<PathBuf>,
+    pub(super) sides: Vec<CampaignSide>,
+    pub(super) labels: Vec<String>,
+}
+
+impl LiveSides {
+    /// `None` where the arguments name saved runs.
+    pub(in crate::commands::compare) fn of(
+        request: &LiveRequest<'_>,
+    ) -> Result<Option<Self>, Failure> {
+        let usage = |text: String| Err(Failure::Usage(text));
+        let commands = &request.flags.prepare;
+        if !commands.is_empty() {
+            return match (request.names, request.baseline) {
+                (_, Some(_)) => usage("--baseline names saved runs; omit it".to_owned()),
+                _ if commands.len() < 2 => usage(
+                    "one --prepare has nothing to be compared with; give one for each side, such \
+                     as --prepare 'CMD A' --prepare 'CMD B'"
+                        .to_owned(),
+                ),
+                ([], _) => Ok(Some(Self::settings(".", commands))),
+                ([target], _) => Ok(Some(Self::settings(target, commands))),
+                _ => usage(
+                    "--prepare compares settings of one target; name one target, or compare the \
+                     targets without --prepare"
+                        .to_owned(),
+                ),
+            };
+        }
+        let history = request.measuring.history.history.as_deref();
+        let is_live = |name: &&String| request.baseline.is_none() && is_target(name, history);
+        let (targets, others): (Vec<&String>, Vec<&String>) =
+            request.names.iter().partition(is_live);
+        match (&targets[..], &others[..]) {
+            ([], _) => Ok(None),
+            ([only], []) => usage(format!(
+                "{only} has nothing to be compared with; name a second target, or two settings by \
+                 --prepare 'CMD A' --prepare 'CMD B'"
+            )),
+            ([target, ..], [other, ..]) => usage(format!(
+                "{target} is a target, and {other} is not. Name saved runs only, or directories, \
+                 files and block devices only"
+            )),
+            (_, []) => Ok(Some(Self {
+                targets: targets.iter().map(PathBuf::from).collect(),
+                sides: (0..targets.len())
+                    .map(|target| CampaignSide {
+                        target,
+                        prepare: None,
+                    })
+                    .collect(),
+                labels: targets.iter().map(|name| (*name).clone()).collect(),
+            })),
+        }
+    }
+
+    fn settings(target: &str, commands: &[String]) -> Self {
+        let side = |command: &String| CampaignSide {
+            target: 0,
+            prepare: Some(command.clone()),
+        };
+        Self {
+            targets: vec![PathBuf::from(target)],
+            sides: commands.iter().map(side).collect(),
+            labels: commands.to_vec(),
+        }
+    }
+}
+
+/// Whether the argument names a target. What names a saved run keeps that meaning.
+fn is_target(name: &str, history: Option<&Path>) -> bool {
+    let path = resolve_target(Path::new(name), Verbosity::Quiet);
+    let Ok(found) = std::fs::metadata(&path) else {
+        return false;
+    };
+    let is_plain = !name.contains('/') && name != "." && name != "..";
+    let may_be = found.is_dir()
+        || std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type())
+        || (found.is_file() && !looks_like_document(&path));
+    may_be && !(is_plain && names_run(name, history))
+}
+
+/// Records and comparisons are JSON or pages.
+fn looks_like_document(path: &Path) -> bool {
+    let ends = path
+        .extension()
+        .is_some_and(|end| end == "json" || end == "html");
+    let mut start = String::new();
+    // What is no text, or cannot be read, is no document.
+    let read = File::open(path).and_then(|file| file.take(64).read_to_string(&mut start));
+    let text = start.trim_start_matches('\u{feff}').trim_start();
+    ends || (read.is_ok() && text.starts_with(['{', '<']))
+}
+
+/// Targets of different kinds do not compare, and a released one cannot be opened twice.
+pub(super) fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Result<(), Failure> {
+    let Some((first, others)) = identities.split_first() else {
+        return Ok(());
+    };
+    let kind = |identity: &TargetIdentity| match identity.kind {
+        TargetKind::Directory => "a directory",
+        TargetKind::File => "a file",
+        TargetKind::BlockDevice => "a block device",
+    };
+    if let Some(other) = others.iter().find(|other| other.kind != first.kind) {
+        return Err(Failure::Usage(format!(
+            "{} is {}, and {} is {}: their figures do not compare. Name targets of one kind",
+            first.path,
+            kind(first),
+            other.path,
+            kind(other)
+        )));
+    }
+    let is_released = live.destructive.overwrite || !live.destructive.destroy.is_empty();
+    let mut pairs = identities.iter().enumerate().flat_map(|(index, one)| {
+        let later = &identities[index + 1..];
+        later.iter().map(move |other| (one, other))
+    });
+    match pairs.find(|(one, other)| one.is_same(other)) {
+        Some((one, _)) if is_released && one.kind != TargetKind::Directory => {
+            Err(Failure::Usage(format!(
+                "{} is named twice, and what one side writes the other would read; compare it \
+                 with itself without --destroy and --overwrite",
+                one.path
+            )))
+        }
+        _ => Ok(()),
+    }
+}
