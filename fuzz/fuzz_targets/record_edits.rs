@@ -20,21 +20,21 @@ static RECORDS: LazyLock<Vec<Value>> = LazyLock::new(|| {
 fn leaf<'a>(mut value: &'a mut Value, steps: &mut impl Iterator<Item = u8>) -> &'a mut Value {
     loop {
         let step = usize::from(steps.next().unwrap_or(0));
+        let count = match &*value {
+            Value::Array(list) => list.len(),
+            Value::Object(members) => members.len(),
+            _ => 0,
+        };
         // Some edits replace a whole list or object.
-        if step == 255 {
+        if step == 255 || count == 0 {
             return value;
         }
-        value = match value {
-            Value::Array(list) if !list.is_empty() => {
-                let place = step % list.len();
-                &mut list[place]
-            }
-            Value::Object(members) if !members.is_empty() => {
-                let place = step % members.len();
-                members.values_mut().nth(place).expect("place is below the length")
-            }
-            other => return other,
+        let member = match value {
+            Value::Array(list) => list.get_mut(step % count),
+            Value::Object(members) => members.values_mut().nth(step % count),
+            _ => None,
         };
+        value = member.expect("the place is below the count");
     }
 }
 
