@@ -1,7 +1,7 @@
 //! The records of the sides, and their comparison.
 
+use super::request::{LiveEnd, LiveRequest};
 use super::sides::LiveSides;
-use super::{LiveEnd, LiveRequest};
 use crate::failure::{Exit, Failure};
 use crate::provenance::run_id;
 use crate::saved::{self, SaveNote, print_notes};

@@ -1,6 +1,6 @@
 //! What a live comparison measures, and for how long.
 
-use super::LiveFlags;
+use super::request::LiveFlags;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};

@@ -1,6 +1,6 @@
 //! Which targets or settings are compared. Opens no target for writing.
 
-use super::{LiveFlags, LiveRequest};
+use super::request::{LiveFlags, LiveRequest};
 use crate::failure::Failure;
 use crate::saved::names_run;
 use crate::session::CampaignSide;
