@@ -67,7 +67,7 @@ pub struct LiveFlags {
 }
 
 /// A live comparison as the user requested it.
-pub(in crate::commands::compare) struct LiveRequest<'a> {
+pub(crate) struct LiveRequest<'a> {
     /// The arguments that name saved runs or targets.
     pub names: &'a [String],
     /// The value of --baseline.
@@ -83,7 +83,7 @@ pub(in crate::commands::compare) struct LiveRequest<'a> {
 }
 
 /// How a live comparison ended.
-pub(in crate::commands::compare) enum LiveEnd {
+pub(crate) enum LiveEnd {
     /// With a comparison; the exit code where its conditions do not decide it.
     Compared(Box<Comparison>, Option<Exit>),
     /// Without one.
@@ -92,7 +92,7 @@ pub(in crate::commands::compare) enum LiveEnd {
 
 impl LiveFlags {
     /// The shared flags of verbs that measure, without those of the result.
-    pub(in crate::commands::compare) fn measuring(
+    pub(crate) fn measuring(
         &self,
         history: Option<PathBuf>,
     ) -> MeasuringFlags {
@@ -124,7 +124,7 @@ impl LiveFlags {
     }
 
     /// The first flag that is given and has no meaning for saved runs.
-    pub(in crate::commands::compare) fn given(&self) -> Option<&'static str> {
+    pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             ("--time", self.time.is_some()),
             ("--quick", self.quick),

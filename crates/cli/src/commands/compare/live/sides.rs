@@ -12,7 +12,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The sides of a live comparison.
-pub(in crate::commands::compare) struct LiveSides {
+pub(crate) struct LiveSides {
     /// The targets, as the user named them.
     pub(super) targets: Vec<PathBuf>,
     pub(super) sides: Vec<CampaignSide>,
@@ -21,7 +21,7 @@ pub(in crate::commands::compare) struct LiveSides {
 
 impl LiveSides {
     /// `None` where the arguments name saved runs.
-    pub(in crate::commands::compare) fn of(
+    pub(crate) fn of(
         request: &LiveRequest<'_>,
     ) -> Result<Option<Self>, Failure> {
         let usage = |text: String| Err(Failure::Usage(text));
