@@ -92,10 +92,7 @@ pub(crate) enum LiveEnd {
 
 impl LiveFlags {
     /// The shared flags of verbs that measure, without those of the result.
-    pub(crate) fn measuring(
-        &self,
-        history: Option<PathBuf>,
-    ) -> MeasuringFlags {
+    pub(crate) fn measuring(&self, history: Option<PathBuf>) -> MeasuringFlags {
         MeasuringFlags {
             outputs: Vec::new(),
             html: Vec::new(),

@@ -21,9 +21,7 @@ pub(crate) struct LiveSides {
 
 impl LiveSides {
     /// `None` where the arguments name saved runs.
-    pub(crate) fn of(
-        request: &LiveRequest<'_>,
-    ) -> Result<Option<Self>, Failure> {
+    pub(crate) fn of(request: &LiveRequest<'_>) -> Result<Option<Self>, Failure> {
         let usage = |text: String| Err(Failure::Usage(text));
         let commands = &request.flags.prepare;
         if !commands.is_empty() {
