@@ -4,7 +4,7 @@ use crate::interrupt::Interrupt;
 use crate::output_files::save_file;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::Verbosity;
-use diskproof_compat::{ToolPrinter, ToolResult, ToolText};
+use diskproof_compat::{ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
@@ -56,12 +56,24 @@ impl SharedPrinter {
         surface: Option<&SurfaceMeasurement>,
         is_interrupted: bool,
     ) -> ToolText {
-        let text = self.lock().end(&ToolResult {
+        let result = ToolResult {
             measurements,
             surface,
             interrupted: is_interrupted,
             unix_ns: unix_ns(),
-        });
+        };
+        let mut text = self.lock().end(&result);
+        for ToolFile {
+            path,
+            text: content,
+        } in self.lock().files(&result)
+        {
+            let file = OutputFile::new(&path, |out| out.write_all(content.as_bytes()));
+            if let Err(error) = save_file(&file) {
+                let line = format!("cannot write {}: {error}\n", path.display());
+                text.stderr.push_str(&line);
+            }
+        }
         match &self.saved_to {
             Some(path) => saved(text, path),
             None => text,

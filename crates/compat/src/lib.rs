@@ -34,5 +34,5 @@ pub use jobs::{
     OptionsJob,
 };
 pub use load::{DropInLoad, LoadTarget, PlanContext};
-pub use printer::{ToolPrinter, ToolResult, ToolText};
+pub use printer::{ToolFile, ToolPrinter, ToolResult, ToolText};
 pub use registry::{drop_in_named, drop_ins};

@@ -3,6 +3,7 @@
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
+use std::path::PathBuf;
 
 /// Text for the two outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +12,15 @@ pub struct ToolText {
     pub stdout: String,
     /// For stderr.
     pub stderr: String,
+}
+
+/// A file that a tool writes beside its output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its content.
+    pub text: String,
 }
 
 /// What came of a run.
@@ -46,6 +56,11 @@ pub trait ToolPrinter: Send {
     /// Whether what was measured suffices: the other workloads are skipped then.
     fn is_complete(&self) -> bool {
         false
+    }
+
+    /// The files that the tool writes at the end.
+    fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {
+        Vec::new()
     }
 
     /// The run is over.

@@ -6,6 +6,7 @@ mod describe;
 mod environment;
 mod error;
 mod jobs;
+mod logs;
 mod notes;
 mod numbers;
 mod options;
@@ -25,7 +26,7 @@ use diskproof_compat::DescribedJobs;
 use error::quoted;
 use jobs::FioJob;
 use notes::TranslationNotes;
-use sections::{ReadSections, Section};
+use sections::Section;
 use std::path::Path;
 
 /// Jobs times their copies: more threads than any machine gains from.
@@ -70,12 +71,25 @@ impl JobFile {
         overrides: CliOverrides<'_>,
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
-        let ReadSections { sections, global } = sections::read_sections(texts, environment)?;
-        let sections = select(sections, overrides.sections)?;
+        let read = sections::read_sections(texts, environment)?;
+        let (sections, global) = (select(read.sections, overrides.sections)?, read.global);
+        if let Some(unset) = read.unset {
+            // Setting the variable would not help where the engine is not supported.
+            for section in &sections {
+                reading::check_engine(section)?;
+            }
+            return Err(unset);
+        }
         let mut notes = TranslationNotes::default();
         let mut jobs = Vec::new();
         for section in &sections {
+            if overrides.closeness == Closeness::Fio {
+                logs::check(section)?;
+            }
             jobs.push(reading::read_job(section, &mut notes)?);
+        }
+        if overrides.closeness == Closeness::Fio {
+            notes.forget_ignored(logs::CARRIED);
         }
         check_copies(&jobs)?;
         let placements = placement::place(&jobs, overrides, environment, &mut notes)?;

@@ -253,12 +253,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     ignored(
         &[
-            "write_bw_log",
-            "write_lat_log",
-            "write_iops_log",
-            "write_hist_log",
-            "write_iolog",
-            "log_avg_msec",
             "log_hist_msec",
             "log_hist_coarseness",
             "log_entries",
@@ -275,6 +269,15 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "iopsavgtime/iops_avg_time",
         ],
         "series and histograms are always recorded: -o FILE.json, .csv, .hlog",
+    ),
+    ignored(
+        &["write_bw_log", "write_iops_log", "log_avg_msec"],
+        "series are always recorded: -o FILE.json, .csv. `as fio` writes the logs of rates, with \
+         log_avg_msec",
+    ),
+    ignored(
+        &["write_lat_log", "write_hist_log", "write_iolog"],
+        "histograms are always recorded: -o FILE.json, .hlog. `as fio` refuses these logs",
     ),
     ignored(
         &[

@@ -25,9 +25,7 @@ pub(crate) fn read_job(
 ) -> Result<FioJob, JobFileError> {
     // An unsupported engine has options of its own, and explains them; so its error comes first.
     let named = |key: &str| options::canonical(key).unwrap_or("");
-    let engine = last_by_name(&section.settings, named)
-        .get("ioengine")
-        .map_or(Ok(EngineName::Sync), |setting| engine(setting))?;
+    let engine = check_engine(section)?;
     for setting in &section.settings {
         check(setting, section, notes)?;
     }
@@ -47,6 +45,15 @@ pub(crate) fn read_job(
         notes,
     }
     .job(engine)
+}
+
+/// The engine of a section.
+pub(crate) fn check_engine(section: &Section) -> Result<EngineName, JobFileError> {
+    last_by_name(&section.settings, |key| {
+        options::canonical(key).unwrap_or("")
+    })
+    .get("ioengine")
+    .map_or(Ok(EngineName::Sync), |setting| engine(setting))
 }
 
 /// Refuses unknown options and those that would change the load; notes those that are ignored.

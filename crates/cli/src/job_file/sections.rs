@@ -55,6 +55,11 @@ const INCLUDED_OPTIONS: &str = "this job cannot be used with the options that it
                                 the job file to see what is wrong";
 
 impl SourceLine {
+    /// Whether it is no line of a file.
+    pub(crate) fn is_on_command_line(&self) -> bool {
+        self.line == 0
+    }
+
     /// An error at this line that does not quote it.
     fn plain_error(&self, text: &'static str) -> JobFileError {
         JobFileError {
@@ -159,6 +164,8 @@ pub(crate) struct ReadSections {
     pub sections: Vec<Section>,
     /// The options of all global sections.
     pub global: Vec<Rc<Setting>>,
+    /// The error of the first environment variable that is not set.
+    pub unset: Option<JobFileError>,
 }
 
 /// Reads the sections of all `texts`. As in fio, global options also apply to the texts behind.
@@ -174,13 +181,16 @@ pub(crate) fn read_sections(
         open: Open::Nothing,
         bytes: 0,
         includes: 0,
+        unset: None,
     };
     let mut first = Rc::from(COMMAND_LINE);
     for text in texts {
         match text {
             JobText::File { text, path } => {
                 first = shown(path);
-                reader.read(text, path, 0)?;
+                // What an unset variable stands for may be the cause of another error.
+                let read = reader.read(text, path, 0);
+                read.map_err(|error| reader.unset.take().unwrap_or(error))?;
                 reader.close();
             }
             JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
@@ -196,6 +206,7 @@ pub(crate) fn read_sections(
         false => Ok(ReadSections {
             sections: reader.sections,
             global: reader.global,
+            unset: reader.unset,
         }),
     }
 }
@@ -210,6 +221,7 @@ enum Open {
 
 struct Reader<'a> {
     environment: &'a dyn Environment,
+    unset: Option<JobFileError>,
     machine: Option<MachineFacts>,
     global: Vec<Rc<Setting>>,
     sections: Vec<Section>,
@@ -422,11 +434,16 @@ impl Reader<'_> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
             let Some(value) = self.environment.variable(name) else {
-                return Err(source.error(format!(
+                let error = source.error(format!(
                     "{}: the environment variable {} is not set; set it before the command",
                     quoted(line),
                     quoted(name)
-                )));
+                ));
+                self.unset.get_or_insert(error);
+                let length = rest.len() - behind.len();
+                done.push_str(&rest[..length]);
+                rest = behind;
+                continue;
             };
             done.push_str(before);
             done.push_str(&value);

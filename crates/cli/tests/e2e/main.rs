@@ -13,6 +13,7 @@ mod docs_commands;
 mod drop_in;
 mod faults;
 mod files;
+mod fio;
 mod fitness;
 mod formats;
 mod fuzz_seeds;

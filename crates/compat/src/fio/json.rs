@@ -2,7 +2,7 @@
 
 use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
-use super::options::EMULATES;
+use super::options::{EMULATES, SWITCHES};
 use super::stats::{DirectionStats, JobEntry, RateSamples, bins, figures, percentiles};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{depth_shares, range_shares};
@@ -40,7 +40,9 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
     if let Some(name) = name {
         pairs.push(("name".to_owned(), name.into()));
     }
-    for option in options {
+    // As in fio, without switches.
+    let shown = |option: &&JobOption| !SWITCHES.contains(&option.key.as_str());
+    for option in options.iter().filter(shown) {
         let value = option.value.as_deref().unwrap_or("1");
         pairs.retain(|(key, _)| *key != option.key);
         pairs.push((option.key.clone(), value.into()));
@@ -71,7 +73,7 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     ];
     let error = entry.error.as_ref().map_or(0, |(number, _)| *number as u64);
     let direction = |stats: &DirectionStats, all| direction(stats, all, entry, has_bins);
-    object([
+    let Json::Object(pairs) = object([
         ("jobname", entry.name.as_str().into()),
         ("groupid", (entry.group as u64).into()),
         ("error", error.into()),
@@ -101,7 +103,22 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("latency_target", 0.into()),
         ("latency_percentile", 100.0.into()),
         ("latency_window", 0.into()),
-    ])
+    ]) else {
+        return Json::Object(Vec::new());
+    };
+    Json::Object(match entry.is_mixed {
+        true => pairs.into_iter().filter_map(as_mixed).collect(),
+        false => pairs,
+    })
+}
+
+/// Reads and writes in one are called mixed.
+fn as_mixed((key, value): (String, Json)) -> Option<(String, Json)> {
+    match key.as_str() {
+        "read" => Some(("mixed".to_owned(), value)),
+        "write" | "trim" => None,
+        _ => Some((key, value)),
+    }
 }
 
 fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json {

@@ -5,6 +5,7 @@ mod command_line;
 mod form;
 mod frame;
 mod json;
+mod logs;
 mod normal;
 mod number;
 mod options;

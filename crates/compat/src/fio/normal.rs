@@ -16,7 +16,11 @@ pub(super) fn entry(entry: &JobEntry, rates: (u64, u64), time: &str, pid: u32) -
         "{}: (groupid={}, jobs={}): {error}: pid={pid}: {time}\n",
         entry.name, entry.group, entry.jobs
     );
-    text.push_str(&direction("read", "", &entry.read, rates.0, entry));
+    let name = match entry.is_mixed {
+        true => "mixed",
+        false => "read",
+    };
+    text.push_str(&direction(name, "", &entry.read, rates.0, entry));
     text.push_str(&direction(
         "write",
         "; 0 zone resets",
@@ -234,8 +238,12 @@ impl GroupTotal {
 pub(super) fn group(number: usize, entries: &[&JobEntry]) -> String {
     let mut text = format!("\nRun status group {number} (all jobs):\n");
     type Pick = fn(&JobEntry) -> &DirectionStats;
+    let first = match entries.first().is_some_and(|entry| entry.is_mixed) {
+        true => "MIXED",
+        false => "READ",
+    };
     let directions: [(&str, Pick); 3] = [
-        ("READ", |entry| &entry.read),
+        (first, |entry| &entry.read),
         ("WRITE", |entry| &entry.write),
         ("TRIM", |entry| &entry.trim),
     ];

@@ -2,13 +2,14 @@
 
 use super::frame::{RunFrame, UsedDisk};
 use super::json::document;
+use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
 use super::number::{Steps, short};
 use super::options::EMULATES;
 use super::stats::{JobEntry, entries};
 use super::terse::line;
 use crate::jobs::DescribedJobs;
-use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use crate::printer::{ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use jiff::Timestamp;
@@ -176,6 +177,10 @@ impl ToolPrinter for FioPrinter {
             true => String::new(),
             false => self.head(),
         }
+    }
+
+    fn files(&mut self, result: &ToolResult<'_>) -> Vec<ToolFile> {
+        logs(&self.described, result.measurements)
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {

@@ -22,6 +22,8 @@ pub(super) struct JobEntry {
     pub jobs: u64,
     pub depth: u32,
     pub error: Option<(i32, String)>,
+    /// Whether `read` has writes as well (`unified_rw_reporting`).
+    pub is_mixed: bool,
     pub read: DirectionStats,
     pub write: DirectionStats,
     pub trim: DirectionStats,
@@ -111,28 +113,34 @@ impl DirectionStats {
         }
     }
 
-    fn add(&mut self, measurement: &Measurement, kind: OpKind) {
-        let Some(op) = measurement.ops.get(&kind).filter(|op| op.count > 0) else {
+    fn add(&mut self, measurement: &Measurement, kinds: &[OpKind]) {
+        let mut bytes = None;
+        let found = kinds.iter().filter_map(|kind| measurement.ops.get(kind));
+        for op in found.filter(|op| op.count > 0) {
+            self.count += op.count;
+            self.bytes += op.bytes;
+            self.short += op.short;
+            self.latency.merge(&op.latency);
+            *bytes.get_or_insert(0) += op.bytes;
+        }
+        let Some(bytes) = bytes else {
             return;
         };
-        self.count += op.count;
-        self.bytes += op.bytes;
-        self.short += op.short;
-        self.latency.merge(&op.latency);
         let runtime_ms = milliseconds(measurement.wall_ns);
         self.runtime_ms = self.runtime_ms.max(runtime_ms);
-        let rate = (u128::from(op.bytes) * 1000 / u128::from(runtime_ms)) as u64;
+        let rate = (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64;
         let (least, most) = self.rates.unwrap_or((rate, rate));
         self.rates = Some((least.min(rate), most.max(rate)));
     }
 
     /// The rates over time of all members together.
-    fn sample(&mut self, members: &[&Measurement], kind: OpKind, copies: u64) {
+    fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
         let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for measurement in members {
-            let Some(op) = measurement.ops.get(&kind) else {
-                continue;
-            };
+        let ops = members.iter().flat_map(|one| {
+            let found = kinds.iter().filter_map(|kind| one.ops.get(kind));
+            found.map(move |op| (*one, op))
+        });
+        for (measurement, op) in ops {
             for slot in 0..measurement.wall_ns / SAMPLE_NS {
                 let (start, end) = (slot * SAMPLE_NS, (slot + 1) * SAMPLE_NS);
                 let cell = op.series.total_between(start, end);
@@ -249,6 +257,7 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         group: job.group,
         options: job.options.clone(),
         jobs,
+        is_mixed: described.is_on(job, "unified_rw_reporting", false),
         latency: LatencyOptions {
             clat: described.is_on(job, "clat_percentiles", true),
             lat: described.is_on(job, "lat_percentiles", false),
@@ -263,12 +272,16 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
 fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let mut cpu = (0, 0);
     for measurement in members {
-        entry.read.add(measurement, OpKind::Read);
         let write = match measurement.ops.contains_key(&OpKind::Write) {
             true => OpKind::Write,
             false => OpKind::Commit,
         };
-        entry.write.add(measurement, write);
+        if entry.is_mixed {
+            entry.read.add(measurement, &[OpKind::Read, write]);
+        } else {
+            entry.read.add(measurement, &[OpKind::Read]);
+            entry.write.add(measurement, &[write]);
+        }
         if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
             entry.sync.merge(&sync.latency);
         }
@@ -302,8 +315,13 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     entry.user_percent = cpu.0 as f64 * 100.0 / all_ns;
     entry.system_percent = cpu.1 as f64 * 100.0 / all_ns;
     let jobs = entry.jobs;
-    entry.read.sample(members, OpKind::Read, jobs);
-    entry.write.sample(members, OpKind::Write, jobs);
+    if entry.is_mixed {
+        let all = [OpKind::Read, OpKind::Write, OpKind::Commit];
+        entry.read.sample(members, &all, jobs);
+    } else {
+        entry.read.sample(members, &[OpKind::Read], jobs);
+        entry.write.sample(members, &[OpKind::Write], jobs);
+    }
     entry
 }
 

@@ -3,6 +3,60 @@
 use super::*;
 
 #[test]
+fn unsupported_engine_is_reported_before_an_unset_variable() {
+    let error = translated(
+        "[job]\nfilename=${NOPE}\nioengine=rbd\nbs=4k\n",
+        CliOverrides::default(),
+    )
+    .unwrap_err();
+    assert!(error.contains("line 3: ioengine=rbd"), "{error}");
+    // What the variable stands for may be the cause of another error.
+    for text in [
+        "[job]\ninclude ${NOPE}\n",
+        "[job]\nrw=${NOPE}\n",
+        "[job]\nbs=${NOPE}\nwhat=1\n",
+    ] {
+        let error = translated(text, CliOverrides::default()).unwrap_err();
+        assert!(
+            error.contains("line 2") && error.contains("NOPE is not set"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn as_fio_refuses_logs_that_it_cannot_write() {
+    let overrides = CliOverrides {
+        closeness: Closeness::Fio,
+        ..CliOverrides::default()
+    };
+    let job =
+        |options: &str| translated(&format!("[job]\nfilename=/dev/sda\n{options}\n"), overrides);
+    for (options, text) in [
+        ("write_lat_log=x", "json+"),
+        ("write_bw_log=x", "add log_avg_msec=100"),
+        (
+            "write_iops_log=/etc/x\nlog_avg_msec=100",
+            "current directory only",
+        ),
+        ("unified_rw_reporting=both", "use 0 or 1"),
+    ] {
+        let error = job(options).unwrap_err();
+        assert!(error.contains(text), "{error}");
+    }
+    let notes = job("write_bw_log=x\nlog_avg_msec=100\ngroup_reporting")
+        .unwrap()
+        .notes;
+    assert!(!notes.join("\n").contains("ignored"), "{notes:?}");
+    // A measurement of the disk has them in its record.
+    translated(
+        "[job]\nfilename=/dev/sda\nwrite_lat_log=x\n",
+        CliOverrides::default(),
+    )
+    .unwrap();
+}
+
+#[test]
 fn job_file_syntax_matches_fio() {
     let flags = only(
         "  bs = 8k   ; comment\n\n# comment\n;another\nrw=write # \

@@ -1,0 +1,75 @@
+//! Which of fio's logs `as fio` can write: rates at intervals. No single request is recorded, and no
+//! mean latency of an interval. Pure.
+
+use super::error::JobFileError;
+use super::options::canonical;
+use super::sections::{Section, Setting, last_by_name};
+
+/// Options that matter for what `as fio` prints and writes.
+pub(crate) const CARRIED: &[&str] = &[
+    "clat_percentiles",
+    "group_reporting",
+    "lat_percentiles",
+    "log_avg_msec",
+    "new_group",
+    "per_job_logs",
+    "percentile_list",
+    "unified_rw_reporting",
+    "write_bw_log",
+    "write_iops_log",
+];
+
+const NO_LATENCIES: &str = "diskproof records no latency of single requests or intervals; use \
+                            --output-format=json+, which has all latencies by size";
+
+/// Refuses logs that would be missing at the end.
+pub(crate) fn check(section: &Section) -> Result<(), JobFileError> {
+    let given = last_by_name(&section.settings, |key| canonical(key).unwrap_or(""));
+    let interval = given
+        .get("log_avg_msec")
+        .and_then(|setting| setting.value.as_deref())
+        .filter(|value| *value != "0");
+    for name in ["write_lat_log", "write_hist_log"] {
+        if let Some(setting) = given.get(name) {
+            return Err(setting.error(NO_LATENCIES));
+        }
+    }
+    if let Some(setting) = given.get("write_iolog") {
+        return Err(setting.error("diskproof records no single request; remove it"));
+    }
+    for name in ["write_bw_log", "write_iops_log"] {
+        if let Some(setting) = given.get(name) {
+            if interval.is_none() {
+                return Err(setting.error(
+                    "diskproof records no single request; add log_avg_msec=100 for rates over \
+                     100 ms",
+                ));
+            }
+            check_place(setting)?;
+        }
+    }
+    if let Some(setting) = given.get("unified_rw_reporting")
+        && setting
+            .value
+            .as_deref()
+            .is_some_and(|value| matches!(value, "2" | "both"))
+    {
+        return Err(setting.error("use 0 or 1"));
+    }
+    Ok(())
+}
+
+/// A job file may name no file outside the current directory.
+fn check_place(setting: &Setting) -> Result<(), JobFileError> {
+    let has_path = setting
+        .value
+        .as_deref()
+        .is_some_and(|value| value.contains('/'));
+    match has_path && !setting.source.is_on_command_line() {
+        true => Err(setting.error(
+            "a job file names logs in the current directory only; write the option on the command \
+             line, before the file",
+        )),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,202 @@
+//! `as fio` beside the real fio: published command lines, keys of the JSON, logs of rates.
+
+use crate::program::{Ran, names, run};
+use diskproof_simdisk::testbed::place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+fn as_tool(words: &[&str]) -> Ran {
+    run(["as"].iter().chain(words))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Command lines of manuals and blogs, with smaller sizes and times: of etcd, YABS, Proxmox, Ceph,
+/// AWS, Google Cloud, Oracle, and of fio's own users. `DIR` is a directory.
+const PUBLISHED: &[&str] = &[
+    "--rw=write --ioengine=sync --fdatasync=1 --directory=DIR --size=64k --bs=2300 --name=mytest",
+    "--name=setup --ioengine=libaio --rw=read --bs=64k --iodepth=64 --numjobs=2 --size=1M \
+     --runtime=1 --gtod_reduce=1 --filename=DIR/test.fio --direct=1 --minimal",
+    "--name=rand_rw_4k --ioengine=libaio --rw=randrw --rwmixread=50 --bs=4k --iodepth=64 \
+     --numjobs=2 --size=1M --runtime=1 --gtod_reduce=1 --direct=1 --filename=DIR/test.fio \
+     --group_reporting --minimal",
+    "--ioengine=libaio --filename=DIR/sdx --size=64k --direct=1 --sync=1 --rw=write --bs=4K \
+     --numjobs=1 --iodepth=1 --runtime=1 --time_based --name=fio",
+    "-ioengine=libaio -sync=1 -direct=1 -name=test -bs=4k -iodepth=1 -rw=randwrite -size=64k \
+     -runtime=1 -filename=DIR/sdx",
+    "--directory=DIR --ioengine=psync --name fio_test_file --direct=1 --rw=randwrite --bs=16k \
+     --size=64k --numjobs=4 --time_based --runtime=1 --group_reporting --norandommap",
+    "--name=write_throughput --directory=DIR --numjobs=2 --size=2M --time_based --runtime=1s \
+     --ramp_time=1s --ioengine=libaio --direct=1 --verify=0 --bs=1M --iodepth=8 --rw=write \
+     --group_reporting=1 --iodepth_batch_submit=64 --iodepth_batch_complete_max=64",
+    "--filename=DIR/sdx --size=1M --direct=1 --rw=randread --bs=256k --ioengine=libaio \
+     --iodepth=4 --runtime=1 --numjobs=4 --time_based --group_reporting \
+     --name=throughput-test-job --eta-newline=1 --readonly",
+    "--randrepeat=1 --ioengine=libaio --direct=1 --gtod_reduce=1 --name=test \
+     --filename=DIR/random_read_write.fio --bs=4k --iodepth=64 --size=1M --readwrite=randrw \
+     --rwmixread=75",
+    "--name=randwrite --ioengine=libaio --iodepth=1 --rw=randwrite --bs=4k --direct=0 --size=256k \
+     --numjobs=4 --runtime=1 --group_reporting --directory=DIR",
+];
+
+/// The job files of Azure and kubestr.
+const PUBLISHED_FILES: &[&str] = &[
+    "[global]\nsize=1m\ndirect=1\niodepth=256\nioengine=libaio\nbs=4k\nnumjobs=1\n\n[writer1]\n\
+     rw=randwrite\ndirectory=DIR\n[reader1]\nrw=randread\ndirectory=DIR\n",
+    "[global]\nrandrepeat=0\nverify=0\nioengine=libaio\ndirect=1\ngtod_reduce=1\n[job1]\n\
+     name=read_iops\nbs=4K\niodepth=64\nsize=1m\nreadwrite=randread\ntime_based\nramp_time=1s\n\
+     runtime=1s\ndirectory=DIR\n[job2]\nname=write_bw\nbs=128K\niodepth=64\nsize=1m\n\
+     readwrite=randwrite\ntime_based\nramp_time=1s\nruntime=1s\ndirectory=DIR\n",
+];
+
+#[test]
+fn published_commands_of_fio_run_as_printed() {
+    let here = place();
+    let data = here.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    for line in PUBLISHED {
+        let line = line.replace("DIR", text(&data));
+        let words: Vec<&str> = std::iter::once("fio")
+            .chain(line.split_whitespace())
+            .collect();
+        let ran = as_tool(&words);
+        assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
+        assert!(ran.out.contains("fio-3.33"), "{line}\n{}", ran.out);
+        assert!(names(&data).is_empty(), "{line}");
+    }
+    for content in PUBLISHED_FILES {
+        let file = here.path().join("job.ini");
+        std::fs::write(&file, content.replace("DIR", text(&data))).unwrap();
+        let ran = as_tool(&["fio", "--output-format=json", text(&file)]);
+        assert_eq!(ran.code, Some(0), "{content}\n{}", ran.err);
+        let json: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(json["jobs"].as_array().unwrap().len(), 2);
+    }
+}
+
+/// The keys of a document; bins and percentiles depend on the figures.
+fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(pairs) => {
+            for (key, value) in pairs {
+                let is_figure = path.ends_with(".bins") || path.ends_with(".percentile");
+                let path = format!("{path}.{}", if is_figure { "#" } else { key });
+                found.insert(path.clone());
+                keys(value, &path, found);
+            }
+        }
+        Value::Array(values) => values
+            .iter()
+            .for_each(|value| keys(value, &format!("{path}[]"), found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn json_of_as_fio_has_the_keys_of_the_real_one() {
+    let version = Command::new("fio").arg("--version").output();
+    if !version.is_ok_and(|out| out.stdout.starts_with(b"fio-3.33")) {
+        println!("SKIPPED: json_of_as_fio_has_the_keys_of_the_real_one: fio 3.33");
+        return;
+    }
+    for jobs in [
+        &["--rw=randread", "--name=a"][..],
+        &["--rw=write", "--fdatasync=1", "--name=a"],
+        &[
+            "--size=64k",
+            "--name=a",
+            "--rw=randrw",
+            "--name=b",
+            "--rw=read",
+            "--stonewall",
+        ],
+        &[
+            "--rw=randread",
+            "--numjobs=3",
+            "--group_reporting",
+            "--name=a",
+        ],
+        &["--rw=read", "--lat_percentiles=1", "--name=a"],
+        &["--rw=randrw", "--unified_rw_reporting=1", "--name=a"],
+    ] {
+        for format in ["json", "json+"] {
+            let here = place();
+            let (data, saved) = (here.path().join("data"), here.path().join("real.json"));
+            std::fs::create_dir(&data).unwrap();
+            let own = [
+                "--size=256k".to_owned(),
+                format!("--directory={}", text(&data)),
+                format!("--output-format={format}"),
+            ];
+            let own: Vec<&str> = own
+                .iter()
+                .map(String::as_str)
+                .chain(jobs.iter().copied())
+                .collect();
+            let real = Command::new("fio")
+                .args(&own)
+                .arg(format!("--output={}", text(&saved)))
+                .output()
+                .unwrap();
+            assert!(real.status.success());
+            let ours = as_tool(&[&["fio"], &own[..]].concat());
+            assert_eq!(ours.code, Some(0), "{}", ours.err);
+            let mut sets = [BTreeSet::new(), BTreeSet::new()];
+            let real = std::fs::read_to_string(&saved).unwrap();
+            for (text, set) in [&real, &ours.out].into_iter().zip(&mut sets) {
+                keys(&serde_json::from_str(text).unwrap(), "", set);
+                // Documented: only counts that were measured, and not for each filesystem.
+                set.retain(|key| !key.starts_with(".disk_util"));
+            }
+            assert_eq!(sets[0], sets[1], "{own:?}");
+        }
+    }
+}
+
+#[test]
+fn as_fio_writes_logs_of_rates() {
+    let here = place();
+    let prefix = here.path().join("log");
+    let directory = format!("--directory={}", text(here.path()));
+    let (bw, iops) = (
+        format!("--write_bw_log={}", text(&prefix)),
+        format!("--write_iops_log={}", text(&prefix)),
+    );
+    let ran = as_tool(&[
+        "fio",
+        &directory,
+        &bw,
+        &iops,
+        "--log_avg_msec=200",
+        "--name=a",
+        "--rw=randrw",
+        "--numjobs=2",
+        "--size=256k",
+        "--time_based",
+        "--runtime=1",
+        "--direct=1",
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!ran.err.contains("write_bw_log"), "{}", ran.err);
+    for number in 1..=2 {
+        let rows = |suffix: &str| -> Vec<Vec<u64>> {
+            let path = here.path().join(format!("log_{suffix}.{number}.log"));
+            let text = std::fs::read_to_string(path).unwrap();
+            let row = |line: &str| line.split(", ").map(|part| part.parse().unwrap()).collect();
+            text.lines().map(row).collect()
+        };
+        let (bw, iops) = (rows("bw"), rows("iops"));
+        assert_eq!(bw.len(), iops.len());
+        assert!(bw.len() >= 2, "{bw:?}");
+        for (bw, iops) in bw.iter().zip(&iops) {
+            assert_eq!((bw.len(), bw[0] % 200, bw[3], bw[4]), (5, 0, 0, 0));
+            assert_eq!((bw[0], bw[2]), (iops[0], iops[2]));
+            // Of 4 KiB each.
+            assert!(bw[1].abs_diff(iops[1] * 4) <= 4, "{bw:?} {iops:?}");
+        }
+    }
+}
