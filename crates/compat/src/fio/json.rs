@@ -116,7 +116,7 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
 fn as_mixed((key, value): (String, Json)) -> Option<(String, Json)> {
     match key.as_str() {
         "read" => Some(("mixed".to_owned(), value)),
-        "write" | "trim" => None,
+        "write" | "trim" | "sync" => None,
         _ => Some((key, value)),
     }
 }

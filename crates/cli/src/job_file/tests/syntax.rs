@@ -11,11 +11,7 @@ fn unsupported_engine_is_reported_before_an_unset_variable() {
     .unwrap_err();
     assert!(error.contains("line 3: ioengine=rbd"), "{error}");
     // What the variable stands for may be the cause of another error.
-    for text in [
-        "[job]\ninclude ${NOPE}\n",
-        "[job]\nrw=${NOPE}\n",
-        "[job]\nbs=${NOPE}\nwhat=1\n",
-    ] {
+    for text in ["[job]\nrw=${NOPE}\n", "[job]\nbs=${NOPE}\nwhat=1\n"] {
         let error = translated(text, CliOverrides::default()).unwrap_err();
         assert!(
             error.contains("line 2") && error.contains("NOPE is not set"),
