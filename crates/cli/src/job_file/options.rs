@@ -272,7 +272,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     ignored(
         &["write_bw_log", "write_iops_log", "log_avg_msec"],
-        "series are always recorded: -o FILE.json, .csv; `as fio` writes the log with log_avg_msec",
+        "series are always recorded: -o FILE.json, .csv; `as fio` writes the log with \
+         log_avg_msec",
     ),
     ignored(
         &["write_lat_log", "write_hist_log", "write_iolog"],
