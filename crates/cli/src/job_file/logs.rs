@@ -1,5 +1,5 @@
-//! Which of fio's logs `as fio` can write: rates at intervals. No single request is recorded, and no
-//! mean latency of an interval. Pure.
+//! Which of fio's logs `as fio` can write: rates at intervals. No single request is recorded, and
+//! no mean latency of an interval. Pure.
 
 use super::error::JobFileError;
 use super::options::canonical;
