@@ -3,6 +3,7 @@
 use crate::error::DropInError;
 use crate::jobs::JobRequest;
 use crate::load::DropInLoad;
+use crate::primes::PrimeRequest;
 use crate::printer::ToolText;
 
 /// A tool whose command line is understood.
@@ -90,6 +91,8 @@ pub enum Started {
     Load(Box<dyn DropInLoad>),
     /// Jobs, from files or from the command line.
     Jobs(Box<JobRequest>),
+    /// A load of processors.
+    Primes(Box<PrimeRequest>),
 }
 
 impl Started {

@@ -21,7 +21,7 @@ pub(crate) fn load(tool: &DropIn, line: &str) -> Box<dyn DropInLoad> {
     match (tool.start)(&words(line)) {
         Ok(Started::Load(load)) => load,
         Ok(Started::Text(text)) => panic!("{line}: {}", text.stdout),
-        Ok(Started::Jobs(_)) => panic!("{line}: jobs"),
+        Ok(Started::Jobs(_) | Started::Primes(_)) => panic!("{line}: no load"),
         Err(error) => panic!("{line}: {}", error.text()),
     }
 }

@@ -12,6 +12,7 @@ mod jobs;
 mod load;
 mod number;
 mod plan;
+mod primes;
 mod printer;
 mod registry;
 
@@ -34,5 +35,6 @@ pub use jobs::{
     OptionsJob,
 };
 pub use load::{DropInLoad, LoadTarget, PlanContext};
+pub use primes::{PrimePrinter, PrimeRequest};
 pub use printer::{ToolFile, ToolPrinter, ToolResult, ToolText};
 pub use registry::{drop_in_named, drop_ins};

@@ -2,14 +2,15 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`. `unsafe` lives in `io`, `run/{descriptor,select,spawn}.rs` and
-//! `measure/usage.rs`.
+//! `survey`, `ping` and `files`; `primes` stands alone. `unsafe` lives in `io`, `primes`,
+//! `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
 
 mod files;
 mod io;
 mod load;
 mod measure;
 mod ping;
+mod primes;
 pub mod random;
 mod run;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use io::clock::measure as measure_clock;
 pub use io::{Extent, Op, clock};
 pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
+pub use primes::measure_primes;
 pub use run::error::RunError;
 pub use run::session::Session;
 pub use run::watchdog::{self, STALL_NS};

@@ -26,6 +26,7 @@ pub mod own_data;
 pub mod ping;
 pub mod plan;
 pub mod postgres;
+pub mod primes;
 pub mod progress;
 pub mod record;
 pub mod run_to_run;

@@ -2,6 +2,7 @@
 //! `diskproof-compat`; the run is that of every verb.
 
 mod jobs;
+mod primes;
 mod work;
 
 use crate::failure::{Exit, Failure, report};
@@ -21,6 +22,7 @@ use diskproof_compat::{
 use diskproof_device::probe;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use jobs::run_jobs;
+use primes::run_primes;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -176,6 +178,7 @@ fn start(
         }
         Ok(Started::Load(load)) => run_load(tool, &words, load.as_ref(), flags),
         Ok(Started::Jobs(request)) => run_jobs(tool, &words, &request, flags),
+        Ok(Started::Primes(request)) => run_primes(tool, &request, flags),
     }
 }
 

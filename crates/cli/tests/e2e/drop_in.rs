@@ -290,3 +290,30 @@ fn iozone_prints_its_table_and_spares_the_file_of_its_name() {
         assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
     }
 }
+
+#[test]
+fn sysbench_counts_primes_without_a_disk() {
+    let cpu = ["sysbench", "cpu", "--cpu-max-prime=500"];
+    let limits = ["--events=40", "--time=0", "--threads=2", "run"];
+    let ran = as_tool(&[&cpu[..], &limits].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for line in [
+        "sysbench 1.0.20 (emulated by diskproof ",
+        "\nPrime numbers limit: 500\n\nInitializing worker threads...\n\nThreads started!\n\nCPU \
+         speed:\n    events per second: ",
+        "\n    total number of events:              40\n",
+        "\n    events (avg/stddev):           20.0000/",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+    let help = as_tool(&["sysbench", "cpu", "help"]);
+    assert!(help.out.contains("--cpu-max-prime=N"), "{}", help.out);
+    for words in [
+        &["as", "sysbench", "cpu"][..],
+        &["as", "sysbench", "memory", "run"],
+        &["as", "--dry-run", "sysbench", "cpu", "run"],
+    ] {
+        let ran = run(words);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
+    }
+}

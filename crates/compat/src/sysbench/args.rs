@@ -1,5 +1,6 @@
 //! Arguments of sysbench to a plan.
 
+use super::cpu::CpuPrinter;
 use super::modes::{EMULATES, MODES, ModeKind, NAME, TestMode};
 use super::options::OPTIONS;
 use super::print::{FileioPrinter, ShownSettings};
@@ -8,11 +9,13 @@ use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::plan_of;
+use crate::primes::PrimeRequest;
 use crate::printer::{ToolPrinter, ToolText};
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Plan, Span, Stop,
     SyncCall, SyncPolicy, Workload, WriteFlag,
 };
+use diskproof_model::primes::PrimeLoad;
 use diskproof_model::target::TargetIdentity;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -21,6 +24,8 @@ const SECOND: u64 = 1_000_000_000;
 const THREADS_MAX: u64 = 1024;
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const TIME_MAX: u64 = 100 * 86_400;
+const PRIME_MAX: u64 = 1 << 40;
+const ENDLESS: &str = "--time=0 without --events never ends; set one of them";
 
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +62,15 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         ))),
         ["fileio", "run"] => Ok(Started::Load(Box::new(read(&given).map_err(usage)?))),
         ["fileio", ..] => Err(usage("use prepare, run, cleanup or help".to_owned())),
+        ["cpu", "run"] => Ok(Started::Primes(Box::new(read_cpu(&given).map_err(usage)?))),
+        ["cpu", "help"] => Ok(text_only(help())),
+        ["cpu", step @ ("prepare" | "cleanup")] => Err(usage(format!(
+            "'cpu' test does not implement the '{step}' command."
+        ))),
+        ["cpu"] => Err(usage(
+            "The 'cpu' test requires a command argument. See 'sysbench cpu help'".to_owned(),
+        )),
+        ["cpu", other, ..] => Err(usage(format!("Unknown command: {other}"))),
         [] => Err(DropInError::Usage(help())),
         [other, ..] => Err(usage(format!(
             "the test '{other}' measures no disk and does not run here; use the real sysbench"
@@ -72,7 +86,9 @@ fn text_only(stdout: String) -> Started {
 }
 
 fn help() -> String {
-    let mut text = "Usage:\n  sysbench [options]... fileio [prepare|run|cleanup]\n\n".to_owned();
+    let mut text = "Usage:\n  sysbench [options]... fileio [prepare|run|cleanup]\n  sysbench \
+                    [options]... cpu run\n\n"
+        .to_owned();
     for option in OPTIONS {
         if option.treatment == Treatment::Carried {
             let form = format!("--{}={}", option.long, option.value);
@@ -146,7 +162,10 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
     };
     let syncs = Syncs::read(given)?;
-    let limits = Limits::read(given, mode)?;
+    let limits = Limits::read(given)?;
+    if mode.is_random && limits.is_endless() {
+        return Err(ENDLESS.to_owned());
+    }
     let seed = above_zero(number(given, &["rand-seed"], 0..=1 << 53)?);
     Ok(FileioLoad {
         mode,
@@ -180,10 +199,63 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             ratio,
             syncs: syncs.text(),
             io_mode,
-            percentile: number(given, &["percentile"], 0..=100)?.unwrap_or(95),
+            percentile: percentile(given)?,
+            histogram: switch(given, "histogram", false)?,
+            interval_ns: interval_ns(given)?,
         },
         notes: notes(given, flags.is_direct, read_permille, threads),
     })
+}
+
+/// The test cpu.
+fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
+    if let Some(option) = given
+        .options
+        .iter()
+        .find(|given| given.name.starts_with("file-"))
+    {
+        return Err(format!("invalid option: --{}", option.name));
+    }
+    if above_zero(number(given, &["rate", "tx-rate"], 0..=1 << 40)?).is_some() {
+        return Err("--rate does not limit the test cpu here; omit it".to_owned());
+    }
+    let threads = number(given, &["threads", "num-threads"], 1..=THREADS_MAX)?.unwrap_or(1);
+    let max_prime = number(given, &["cpu-max-prime"], 1..=PRIME_MAX)?.unwrap_or(10_000);
+    let limits = Limits::read(given)?;
+    if limits.is_endless() {
+        return Err(ENDLESS.to_owned());
+    }
+    let interval_ns = interval_ns(given)?;
+    let printer = CpuPrinter {
+        threads,
+        max_prime,
+        interval_ns,
+        seed: above_zero(number(given, &["rand-seed"], 0..=1 << 53)?),
+        percentile: percentile(given)?,
+        histogram: switch(given, "histogram", false)?,
+    };
+    let mut notes = given.notes.clone();
+    notes.push("the test cpu touches no disk, so the history does not keep it".to_owned());
+    Ok(PrimeRequest {
+        load: PrimeLoad {
+            threads: threads as u32,
+            max_prime,
+            time_ns: limits.time_ns,
+            events: limits.events,
+            interval_ns,
+        },
+        printer: Box::new(printer),
+        notes,
+    })
+}
+
+fn percentile(given: &GivenArguments) -> Result<u64, String> {
+    Ok(number(given, &["percentile"], 0..=100)?.unwrap_or(95))
+}
+
+fn interval_ns(given: &GivenArguments) -> Result<Option<u64>, String> {
+    let seconds = above_zero(number(given, &["report-interval"], 0..=TIME_MAX)?);
+    Ok(seconds.map(|seconds| seconds * SECOND))
 }
 
 fn above_zero(number: Option<u64>) -> Option<u64> {
@@ -230,18 +302,21 @@ struct Limits {
 }
 
 impl Limits {
-    fn read(given: &GivenArguments, mode: TestMode) -> Result<Self, String> {
+    fn read(given: &GivenArguments) -> Result<Self, String> {
         let seconds = number(given, &["time", "max-time"], 0..=TIME_MAX)?.unwrap_or(10);
         let events = above_zero(number(given, &["events", "max-requests"], 0..=1 << 53)?);
-        if mode.is_random && seconds == 0 && events.is_none() {
-            return Err("--time=0 without --events never ends; set one of them".to_owned());
-        }
         let rate = above_zero(number(given, &["rate", "tx-rate"], 0..=1 << 40)?);
         Ok(Self {
             time_ns: above_zero(Some(seconds)).map(|seconds| seconds * SECOND),
             events,
             rate: rate.map(|rate| rate as f64),
         })
+    }
+}
+
+impl Limits {
+    fn is_endless(&self) -> bool {
+        self.time_ns.is_none() && self.events.is_none()
     }
 }
 
@@ -254,6 +329,9 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
     }
     if read_permille < 1000 {
         notes.push("syncs concern one file, and are no events".to_owned());
+    }
+    if given.has("report-interval") {
+        notes.push("the lines of --report-interval come at the end".to_owned());
     }
     if threads > 1 {
         notes.push("the deviations between threads (nan) are not measured".to_owned());

@@ -1,6 +1,7 @@
-//! The test fileio of sysbench 1.0.
+//! The tests fileio and cpu of sysbench 1.0.
 
 mod args;
+mod cpu;
 mod modes;
 mod options;
 mod print;
@@ -13,7 +14,7 @@ use crate::drop_in::{DropIn, ExitCodes};
 pub(crate) static DROP_IN: DropIn = DropIn {
     name: modes::NAME,
     emulates: modes::EMULATES,
-    summary: "reads and writes of files (test fileio)",
+    summary: "reads and writes of files (test fileio), primes (test cpu)",
     native: "run",
     example: "fileio --file-total-size=64M --file-test-mode=rndrd --time=2 run",
     options: options::OPTIONS,

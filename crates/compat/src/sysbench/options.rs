@@ -51,8 +51,8 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "report-interval",
         "N",
-        "",
-        Ignored("'diskproof show latest' has the rate over time"),
+        "print figures of every N seconds (0: none)",
+        Carried,
     ),
     option(
         "report-checkpoints",
@@ -96,8 +96,14 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "histogram",
         SWITCH,
-        "",
-        Ignored("'diskproof show latest' has the distribution"),
+        "print the latency histogram (off)",
+        Carried,
+    ),
+    option(
+        "cpu-max-prime",
+        "N",
+        "count the primes below this number (10000)",
+        Carried,
     ),
     option(
         "file-num",
@@ -176,6 +182,10 @@ pub(super) const DIFFERENCES: &[&str] = &[
      with a latency; here events and latencies are those of reads and writes.",
     "With --file-fsync-freq above 0, the sync at the end is the one that follows the run.",
     "With several threads, the standard deviations of the threads are nan: they are not measured.",
-    "The test cpu and the database tests are refused.",
+    "The lines of --report-interval of fileio come at the end of the run. Each covers at least a \
+     sixty-fourth of the run, so a long run has fewer of them where the interval is short.",
+    "The test cpu divides the same numbers as sysbench, and prints its lines as it goes on. It \
+     touches no disk, so the history does not keep it. --rate does not apply to it.",
+    "The tests memory, threads and mutex and those of databases are refused.",
     "Each thread of a sequential test goes through a part of its own.",
 ];

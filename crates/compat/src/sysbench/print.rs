@@ -5,6 +5,7 @@ use crate::number::general;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::window::Window;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -24,6 +25,8 @@ pub(super) struct ShownSettings {
     pub(super) syncs: String,
     pub(super) io_mode: &'static str,
     pub(super) percentile: u64,
+    pub(super) histogram: bool,
+    pub(super) interval_ns: Option<u64>,
 }
 
 /// Prints the settings first, and the report at the end.
@@ -49,13 +52,25 @@ impl FileioPrinter {
             latency.merge(&one.latency);
             events += one.count;
         }
-        let sum_ns = latency.sum_ns() as f64;
-        let left =
-            |label: &str, width: usize, value: String| format!("    {label:<width$}{value}\n");
-        let rates = |label: &str, value: f64| left(label, 30, format!("{value:.2}"));
-        let totals = |label: &str, value: String| left(label, 37, value);
-        let times = |label: &str, ns: f64| format!("{label:>13} {:39.2}\n", ns / 1e6);
-        let mut text = [
+        let rates = |label: &str, value: f64| format!("    {label:<30}{value:.2}\n");
+        let head = match self.shown.histogram {
+            true => histogram(&latency),
+            false => String::new(),
+        };
+        let threads = self.shown.threads as f64;
+        let deviation = match self.shown.threads {
+            1 => 0.0,
+            _ => f64::NAN,
+        };
+        let fairness = Fairness {
+            events: events as f64 / threads,
+            events_deviation: deviation,
+            seconds: latency.sum_ns() as f64 / 1e9 / threads,
+            seconds_deviation: deviation,
+        };
+        [
+            self.intervals(measurement),
+            head,
             "\nFile operations:\n".to_owned(),
             rates("reads/s:", rate(OpKind::Read)),
             rates("writes/s:", rate(OpKind::Write)),
@@ -63,48 +78,187 @@ impl FileioPrinter {
             "\nThroughput:\n".to_owned(),
             rates("read, MiB/s:", mib(OpKind::Read)),
             rates("written, MiB/s:", mib(OpKind::Write)),
-            "\nGeneral statistics:\n".to_owned(),
-            totals("total time:", format!("{seconds:.4}s")),
-            totals("total number of events:", events.to_string()),
-            "\nLatency (ms):\n".to_owned(),
-            times("min:", latency.min_ns() as f64),
-            times("avg:", latency.mean_ns()),
-            times("max:", latency.max_ns() as f64),
+            general_statistics(seconds, &latency, self.shown.percentile),
+            fairness.text(),
         ]
-        .concat();
-        let percentile = self.shown.percentile;
-        if percentile > 0 {
-            let value = latency.value_at(percentile as f64 / 100.0) as f64;
-            text.push_str(&format!(
-                "{:>11}th percentile: {:27.2}\n",
-                percentile,
-                value / 1e6
-            ));
-        }
-        let threads = self.shown.threads as f64;
-        let deviation = if self.shown.threads == 1 {
-            "0.00"
-        } else {
-            "nan"
+        .concat()
+    }
+
+    /// The lines of --report-interval.
+    fn intervals(&self, measurement: &Measurement) -> String {
+        let Some(interval_ns) = self.shown.interval_ns else {
+            return String::new();
         };
-        text.push_str(&format!(
-            "         sum: {:39.2}\n\nThreads fairness:\n    events (avg/stddev):           \
-             {:.4}/{deviation}\n    execution time (avg/stddev):   {:.4}/{deviation}\n\n",
-            sum_ns / 1e6,
-            events as f64 / threads,
-            sum_ns / 1e9 / threads
-        ));
+        let mut text = String::new();
+        let mut part = IntervalPart::default();
+        for window in &measurement.windows {
+            part.add(window);
+            // Long runs have windows that are longer than a short interval.
+            let is_over = window.end_ns / interval_ns > part.start_ns / interval_ns;
+            if is_over {
+                text.push_str(&part.line(&self.shown));
+                part = IntervalPart::starting(window.end_ns);
+            }
+        }
         text
     }
+}
+
+/// Windows that make up an interval.
+#[derive(Default)]
+struct IntervalPart {
+    start_ns: u64,
+    end_ns: u64,
+    /// Of reads and writes.
+    latency: LatencyHistogram,
+    reads: u64,
+    writes: u64,
+    syncs: u64,
+}
+
+impl IntervalPart {
+    fn starting(start_ns: u64) -> Self {
+        Self {
+            start_ns,
+            end_ns: start_ns,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, window: &Window) {
+        self.end_ns = window.end_ns;
+        for (kind, op) in &window.ops {
+            let count = op.latency.count();
+            match kind {
+                OpKind::Read => self.reads += count,
+                OpKind::Write => self.writes += count,
+                OpKind::Sync => self.syncs += count,
+                _ => continue,
+            }
+            if *kind != OpKind::Sync {
+                self.latency.add_part(&op.latency);
+            }
+        }
+    }
+
+    fn line(&self, shown: &ShownSettings) -> String {
+        let seconds = (self.end_ns - self.start_ns) as f64 / 1e9;
+        let mib = |count: u64| count as f64 * shown.block_bytes as f64 / MIB / seconds;
+        let percentile = self.latency.value_at(shown.percentile as f64 / 100.0);
+        format!(
+            "[ {:.0}s ] reads: {:.2} MiB/s writes: {:.2} MiB/s fsyncs: {:.2}/s latency \
+             (ms,{}%): {:.3}\n",
+            self.end_ns as f64 / 1e9,
+            mib(self.reads),
+            mib(self.writes),
+            self.syncs as f64 / seconds,
+            shown.percentile,
+            percentile as f64 / 1e6
+        )
+    }
+}
+
+/// The sections "General statistics" and "Latency".
+pub(super) fn general_statistics(
+    seconds: f64,
+    latency: &LatencyHistogram,
+    percentile: u64,
+) -> String {
+    let totals = |label: &str, value: String| format!("    {label:<37}{value}\n");
+    let times = |label: &str, ns: f64| format!("{label:>13} {:39.2}\n", ns / 1e6);
+    let chosen = match percentile {
+        0 => format!("{:>26}{:>23}\n", "percentile stats:", "disabled"),
+        _ => {
+            let value = latency.value_at(percentile as f64 / 100.0) as f64;
+            format!("{percentile:>11}th percentile: {:27.2}\n", value / 1e6)
+        }
+    };
+    [
+        "\nGeneral statistics:\n".to_owned(),
+        totals("total time:", format!("{seconds:.4}s")),
+        totals("total number of events:", latency.count().to_string()),
+        "\nLatency (ms):\n".to_owned(),
+        times("min:", latency.min_ns() as f64),
+        times("avg:", latency.mean_ns()),
+        times("max:", latency.max_ns() as f64),
+        chosen,
+        times("sum:", latency.sum_ns() as f64),
+    ]
+    .concat()
+}
+
+/// How evenly threads shared the work: means and standard deviations over the threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Fairness {
+    pub(super) events: f64,
+    pub(super) events_deviation: f64,
+    pub(super) seconds: f64,
+    pub(super) seconds_deviation: f64,
+}
+
+impl Fairness {
+    pub(super) fn text(&self) -> String {
+        let number = |value: f64, places: usize| match value.is_nan() {
+            true => "nan".to_owned(),
+            false => format!("{value:.places$}"),
+        };
+        format!(
+            "\nThreads fairness:\n    events (avg/stddev):           {}/{}\n    execution time \
+             (avg/stddev):   {}/{}\n\n",
+            number(self.events, 4),
+            number(self.events_deviation, 2),
+            number(self.seconds, 4),
+            number(self.seconds_deviation, 2)
+        )
+    }
+}
+
+/// The latency histogram in the buckets of sysbench: 1024 from 0.001 ms to 100 s, each larger than
+/// the one before by the same factor.
+pub(super) fn histogram(latency: &LatencyHistogram) -> String {
+    const BUCKETS: usize = 1024;
+    const BAR: f64 = 40.0;
+    let (least, most) = (1e-3f64.ln(), 1e5f64.ln());
+    let step = (most - least) / (BUCKETS - 1) as f64;
+    let mut counts = vec![0u64; BUCKETS];
+    for (low_ns, width_ns, count) in latency.buckets() {
+        let ms = (low_ns as f64 + width_ns as f64 / 2.0) / 1e6;
+        let index = ((ms.ln() - least) / step).round().max(0.0) as usize;
+        counts[index.min(BUCKETS - 1)] += count;
+    }
+    let largest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let mut text = "Latency histogram (values are in milliseconds)\n       value  ------------- \
+                    distribution ------------- count\n"
+        .to_owned();
+    for (index, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let value = (least + index as f64 * step).exp();
+        let bar = "*".repeat((*count as f64 / largest * BAR).round() as usize);
+        text.push_str(&format!("{value:12.3} |{bar:<40} {count}\n"));
+    }
+    text.push_str(" \n");
+    text
+}
+
+/// The first lines of a report, up to the settings of the test.
+pub(super) fn head(threads: u64, interval_ns: Option<u64>, seed: Option<u64>) -> String {
+    let seed = match seed {
+        None => "Initializing random number generator from current time".to_owned(),
+        Some(seed) => format!("Initializing random number generator from seed ({seed})."),
+    };
+    let interval = interval_ns.map_or(String::new(), |ns| {
+        let seconds = ns / 1_000_000_000;
+        format!("Report intermediate results every {seconds} second(s)\n")
+    });
+    format!(
+        "{EMULATES} (emulated by diskproof {})\n\nRunning the test with following options:\n\
+         Number of threads: {threads}\n{interval}{seed}\n\n\n",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 impl ToolPrinter for FileioPrinter {
     fn begin(&mut self) -> String {
         let shown = &self.shown;
-        let seed = match shown.seed {
-            None => "Initializing random number generator from current time".to_owned(),
-            Some(seed) => format!("Initializing random number generator from seed ({seed})."),
-        };
         let random = match shown.mode.is_random {
             true => format!(
                 "Number of IO requests: {}\nRead/Write ratio for combined random IO test: {:.2}\n",
@@ -113,12 +267,10 @@ impl ToolPrinter for FileioPrinter {
             false => String::new(),
         };
         format!(
-            "{EMULATES} (emulated by diskproof {})\n\nRunning the test with following \
-             options:\nNumber of threads: {}\n{seed}\n\n\nExtra file open flags: {}\n{} files, {} \
-             each\n{} total file size\nBlock size {}\n{random}{}Using {} I/O mode\nDoing {} \
-             test\nInitializing worker threads...\n\nThreads started!\n\n",
-            env!("CARGO_PKG_VERSION"),
-            shown.threads,
+            "{}Extra file open flags: {}\n{} files, {} each\n{} total file size\nBlock size \
+             {}\n{random}{}Using {} I/O mode\nDoing {} test\nInitializing worker threads...\n\n\
+             Threads started!\n\n",
+            head(shown.threads, shown.interval_ns, shown.seed),
             shown.flags,
             shown.files,
             size(shown.file_bytes),

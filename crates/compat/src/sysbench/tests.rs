@@ -1,9 +1,14 @@
 use super::*;
+use crate::drop_in::Started;
 use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
+use crate::primes::PrimeRequest;
 use crate::printer::ToolResult;
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, OpMeasurement};
 use diskproof_model::plan::{CachePolicy, Layout, Plan, SyncCall, SyncPolicy};
+use diskproof_model::primes::{PrimeInterval, PrimeResult, PrimeThread};
+use diskproof_model::window::{Window, WindowLatency};
 use std::collections::BTreeSet;
 
 fn plan_of(line: &str) -> Plan {
@@ -51,7 +56,7 @@ fn published_command_lines_of_both_spellings_are_read() {
 #[test]
 fn other_tests_and_endless_runs_are_refused() {
     for (line, text) in [
-        ("cpu run", "measures no disk"),
+        ("memory run", "measures no disk"),
         ("oltp_read_write run", "measures no disk"),
         ("fileio run", "--file-test-mode"),
         ("fileio --file-test-mode=rndrd --time=0 run", "never ends"),
@@ -136,6 +141,8 @@ fn options_are_those_of_the_help() {
     let help = text_of("sysbench-1.0.20.help");
     let real: BTreeSet<&str> = help
         .lines()
+        // The help of the test cpu.
+        .chain(["--cpu-max-prime=N"])
         .filter_map(|line| line.trim_start().strip_prefix("--"))
         .filter_map(|rest| rest.split(['=', '[', ' ']).next())
         .collect();
@@ -143,4 +150,116 @@ fn options_are_those_of_the_help() {
     // Deprecated, and no longer in the help.
     let ours: BTreeSet<&str> = ours.filter(|name| *name != "test").collect();
     assert_eq!(ours, real);
+}
+
+fn primes_of(line: &str) -> Box<PrimeRequest> {
+    match (DROP_IN.start)(&words(line)) {
+        Ok(Started::Primes(request)) => request,
+        Ok(_) => panic!("{line}: another load"),
+        Err(error) => panic!("{line}: {}", error.text()),
+    }
+}
+
+#[test]
+fn cpu_is_read_in_both_spellings() {
+    let old = primes_of("--test=cpu --num-threads=2 --max-time=3 --max-requests=7 run").load;
+    assert_eq!((old.threads, old.max_prime), (2, 10_000));
+    assert_eq!((old.time_ns, old.events), (Some(3_000_000_000), Some(7)));
+    let new = primes_of("cpu --cpu-max-prime=20000 --time=0 --events=5 --report-interval=2 run");
+    assert_eq!((new.load.max_prime, new.load.time_ns), (20_000, None));
+    assert_eq!(new.load.interval_ns, Some(2_000_000_000));
+    for (line, text) in [
+        ("cpu", "requires a command"),
+        ("cpu prepare", "does not implement"),
+        ("cpu start", "Unknown command: start"),
+        ("cpu --time=0 run", "never ends"),
+        ("cpu --rate=5 run", "omit it"),
+        ("cpu --file-num=5 run", "invalid option: --file-num"),
+    ] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{line}: {error}"),
+            _ => panic!("{line}: no usage error"),
+        }
+    }
+}
+
+fn latencies(ns: &[(u64, u64)]) -> LatencyHistogram {
+    let mut latency = LatencyHistogram::new();
+    for (ns, count) in ns {
+        latency.record_many(*ns, *count);
+    }
+    latency
+}
+
+#[test]
+fn cpu_report_has_the_layout_of_the_tool() {
+    let request = primes_of("cpu --threads=2 --time=2 --report-interval=1 --histogram run");
+    let interval = PrimeInterval {
+        start_ns: 0,
+        end_ns: 1_000_000_000,
+        latency: latencies(&[(210_000, 2850), (7_040_000, 150)]),
+    };
+    let thread = |events, busy_ns| PrimeThread { events, busy_ns };
+    let result = PrimeResult {
+        wall_ns: 2_000_000_000,
+        threads: vec![thread(2000, 900_000_000), thread(4000, 1_100_000_000)],
+        latency: latencies(&[(206_000, 89), (214_000, 2965), (8_277_000, 171)]),
+    };
+    let printer = &request.printer;
+    let text = [
+        printer.begin(),
+        printer.interval(&interval),
+        printer.end(&result),
+    ]
+    .concat();
+    let wanted = format!(
+        "sysbench 1.0.20 (emulated by diskproof {})\n{}",
+        env!("CARGO_PKG_VERSION"),
+        text_of("sysbench-cpu.out")
+    );
+    assert_eq!(text, wanted);
+    let disabled = primes_of("cpu --percentile=0 --threads=1 run");
+    let end = disabled.printer.end(&result);
+    assert!(
+        end.contains("         percentile stats:               disabled\n"),
+        "{end}"
+    );
+}
+
+#[test]
+fn intervals_of_fileio_come_from_the_windows() {
+    let line = "fileio --file-total-size=64M --file-test-mode=rndrd --time=2 --report-interval=1 \
+                --histogram=on run";
+    let (load, target) = (load(&DROP_IN, line), directory());
+    let plan = plan(load.as_ref(), &target);
+    let mut one = measurement(&plan.workloads[0], OpKind::Read, 200, 2_000_000_000);
+    let op = one.ops.get_mut(&OpKind::Read).unwrap();
+    op.latency.record_many(100_000, 200);
+    for at in 0..4 {
+        let latency = LatencyHistogram::new().take_since(&latencies(&[(100_000, 32 + at)]));
+        let op = WindowLatency {
+            latency,
+            ..WindowLatency::default()
+        };
+        one.windows.push(Window {
+            start_ns: at * 500_000_000,
+            end_ns: (at + 1) * 500_000_000,
+            ops: [(OpKind::Read, op)].into(),
+            ..Window::default()
+        });
+    }
+    let end = load.printer(&plan, &target).end(&ToolResult {
+        measurements: &[one],
+        surface: None,
+        interrupted: false,
+        unix_ns: 0,
+    });
+    let wanted = "[ 1s ] reads: 1.02 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): \
+                  0.100\n\
+                  [ 2s ] reads: 1.08 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): \
+                  0.100\n\
+                  Latency histogram (values are in milliseconds)\n       value  ------------- \
+                  distribution ------------- count\n       0.100 \
+                  |**************************************** 200\n \n\nFile operations:\n";
+    assert!(end.stdout.starts_with(wanted), "{}", end.stdout);
 }

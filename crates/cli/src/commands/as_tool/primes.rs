@@ -1,0 +1,38 @@
+//! A load of processors: it touches no disk and leaves no record.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::stderr::eprint_line;
+use crate::stdout::{ignore_closed_pipe, to_stdout};
+use anyhow::Context as _;
+use diskproof_compat::{DropIn, PrimeRequest};
+use diskproof_engine::measure_primes;
+
+/// Runs it, and prints its lines as they come.
+pub(super) fn run_primes(
+    tool: &DropIn,
+    request: &PrimeRequest,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    if flags.prints_json() || flags.dry_run || !flags.outputs.is_empty() {
+        let text = "--json, --dry-run and --output need a disk; this test has none".to_owned();
+        return Err(Failure::Usage(text).into());
+    }
+    if !flags.quiet {
+        for note in &request.notes {
+            eprint_line(&format!("{}: {note}", tool.name));
+        }
+    }
+    let print = |text: &str| ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())));
+    print(&request.printer.begin())?;
+    let mut printed = Ok(());
+    let measured = measure_primes(&request.load, &mut |interval| {
+        if printed.is_ok() {
+            printed = print(&request.printer.interval(interval));
+        }
+    });
+    let result = measured.context("cannot start a thread")?;
+    printed?;
+    print(&request.printer.end(&result))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,229 @@
+//! Counts primes on several threads, as the test cpu of sysbench does: a load of processors that
+//! touches no disk.
+#![allow(unsafe_code)]
+
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::primes::{PrimeInterval, PrimeLoad, PrimeResult, PrimeThread};
+use std::hint::black_box;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Runs the load. `on_interval` gets the figures of each interval when it is over.
+pub fn measure_primes(
+    load: &PrimeLoad,
+    on_interval: &mut dyn FnMut(&PrimeInterval),
+) -> io::Result<PrimeResult> {
+    let latencies: Vec<Mutex<LatencyHistogram>> =
+        (0..load.threads).map(|_| Mutex::default()).collect();
+    let budget = EventBudget {
+        left: load.events.map(AtomicU64::new),
+        time: load.time_ns.map(Duration::from_nanos),
+        start: Instant::now(),
+    };
+    let (ended, all_ended) = channel();
+    let wall_ns = std::thread::scope(|scope| {
+        for latency in &latencies {
+            let (budget, ended) = (&budget, ended.clone());
+            let thread = std::thread::Builder::new().name("primes".to_owned());
+            thread.spawn_scoped(scope, move || {
+                count_events(load.max_prime, budget, latency);
+                // The receiver lives until all threads have ended.
+                let _ = ended.send(());
+            })?;
+        }
+        drop(ended);
+        report_intervals(load, &latencies, budget.start, &all_ended, on_interval);
+        Ok::<u64, io::Error>(nanoseconds(budget.start.elapsed()))
+    })?;
+    let mut result = PrimeResult {
+        wall_ns,
+        threads: Vec::new(),
+        latency: merged(&latencies),
+    };
+    for latency in &latencies {
+        let latency = latency.lock().unwrap_or_else(PoisonError::into_inner);
+        result.threads.push(PrimeThread {
+            events: latency.count(),
+            busy_ns: u64::try_from(latency.sum_ns()).unwrap_or(u64::MAX),
+        });
+    }
+    Ok(result)
+}
+
+/// When no further event starts.
+struct EventBudget {
+    left: Option<AtomicU64>,
+    time: Option<Duration>,
+    start: Instant,
+}
+
+impl EventBudget {
+    fn take(&self) -> bool {
+        if self.time.is_some_and(|time| self.start.elapsed() >= time) {
+            return false;
+        }
+        let Some(left) = &self.left else {
+            return true;
+        };
+        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        });
+        taken.is_ok()
+    }
+}
+
+fn count_events(max_prime: u64, budget: &EventBudget, latency: &Mutex<LatencyHistogram>) {
+    while budget.take() {
+        let start = Instant::now();
+        black_box(primes_below(black_box(max_prime)));
+        let ns = nanoseconds(start.elapsed());
+        let mut latency = latency.lock().unwrap_or_else(PoisonError::into_inner);
+        latency.record(ns);
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn merged(latencies: &[Mutex<LatencyHistogram>]) -> LatencyHistogram {
+    let mut all = LatencyHistogram::new();
+    for latency in latencies {
+        all.merge(&latency.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    all
+}
+
+/// Reports each interval, until all threads have ended.
+fn report_intervals(
+    load: &PrimeLoad,
+    latencies: &[Mutex<LatencyHistogram>],
+    start: Instant,
+    ended: &Receiver<()>,
+    on_interval: &mut dyn FnMut(&PrimeInterval),
+) {
+    let mut known = LatencyHistogram::new();
+    let (mut running, mut start_ns, mut due_ns) = (load.threads, 0, load.interval_ns);
+    while running > 0 {
+        let waited = match due_ns {
+            None => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due_ns) => {
+                let left_ns = due_ns.saturating_sub(nanoseconds(start.elapsed()));
+                ended.recv_timeout(Duration::from_nanos(left_ns))
+            }
+        };
+        match waited {
+            Ok(()) => running -= 1,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                let end_ns = nanoseconds(start.elapsed());
+                let mut latency = LatencyHistogram::new();
+                latency.add_part(&known.take_since(&merged(latencies)));
+                on_interval(&PrimeInterval {
+                    start_ns,
+                    end_ns,
+                    latency,
+                });
+                start_ns = end_ns;
+                // An interval that was missed is not made up for.
+                due_ns = load.interval_ns.map(|ns| (end_ns / ns.max(1) + 1) * ns);
+            }
+        }
+    }
+}
+
+/// How many of the numbers from 3 to below `limit` are prime, by trial division by every number up
+/// to the square root. sysbench divides 64-bit integers and compares the divisor as a floating-
+/// point number, so that its figures hold these two costs.
+fn primes_below(limit: u64) -> u64 {
+    let mut count = 0;
+    for number in 3..limit {
+        let root = (number as f64).sqrt();
+        let mut divisor = 2;
+        while divisor as f64 <= root && remainder(number, divisor) != 0 {
+            divisor += 1;
+        }
+        if divisor as f64 > root {
+            count += 1;
+        }
+    }
+    count
+}
+
+/// The compiler would divide 32-bit numbers where both fit, which is several times as fast on
+/// processors before Intel's Ice Lake.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn remainder(number: u64, divisor: u64) -> u64 {
+    let rest;
+    // SAFETY: `divisor` is at least 2 and the upper half of the dividend is 0, so that the
+    // quotient fits; memory and stack are not touched.
+    unsafe {
+        std::arch::asm!(
+            "div {divisor}",
+            divisor = in(reg) divisor,
+            inout("rax") number => _,
+            inout("rdx") 0u64 => rest,
+            options(pure, nomem, nostack),
+        );
+    }
+    rest
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn remainder(number: u64, divisor: u64) -> u64 {
+    number % divisor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primes_are_counted_from_three() {
+        for (limit, count) in [(0, 0), (3, 0), (4, 1), (12, 4), (100, 24), (10_000, 1228)] {
+            assert_eq!(primes_below(limit), count, "{limit}");
+        }
+    }
+
+    #[test]
+    fn events_are_shared_by_threads_and_reported_by_interval() {
+        let load = PrimeLoad {
+            threads: 3,
+            max_prime: 2000,
+            time_ns: None,
+            events: Some(500),
+            interval_ns: Some(1_000_000),
+        };
+        let (mut reported, mut end_ns) = (0, 0);
+        let result = measure_primes(&load, &mut |interval| {
+            assert_eq!(interval.start_ns, end_ns);
+            end_ns = interval.end_ns;
+            reported += interval.latency.count();
+        });
+        let result = result.unwrap_or_else(|error| panic!("{error}"));
+        assert!(reported <= 500, "{reported}");
+        assert_eq!(result.latency.count(), 500);
+        assert_eq!(result.threads.len(), 3);
+        let events: u64 = result.threads.iter().map(|one| one.events).sum();
+        assert_eq!(events, 500);
+        assert!(result.wall_ns >= end_ns);
+    }
+
+    #[test]
+    fn no_event_starts_after_the_time() {
+        let load = PrimeLoad {
+            threads: 1,
+            max_prime: 1000,
+            time_ns: Some(0),
+            events: Some(10),
+            interval_ns: None,
+        };
+        let result = measure_primes(&load, &mut |_| {});
+        assert!(result.is_ok_and(|result| result.latency.count() == 0));
+    }
+}
