@@ -84,7 +84,7 @@ impl JobFile {
         let mut jobs = Vec::new();
         for section in &sections {
             if overrides.closeness == Closeness::Fio {
-                logs::check(section)?;
+                logs::check(section, &mut notes)?;
             }
             jobs.push(reading::read_job(section, &mut notes)?);
         }

@@ -29,6 +29,10 @@ pub(crate) enum TranslationNote {
     Warmup,
     /// Copies on one file.
     Copies,
+    /// Several files of one job.
+    Files,
+    /// Logs without `log_avg_msec`.
+    LogCells,
 }
 
 impl TranslationNote {
@@ -63,6 +67,13 @@ impl TranslationNote {
                 "jobs that run together have the shortest runtime of them; in fio each has its own"
             }
             Self::Warmup => "jobs that run together share one warm-up, the longest",
+            Self::Files => {
+                "the files of a job (nrfiles) become one of their total size; fio opens each, and \
+                 goes to the next one after each request"
+            }
+            Self::LogCells => {
+                "without log_avg_msec the logs have a line for each 100 ms, not for each request"
+            }
             Self::Copies => {
                 "the copies of a job (numjobs) visit the same blocks, as in fio; each copy is a \
                  workload of its own"

@@ -76,7 +76,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(&["filename_format"], "which jobs share a file (see above)"),
     translated(
         &["nrfiles/nr_files"],
-        "1; several files for one job are refused",
+        "several files of one job become one of their total size, with uniformly random requests \
+         or `file_service_type=sequential`; otherwise refused",
     ),
     translated(
         &["filesize"],
@@ -154,7 +155,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["exit_what"],
-        "`group`, or `all` if all jobs run together; otherwise refused",
+        "`group` or `stonewall`, or `all` in the last jobs that run together; otherwise refused",
     ),
     translated(
         &["rate_iops"],
@@ -272,8 +273,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     ignored(
         &["write_bw_log", "write_iops_log", "log_avg_msec"],
-        "series are always recorded: -o FILE.json, .csv; `as fio` writes the log with \
-         log_avg_msec",
+        "series are always recorded: -o FILE.json, .csv; `as fio` writes the log",
     ),
     ignored(
         &["write_lat_log", "write_hist_log", "write_iolog"],

@@ -11,7 +11,7 @@ use super::numbers::{self, Amount, Base};
 use super::options::{self, Handling};
 use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::flags::EngineName;
-use crate::workload::RwDirection;
+use crate::workload::{Order, Rw, RwDirection};
 use std::collections::BTreeMap;
 
 const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
@@ -132,7 +132,7 @@ impl<'a> JobReader<'a, '_> {
         );
         let at_end = writes && (self.flag("end_fsync")? || self.flag("fsync_on_close")?);
         let exits_all = self.flag("exitall")?;
-        self.names_one_file()?;
+        self.check_files(rw)?;
         Ok(FioJob {
             source: self.section.source.clone(),
             section: self.section.name.clone(),
@@ -393,19 +393,39 @@ impl<'a> JobReader<'a, '_> {
 
     fn ends_everything(&self) -> Result<bool, JobFileError> {
         match self.value("exit_what")? {
-            None | Some((_, "group")) => Ok(false),
+            // Jobs that run together are those between two stonewalls.
+            None | Some((_, "group" | "stonewall")) => Ok(false),
             Some((_, "all")) => Ok(self.flag("exitall")?),
-            Some((setting, _)) => Err(setting.error("not supported; use group")),
+            Some((setting, _)) => Err(setting.error("use group, stonewall or all")),
         }
     }
 
-    fn names_one_file(&self) -> Result<(), JobFileError> {
-        match (self.count("nrfiles", 1)?, self.setting("nrfiles")) {
-            (2.., Some(setting)) => Err(setting.error(
-                "several files for one job are not supported; use nrfiles=1 and their total size",
-            )),
-            _ => Ok(()),
+    /// Several files of one job are one here, where no order of requests among them is lost: random
+    /// requests go to any of them, and with `file_service_type=sequential` one file follows another.
+    fn check_files(&mut self, rw: Rw) -> Result<(), JobFileError> {
+        let files = self.count("nrfiles", 1)?;
+        let Some(setting) = self.setting("nrfiles").filter(|_| files > 1) else {
+            return Ok(());
+        };
+        let service = self.value("file_service_type")?.map(|(_, value)| value);
+        let is_uniform = self
+            .value("random_distribution")?
+            .is_none_or(|(_, value)| value == "random");
+        let is_alike = match (rw.order, service) {
+            (Order::Random, None | Some("roundrobin" | "random" | "sequential")) => is_uniform,
+            (Order::Sequential, Some("sequential")) => true,
+            _ => false,
+        };
+        let is_sized = self.setting("size").is_some() && self.setting("filesize").is_none();
+        if !is_alike || !is_sized || self.setting("filename").is_some() {
+            return Err(setting.error(
+                "several files for one job are supported with uniformly random requests, or with \
+                 file_service_type=sequential, if size is set, and neither filesize nor filename; \
+                 otherwise use nrfiles=1 and their total size",
+            ));
         }
+        self.notes.add(TranslationNote::Files, &self.section.name);
+        Ok(())
     }
 
     fn filename(&self) -> Result<Option<Filename>, JobFileError> {

@@ -34,10 +34,9 @@ pub(crate) fn plan(
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
     let groups = groups(jobs)?;
-    if let Some(job) = jobs
-        .iter()
-        .find(|job| job.ends_everything && groups.len() > 1)
-    {
+    let earlier = groups.split_last().map_or(&[][..], |(_, earlier)| earlier);
+    let mut earlier = earlier.iter().flatten().map(|index| &jobs[*index]);
+    if let Some(job) = earlier.find(|job| job.ends_everything) {
         return Err(job.source.error(format!(
             "[{}]: exit_what=all would skip the later jobs; use group",
             job.section

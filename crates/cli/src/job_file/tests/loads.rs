@@ -54,6 +54,29 @@ fn map_of_visited_blocks_is_that_of_fio() {
 }
 
 #[test]
+fn files_of_one_job_become_one_of_their_size() {
+    for rw in ["rw=randread", "rw=write\nfile_service_type=sequential"] {
+        let text = format!("[job]\ndirectory=/data\n{rw}\nnrfiles=4\nsize=64m\n");
+        let read = translated(&text, CliOverrides::default()).unwrap();
+        assert_eq!(read.plan.size.map(|size| size.0), Some(64 * MIB), "{rw}");
+        assert!(
+            read.notes.join("\n").contains("the files of a job"),
+            "{:?}",
+            read.notes
+        );
+    }
+    for other in [
+        "rw=read",
+        "rw=randread\nrandom_distribution=zipf",
+        "rw=randread\nfilesize=1m",
+    ] {
+        let text = format!("[job]\ndirectory=/data\n{other}\nnrfiles=4\nsize=64m\n");
+        let error = translated(&text, CliOverrides::default()).unwrap_err();
+        assert!(error.contains("several files for one job"), "{error}");
+    }
+}
+
+#[test]
 fn job_options_become_workload_keys() {
     let flags = only(
         "rw=randrw\nbs=8k\niodepth=32\nioengine=libaio\ndirect=1\nnumjobs=4\nrwmixread=70\n\
@@ -531,8 +554,8 @@ fn job_file_notes_options_without_effect() {
     assert_eq!(
         message,
         "ignored, because the load is the same without: group_reporting (display of results); \
-         write_bw_log (series are always recorded: -o FILE.json, .csv; `as fio` writes the log \
-         with log_avg_msec); thread (threads are always used)"
+         write_bw_log (series are always recorded: -o FILE.json, .csv; `as fio` writes the log); \
+         thread (threads are always used)"
     );
 }
 

@@ -30,7 +30,6 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
         |options: &str| translated(&format!("[job]\nfilename=/dev/sda\n{options}\n"), overrides);
     for (options, text) in [
         ("write_lat_log=x", "json+"),
-        ("write_bw_log=x", "add log_avg_msec=100"),
         (
             "write_iops_log=/etc/x\nlog_avg_msec=100",
             "current directory only",
@@ -44,6 +43,8 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
         .unwrap()
         .notes;
     assert!(!notes.join("\n").contains("ignored"), "{notes:?}");
+    let notes = job("write_bw_log=x").unwrap().notes.join("\n");
+    assert!(notes.contains("a line for each 100 ms"), "{notes}");
     // A measurement of the disk has them in its record.
     translated(
         "[job]\nfilename=/dev/sda\nwrite_lat_log=x\n",

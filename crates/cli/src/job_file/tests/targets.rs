@@ -4,6 +4,16 @@ use super::*;
 use std::path::PathBuf;
 
 #[test]
+fn exit_what_names_jobs_that_run_together() {
+    for text in [
+        "[a]\nfilename=/dev/sda\nexitall\nexit_what=stonewall\n[b]\nfilename=/dev/sda\nstonewall\n",
+        "[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sda\nstonewall\nexitall\nexit_what=all\n",
+    ] {
+        translated(text, CliOverrides::default()).unwrap();
+    }
+}
+
+#[test]
 fn jobs_run_together_unless_they_wait() {
     let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\n\
                 bs=16k\n[d]\n[e]\nwait_for_previous\n";
