@@ -401,7 +401,7 @@ impl<'a> JobReader<'a, '_> {
     }
 
     /// Several files of one job are one here, where no order of requests among them is lost: random
-    /// requests go to any of them, and with `file_service_type=sequential` one file follows another.
+    /// requests go to any of them, or one file follows another.
     fn check_files(&mut self, rw: Rw) -> Result<(), JobFileError> {
         let files = self.count("nrfiles", 1)?;
         let Some(setting) = self.setting("nrfiles").filter(|_| files > 1) else {

@@ -180,8 +180,8 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "IO depths show the average number of requests in flight",
     "Disk stats are printed in JSON only, with the counts that were measured",
     "Logs of rates (write_bw_log, write_iops_log) are written at the end, with a line for each 100 \
-     ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) share a log. Logs of latencies and single \
-     requests are refused",
+     ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) share a log. \
+     Logs of latencies and single requests are refused",
     "After a warm-up (ramp_time) figures cover the measured time only, as in fio; jobs of one \
      group share the longest",
 ];
