@@ -317,3 +317,37 @@ fn sysbench_counts_primes_without_a_disk() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
     }
 }
+
+#[test]
+fn zcav_writes_only_a_released_file() {
+    let here = place();
+    let file = here.path().join("image");
+    random_file(&file, 4 << 20);
+    let before = content_hash(&file);
+    let words = ["zcav", "-b", "1", "-w", "-f", text(&file)];
+    let refused = as_tool(&words);
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    let accepted = "diskproof as --overwrite zcav -b 1 -w -f";
+    assert!(refused.err.contains(accepted), "{}", refused.err);
+    assert_eq!(content_hash(&file), before);
+    let written = run(["as", "--overwrite"].iter().chain(&words));
+    assert_eq!(written.code, Some(0), "{}", written.err);
+    assert!(written.out.contains("\n# Wrote "), "{}", written.out);
+    assert_ne!(content_hash(&file), before);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 4 << 20);
+    let read = as_tool(&[
+        "iops",
+        "-m",
+        "-n",
+        "1",
+        "-t",
+        "1",
+        "-b",
+        "4096",
+        text(&file),
+    ]);
+    assert_eq!(read.code, Some(0), "{}", read.err);
+    let head = format!("{}, 4194304.00  , sectorsize=", text(&file));
+    assert!(read.out.starts_with(&head), "{}", read.out);
+    assert!(read.out.contains("\n 4096  B blocks: "), "{}", read.out);
+}

@@ -26,7 +26,7 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 const USAGE: &str = "\
 usage:
 
-    iops [-n|--num-threads threads] [-t|--time time]
+    iops [-n|--num-threads threads] [-t|--time time] [-m|--machine-readable]
          [-b|--block-size size] [-p|--pattern random|sequential] <device>
 
     threads := number of concurrent io threads, default 32
@@ -91,8 +91,8 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "-m",
         "machine-readable",
         "",
-        "figures without units",
-        Treatment::Refused("use 'diskproof as --json iops …'"),
+        "bytes and bits without k, M and G",
+        Treatment::Carried,
     ),
     option(
         "",
@@ -168,9 +168,10 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
     };
     let threads = 1..=u64::from(THREADS_MAX);
     let old = number("num_threads", threads.clone())?;
-    let units = match old {
-        Some(_) => SpellingUnits::Binary,
-        None => SpellingUnits::Decimal,
+    let units = match (given.has("m"), old) {
+        (true, _) => SpellingUnits::Plain,
+        (false, Some(_)) => SpellingUnits::Binary,
+        (false, None) => SpellingUnits::Decimal,
     };
     let bytes = u64::from(SECTOR_BYTES)..=MEMORY_BYTES_MAX;
     let is_random = match given.value("p") {
@@ -197,7 +198,7 @@ impl SizesLoad {
             (Some(bytes), _) => bytes,
             // The versions until 2010 begin with 512 bytes.
             (None, SpellingUnits::Binary) => SECTOR_BYTES,
-            (None, SpellingUnits::Decimal) => known.unwrap_or(SECTOR_BYTES),
+            (None, SpellingUnits::Decimal | SpellingUnits::Plain) => known.unwrap_or(SECTOR_BYTES),
         }
     }
 
@@ -267,10 +268,10 @@ impl DropInLoad for SizesLoad {
                 let size = SpellingUnits::Decimal.text(target.size_bytes as f64, 2);
                 format!("{}, {size}B, {threads} threads:\n", self.path)
             }
-            SpellingUnits::Decimal => format!(
+            SpellingUnits::Decimal | SpellingUnits::Plain => format!(
                 "{}, {}, sectorsize={}B, #threads={threads}, pattern={}:\n",
                 self.path,
-                SpellingUnits::Decimal.text(target.size_bytes as f64, 2),
+                self.units.text(target.size_bytes as f64, 2),
                 self.sector_bytes(target),
                 if self.is_random {
                     "random"

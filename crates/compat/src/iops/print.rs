@@ -10,14 +10,25 @@ pub(super) enum SpellingUnits {
     Binary,
     /// `1 kB`.
     Decimal,
+    /// `1024  B`, for programs.
+    Plain,
 }
 
 impl SpellingUnits {
+    /// Those of bits per second.
+    fn bits(self) -> Self {
+        match self {
+            Self::Binary | Self::Decimal => Self::Decimal,
+            Self::Plain => Self::Plain,
+        }
+    }
+
     /// A number with its prefix, as wide as iops prints it.
     pub(super) fn text(self, value: f64, places: usize) -> String {
         let (base, prefixes, none): (f64, [&str; 5], &str) = match self {
             Self::Binary => (1024.0, ["Ki", "Mi", "Gi", "Ti", "Pi"], "  "),
             Self::Decimal => (1000.0, ["k", "M", "G", "T", "P"], " "),
+            Self::Plain => (f64::INFINITY, [""; 5], " "),
         };
         let (mut value, mut prefix) = (value, none);
         for larger in prefixes {
@@ -74,7 +85,7 @@ impl ToolPrinter for SizesPrinter {
             " {}B blocks: {iops:6.1} IO/s, {}B/s ({}bit/s)\n",
             self.units.text(block_bytes, 0),
             self.units.text(bandwidth, 1),
-            SpellingUnits::Decimal.text(8.0 * bandwidth, 1)
+            self.units.bits().text(8.0 * bandwidth, 1)
         )
     }
 

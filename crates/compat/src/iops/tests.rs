@@ -30,6 +30,12 @@ fn both_spellings_of_units_are_those_of_the_tool() {
          512  B blocks:   79.6 IO/s,  40.8 kB/s (326.0 kbit/s)\n   \
          1 kB blocks:   62.3 IO/s,  63.8 kB/s (510.4 kbit/s)\n"
     );
+    assert_eq!(
+        printed("-m /dev/sda", 3_000_500_000_000, &[796, 623]),
+        "/dev/sda, 3000500000000.00  , sectorsize=512B, #threads=32, pattern=random:\n \
+         512  B blocks:   79.6 IO/s, 40755.2  B/s (326041.6  bit/s)\n \
+         1024  B blocks:   62.3 IO/s, 63795.2  B/s (510361.6  bit/s)\n"
+    );
 }
 
 #[test]
@@ -59,7 +65,10 @@ fn usage_errors_name_the_option() {
     for (line, text) in [
         ("-n 0 /dev/sda", "use a number from 1 to 1024"),
         ("-p zigzag /dev/sda", "use random or sequential"),
-        ("-m /dev/sda", "diskproof as --json iops"),
+        (
+            "--override-media-size 5 /dev/sda",
+            "the size comes from the device",
+        ),
         ("", "usage:"),
     ] {
         match (DROP_IN.start)(&words(line)) {

@@ -23,7 +23,7 @@ const POINTS_MAX: u64 = 100_000;
 
 const USAGE: &str = "\
 Usage: zcav [-b block-size[:chunk-size]] [-r [start offset:]end offset]
-            [-s skip rate] [-f] file-name
+            [-s skip rate] [-w] [-f] file-name
 
 Block size and offsets are in MiB.
 ";
@@ -75,8 +75,8 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-w",
         "",
-        "write zeros instead of reading",
-        Treatment::Refused("use 'diskproof curve DEVICE --write --destroy NAME'"),
+        "write instead of reading: destroys the content",
+        Treatment::Carried,
     ),
     option(
         "-l",
@@ -90,8 +90,11 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 
 pub(super) const DIFFERENCES: &[&str] = &[
     "Every block has its figure. zcav prints ++++ for a block that it read in less than a second.",
-    "Reads bypass the page cache and keep several requests of the device's best size in flight; \
-     zcav reads through the cache, and its chunk size has no effect here.",
+    "Requests bypass the page cache, several of the device's best size in flight; zcav goes \
+     through the cache, and its chunk size has no effect here.",
+    "-w writes random data within the target, and its last line says Wrote; zcav writes zeros, and a \
+     file until the disk is full. It needs \
+     'diskproof as --destroy NAME zcav -w …', for a file --overwrite.",
     "The lines come at the end of the run.",
     "-c above 1 is refused: run it again, and let 'diskproof compare' judge the difference.",
 ];
@@ -104,6 +107,7 @@ pub(super) struct BlocksLoad {
     start_bytes: u64,
     end_bytes: Option<u64>,
     skip: u64,
+    writes: bool,
     notes: Vec<String>,
 }
 
@@ -167,6 +171,7 @@ fn read(given: GivenArguments) -> Result<BlocksLoad, String> {
         start_bytes: whole(start),
         end_bytes: end.map(whole),
         skip,
+        writes: given.has("w"),
         notes,
     })
 }
@@ -177,7 +182,14 @@ fn mib(option: &str, text: &str) -> Result<u64, String> {
 }
 
 impl BlocksLoad {
-    /// The blocks to read.
+    fn operation(&self) -> OpKind {
+        match self.writes {
+            true => OpKind::Write,
+            false => OpKind::Read,
+        }
+    }
+
+    /// The blocks to read or to write.
     fn blocks(&self, target: &TargetIdentity) -> u64 {
         let end = self.end_bytes.unwrap_or(u64::MAX).min(target.size_bytes);
         end.saturating_sub(self.start_bytes) / self.block_bytes
@@ -209,7 +221,7 @@ impl DropInLoad for BlocksLoad {
             },
         };
         let survey = Survey {
-            operation: OpKind::Read,
+            operation: self.operation(),
             span: Span {
                 start_bytes: self.start_bytes,
                 // The last block read ends the span.
@@ -233,11 +245,19 @@ impl DropInLoad for BlocksLoad {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
-        notes.push("reads bypass the page cache; the lines come at the end".to_owned());
+        notes.push("requests bypass the page cache; the lines come at the end".to_owned());
         notes
     }
 
+    fn writes(&self) -> bool {
+        self.writes
+    }
+
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(BlocksPrinter::new(&self.path, self.block_bytes))
+        Box::new(BlocksPrinter::new(
+            &self.path,
+            self.block_bytes,
+            self.writes,
+        ))
     }
 }

@@ -11,13 +11,15 @@ const GIB: f64 = 1_073_741_824.0;
 pub(super) struct BlocksPrinter {
     path: String,
     block_bytes: u64,
+    writes: bool,
 }
 
 impl BlocksPrinter {
-    pub(super) fn new(path: &str, block_bytes: u64) -> Self {
+    pub(super) fn new(path: &str, block_bytes: u64, writes: bool) -> Self {
         Self {
             path: path.to_owned(),
             block_bytes,
+            writes,
         }
     }
 }
@@ -50,7 +52,8 @@ impl ToolPrinter for BlocksPrinter {
             let mib = bytes / MIB;
             let _ = writeln!(
                 stdout,
-                "# Read {mib:.0} megs in {:.0} seconds, {:.0} megabytes per second.",
+                "# {} {mib:.0} megs in {:.0} seconds, {:.0} megabytes per second.",
+                if self.writes { "Wrote" } else { "Read" },
                 (busy_ns / 1e9).floor(),
                 mib / (busy_ns / 1e9)
             );
