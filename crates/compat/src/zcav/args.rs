@@ -92,9 +92,9 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "Every block has its figure. zcav prints ++++ for a block that it read in less than a second.",
     "Requests bypass the page cache, several of the device's best size in flight; zcav goes \
      through the cache, and its chunk size has no effect here.",
-    "-w writes random data within the target, and its last line says Wrote. zcav writes zeros, and \
-     to a file until the disk is full. -w needs 'diskproof as --destroy NAME zcav -w …', for a file \
-     --overwrite.",
+    "-w writes random data within the target, and its last line says Wrote. zcav writes zeros, \
+     and to a file until the disk is full. -w needs 'diskproof as --destroy NAME zcav -w …', for \
+     a file --overwrite.",
     "The lines come at the end of the run.",
     "-c above 1 is refused: run it again, and let 'diskproof compare' judge the difference.",
 ];
