@@ -351,3 +351,41 @@ fn zcav_writes_only_a_released_file() {
     assert!(read.out.starts_with(&head), "{}", read.out);
     assert!(read.out.contains("\n 4096  B blocks: "), "{}", read.out);
 }
+
+#[test]
+fn bonnie_prints_a_csv_line_for_each_run() {
+    let here = place();
+    let small = [
+        "-f",
+        "-n",
+        "0",
+        "-s",
+        "2:8k:20:1",
+        "-m",
+        "db1",
+        "-d",
+        text(here.path()),
+    ];
+    let words = [&["bonnie++", "-x", "2"][..], &small].concat();
+    let ran = as_tool(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", ran.out);
+    assert!(lines[0].starts_with("format_version,bonnie_version,name,"));
+    for line in &lines[1..] {
+        assert!(line.starts_with("1.98,2.00a,db1,1,"), "{line}");
+        assert_eq!(line.split(',').count(), 50, "{line}");
+    }
+    let words = [&["bonnie++", "-q", "--csv", "1.03"][..], &small].concat();
+    let ran = as_tool(&words);
+    assert!(ran.out.starts_with("db1,2M,,,"), "{}", ran.out);
+    assert_eq!(ran.out.trim_end().split(',').count(), 27, "{}", ran.out);
+    assert!(names(here.path()).is_empty());
+    let refused = as_tool(&[&["bonnie++", "--csv", "2"][..], &small].concat());
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    assert!(
+        refused.err.contains("use 1.03, 1.96 or 1.98"),
+        "{}",
+        refused.err
+    );
+}

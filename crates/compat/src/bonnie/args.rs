@@ -1,9 +1,11 @@
 //! Arguments of bonnie++ to a plan.
 
-use super::names::{EMULATES, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE};
+use super::names::{
+    CsvFormat, EMULATES, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
+};
 use super::print::TablePrinter;
 use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
-use crate::drop_in::{DropInOption, Started};
+use crate::drop_in::{DropInOption, Started, long_option};
 use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
@@ -23,6 +25,7 @@ const CHUNK_BYTES: u32 = 8192;
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 64;
+const RUNS_MAX: u64 = 100;
 
 const USAGE: &str = "\
 usage:
@@ -65,12 +68,17 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-n",
         "files",
-        "tests of many files: only 0 runs, the fields stay empty",
+        "tests of many files: only 0 runs, the fields stay empty; use 'diskproof files -n'",
         Carried,
     ),
     option("-m", "name", "name of the machine in the report", Carried),
     option("-r", "MiB", "memory; the file is twice as large", Carried),
-    option("-x", "runs", "number of runs: only 1", Carried),
+    option(
+        "-x",
+        "runs",
+        "number of runs (1); the CSV lines below a header, no table",
+        Carried,
+    ),
     option("-u", "user", "run as this user", NO_USER),
     option("-g", "group", "run as this group", NO_USER),
     option(
@@ -96,6 +104,12 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         Ignored("the data is always random"),
     ),
     option("-D", "", "direct I/O", Carried),
+    long_option(
+        "csv",
+        "version",
+        "format of the CSV line: 1.03, 1.96 or 1.98 (1.98); an option of diskproof",
+        Carried,
+    ),
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
@@ -108,6 +122,9 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "A rewrite reads and writes in turn at two places that advance alike, instead of writing back \
      the block that was read. A tenth of the seeks write instead of writing back.",
     "-D applies to reads, too. -c starts so many of each test at the same time.",
+    "Each run of -x writes a part of one scratch file of its own, so that every run allocates \
+     space. The file takes the space of all of them. The header of -x names all 50 fields; that of \
+     2.00a names 48.",
     "The CSV line has the chunk size, which 2.00a leaves empty, and has the 50 fields of 1.98.",
 ];
 
@@ -136,9 +153,6 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
     if let Some(operand) = given.operands.first() {
         return Err(format!("unexpected argument {operand}"));
     }
-    if given.value("x").is_some_and(|runs| runs != "1") {
-        return Err("-x above 1 is not available here; run it again".to_owned());
-    }
     let number = |name: &str, text: &str, most: u64| {
         let number = scaled(text).filter(|number| (1..=most).contains(number));
         number.ok_or_else(|| format!("-{name} {text}: use a number from 1 to {most}"))
@@ -164,9 +178,20 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
     let concurrency = given
         .value("c")
         .map_or(Ok(1), |text| number("c", text, CONCURRENCY_MAX))?;
+    let runs = given
+        .value("x")
+        .map_or(Ok(1), |text| number("x", text, RUNS_MAX))?;
+    let csv = match given.value("csv") {
+        Some("1.03") => CsvFormat::V103,
+        Some("1.96") => CsvFormat::V196,
+        None | Some("1.98") => CsvFormat::V198,
+        Some(other) => return Err(format!("--csv {other}: use 1.03, 1.96 or 1.98")),
+    };
     let mut notes = given.notes.clone();
     if given.value("n") != Some("0") {
-        notes.push("the tests of many files do not run; their fields are empty".to_owned());
+        let text =
+            "the tests of many files do not run, their fields are empty; use 'diskproof files'";
+        notes.push(text.to_owned());
     }
     if !given.has("f") {
         notes.push("the tests by character do not run; their fields are empty".to_owned());
@@ -184,6 +209,8 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
             seekers,
             seed: seed.unwrap_or(0),
             is_quiet: given.has("q"),
+            runs: runs as u32,
+            csv,
         },
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
@@ -210,7 +237,7 @@ fn megabytes(text: &str) -> Option<u64> {
 }
 
 impl BonnieLoad {
-    fn test(&self, name: &str, read_permille: u16) -> Workload {
+    fn test(&self, name: &str, read_permille: u16, run: u32) -> Workload {
         let writes = read_permille < 1000;
         Workload {
             read_permille,
@@ -218,7 +245,7 @@ impl BonnieLoad {
             block_bytes: self.labels.chunk_bytes,
             workers: self.labels.concurrency,
             span: Span {
-                start_bytes: 0,
+                start_bytes: u64::from(run) * self.labels.size_mib * MIB,
                 length_bytes: Some(self.labels.size_mib * MIB),
             },
             sync: match (writes, self.syncs_each) {
@@ -237,8 +264,41 @@ impl BonnieLoad {
                 (false, _) => CachePolicy::Buffered,
             },
             engine: EngineChoice::Fixed(EngineKind::Sync),
-            ..Workload::named(name)
+            ..Workload::named(&name_in_run(name, run))
         }
+    }
+
+    /// The tests of a run, in order.
+    fn tests(&self, run: u32) -> Vec<Workload> {
+        let bytes = self.labels.size_mib * MIB;
+        let until = |bytes| Stop {
+            bytes: Some(bytes),
+            ..Stop::default()
+        };
+        vec![
+            Workload {
+                layout: Layout::Provides,
+                stop: until(bytes),
+                ..self.test(WRITE, 0, run)
+            },
+            Workload {
+                stop: until(2 * bytes),
+                ..self.test(REWRITE, 500, run)
+            },
+            Workload {
+                stop: until(bytes),
+                ..self.test(READ, 1000, run)
+            },
+            Workload {
+                access: Access::Random {
+                    distribution: Distribution::Uniform,
+                },
+                workers: self.labels.seekers * self.labels.concurrency,
+                sync: SyncPolicy::None,
+                stop: until(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
+                ..self.test(SEEKS, 900, run)
+            },
+        ]
     }
 }
 
@@ -252,35 +312,11 @@ impl DropInLoad for BonnieLoad {
             let text = format!("Can't chdir to {}\n", self.directory);
             return Err(DropInError::Target(text));
         }
-        let bytes = self.labels.size_mib * MIB;
-        let until = |bytes| Stop {
-            bytes: Some(bytes),
-            ..Stop::default()
-        };
-        let workloads = vec![
-            Workload {
-                layout: Layout::Provides,
-                stop: until(bytes),
-                ..self.test(WRITE, 0)
-            },
-            Workload {
-                stop: until(2 * bytes),
-                ..self.test(REWRITE, 500)
-            },
-            Workload {
-                stop: until(bytes),
-                ..self.test(READ, 1000)
-            },
-            Workload {
-                access: Access::Random {
-                    distribution: Distribution::Uniform,
-                },
-                workers: self.labels.seekers * self.labels.concurrency,
-                sync: SyncPolicy::None,
-                stop: until(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
-                ..self.test(SEEKS, 900)
-            },
-        ];
+        let mut workloads = Vec::new();
+        for run in 0..self.labels.runs {
+            workloads.extend(self.tests(run));
+        }
+        let bytes = u64::from(self.labels.runs) * self.labels.size_mib * MIB;
         let seed = match self.has_seed {
             true => self.labels.seed,
             false => context.seed,

@@ -18,4 +18,25 @@ pub(super) struct RunLabels {
     pub(super) seekers: u32,
     pub(super) seed: u64,
     pub(super) is_quiet: bool,
+    pub(super) runs: u32,
+    pub(super) csv: CsvFormat,
+}
+
+/// The formats of the CSV line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CsvFormat {
+    /// 27 fields.
+    V103,
+    /// 48 fields.
+    V196,
+    /// 50 fields.
+    V198,
+}
+
+/// The workload of a test in one of several runs.
+pub(super) fn name_in_run(test: &str, run: u32) -> String {
+    match run {
+        0 => test.to_owned(),
+        _ => format!("{test}-{}", run + 1),
+    }
 }

@@ -1,6 +1,6 @@
 //! The table and the CSV line of bonnie++ 2.00.
 
-use super::names::{READ, REWRITE, RunLabels, SEEKS, WRITE};
+use super::names::{CsvFormat, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 
@@ -9,6 +9,15 @@ const KIB: f64 = 1024.0;
 const FILE_FIELDS: usize = 17;
 /// Latencies of the tests of many files.
 const FILE_LATENCIES: usize = 6;
+/// The fields of format 1.98. The other formats lack some of them.
+const FIELDS: &str = "\
+format_version,bonnie_version,name,concurrency,seed,file_size,io_chunk_size,seeks_count,seekers,\
+putc,putc_cpu,put_block,put_block_cpu,rewrite,rewrite_cpu,getc,getc_cpu,get_block,get_block_cpu,\
+seeks,seeks_cpu,num_files,max_size,min_size,num_dirs,file_chunk_size,seq_create,seq_create_cpu,\
+seq_stat,seq_stat_cpu,seq_del,seq_del_cpu,ran_create,ran_create_cpu,ran_stat,ran_stat_cpu,ran_del,\
+ran_del_cpu,putc_latency,put_block_latency,rewrite_latency,getc_latency,get_block_latency,\
+seeks_latency,seq_create_latency,seq_stat_latency,seq_del_latency,ran_create_latency,\
+ran_stat_latency,ran_del_latency";
 const HEAD: &str = "\
 Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
 CONCURRENCY         -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
@@ -56,12 +65,18 @@ impl TablePrinter {
         format!("{head}{}\n{}\n", row.trim_end(), latency.trim_end())
     }
 
-    /// The 50 fields of format 1.98.
+    /// The header of the CSV lines.
+    fn csv_header(&self) -> String {
+        let names = FIELDS.split(',').map(str::to_owned);
+        self.labels.csv.line(names.collect())
+    }
+
+    /// The CSV line.
     fn csv(&self, tests: &[TestFigures; 6]) -> String {
         let labels = &self.labels;
         let mut fields = vec![
-            "1.98".to_owned(),
-            "2.00a".to_owned(),
+            labels.csv.version().to_owned(),
+            labels.csv.program().to_owned(),
             labels.machine.clone(),
             labels.concurrency.to_string(),
             labels.seed.to_string(),
@@ -76,13 +91,55 @@ impl TablePrinter {
         fields.extend(vec![String::new(); FILE_FIELDS]);
         fields.extend(tests.iter().map(|test| test.latency.clone()));
         fields.extend(vec![String::new(); FILE_LATENCIES]);
-        fields.join(",")
+        labels.csv.line(fields)
+    }
+}
+
+impl CsvFormat {
+    fn version(self) -> &'static str {
+        match self {
+            Self::V103 => "1.03",
+            Self::V196 => "1.96",
+            Self::V198 => "1.98",
+        }
+    }
+
+    /// The version of bonnie++ that writes it.
+    fn program(self) -> &'static str {
+        match self {
+            Self::V103 => "1.03",
+            Self::V196 => "1.96",
+            Self::V198 => "2.00a",
+        }
+    }
+
+    /// The line that has those of the 50 fields which the format knows.
+    fn line(self, fields: Vec<String>) -> String {
+        let is_known = |at: &usize| match self {
+            // Name, size, rates of the file; number of files, their rates.
+            Self::V103 => matches!(at, 2 | 5 | 9..=21 | 26..=37),
+            // Without the number of seeks and of seekers.
+            Self::V196 => !matches!(at, 7 | 8),
+            Self::V198 => true,
+        };
+        let mut kept = Vec::new();
+        for (at, field) in fields.into_iter().enumerate() {
+            if is_known(&at) {
+                kept.push(field);
+            }
+        }
+        kept.join(",")
     }
 }
 
 /// The figures of the test of this name; empty where it was not measured.
-fn figures(measurements: &[Measurement], name: &str, counted: &[OpKind]) -> TestFigures {
-    let found = measurements.iter().find(|one| one.workload.name == name);
+fn figures(
+    measurements: &[Measurement],
+    (name, run): (&str, u32),
+    counted: &[OpKind],
+) -> TestFigures {
+    let wanted = name_in_run(name, run);
+    let found = measurements.iter().find(|one| one.workload.name == wanted);
     let Some(measurement) = found.filter(|one| one.wall_ns > 0) else {
         return TestFigures::default();
     };
@@ -129,15 +186,18 @@ fn latency_text(ns: u64) -> String {
 
 impl ToolPrinter for TablePrinter {
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let of = |name, counted: &[OpKind]| figures(result.measurements, name, counted);
-        let tests = [
-            TestFigures::default(),
-            of(WRITE, &[OpKind::Write]),
-            of(REWRITE, &[OpKind::Write]),
-            TestFigures::default(),
-            of(READ, &[OpKind::Read]),
-            of(SEEKS, &[OpKind::Read, OpKind::Write]),
-        ];
+        if self.labels.runs > 1 {
+            let mut stdout = self.csv_header() + "\n";
+            for run in 0..self.labels.runs {
+                stdout.push_str(&self.csv(&tests(result.measurements, run)));
+                stdout.push('\n');
+            }
+            return ToolText {
+                stdout,
+                stderr: String::new(),
+            };
+        }
+        let tests = tests(result.measurements, 0);
         let (table, csv) = (self.table(&tests), self.csv(&tests));
         match self.labels.is_quiet {
             true => ToolText {
@@ -150,4 +210,17 @@ impl ToolPrinter for TablePrinter {
             },
         }
     }
+}
+
+/// The tests of a run in the order of the report.
+fn tests(measurements: &[Measurement], run: u32) -> [TestFigures; 6] {
+    let of = |name, counted: &[OpKind]| figures(measurements, (name, run), counted);
+    [
+        TestFigures::default(),
+        of(WRITE, &[OpKind::Write]),
+        of(REWRITE, &[OpKind::Write]),
+        TestFigures::default(),
+        of(READ, &[OpKind::Read]),
+        of(SEEKS, &[OpKind::Read, OpKind::Write]),
+    ]
 }
