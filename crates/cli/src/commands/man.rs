@@ -107,7 +107,12 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
     page.control("SH", ["NAME"]);
     page.text([roman(format!("{name} - {}", tool.summary))]);
     page.control("SH", ["SYNOPSIS"]);
-    page.text([bold("diskproof as"), roman(" [FLAGS] "), bold(tool.name)]);
+    page.text([
+        bold("diskproof as"),
+        roman(" [FLAGS] "),
+        bold(tool.name),
+        roman(" [ARGUMENTS]"),
+    ]);
     page.control("SH", ["DESCRIPTION"]);
     page.text([roman(format!(
         "Runs the command line of {} on the engine of diskproof and prints its output.",
@@ -132,14 +137,51 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
             Treatment::Refused(instead) => format!("refused: {instead}"),
         })]);
     }
-    page.control("SH", ["SEE ALSO"]);
-    page.text([bold("diskproof-as"), roman("(1)")]);
+    end_of_drop_in(&mut page, tool);
     let path = directory.join(format!("{name}.1"));
     let text = page.render();
     save_file(&OutputFile::new(&path, |out| {
         out.write_all(text.as_bytes())
     }))
     .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The exit codes of a tool, a command line that works, and related pages.
+fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
+    let exits = tool.exits;
+    let signal = exits
+        .signal
+        .map_or("128 + number".to_owned(), |code| code.to_string());
+    page.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in [
+        ("0".to_owned(), "success"),
+        (exits.usage.to_string(), "the command line makes no sense"),
+        (
+            exits.target.to_string(),
+            "the target is missing, too small or refused",
+        ),
+        (exits.run.to_string(), "the run failed"),
+        (signal, "a signal ended the run"),
+    ] {
+        page.control("TP", []);
+        page.text([bold(code)]);
+        page.text([roman(meaning)]);
+    }
+    page.control("SH", ["EXAMPLES"]);
+    page.control("nf", []);
+    page.text([roman(format!(
+        "diskproof as {} {}",
+        tool.name, tool.example
+    ))]);
+    page.text([roman("diskproof as --link ~/bin")]);
+    page.control("fi", []);
+    page.control("SH", ["SEE ALSO"]);
+    page.text([
+        bold("diskproof-as"),
+        roman("(1), "),
+        bold(format!("diskproof-{}", tool.native)),
+        roman("(1)"),
+    ]);
 }
 
 /// The sections that clap does not know, and the text below the help, whose indented lines stay

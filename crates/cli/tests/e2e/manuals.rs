@@ -43,7 +43,12 @@ fn manual_has_a_page_for_each_verb_and_each_page_every_flag() {
     for tool in drop_ins {
         let path = directory.join(format!("diskproof-as-{}.1", tool.name));
         let page = std::fs::read_to_string(path).unwrap();
-        assert!(page.contains(".SH OPTIONS"), "{}", tool.name);
+        for section in ["OPTIONS", "\"EXIT STATUS\"", "EXAMPLES"] {
+            let head = format!(".SH {section}\n");
+            assert!(page.contains(&head), "{}: {section}", tool.name);
+        }
+        let native = directory.join(format!("diskproof-{}.1", tool.native));
+        assert!(native.exists(), "{}: {}", tool.name, tool.native);
     }
     for verb in &verbs {
         let page = std::fs::read_to_string(directory.join(format!("diskproof-{verb}.1"))).unwrap();
