@@ -48,6 +48,8 @@ fuzz_target!(|text: &str| {
     let fake = Fake { included };
     let read = JobFile::translate(text, Path::new("x.fio"), CliOverrides::default(), &fake);
     if let Err(error) = read {
-        assert!(!error.to_string().contains(SECRET), "{error}");
+        // The fuzzer learns the word, and its own text may be quoted.
+        let is_leak = error.to_string().contains(SECRET) && !text.contains(SECRET);
+        assert!(!is_leak, "{error}");
     }
 });
