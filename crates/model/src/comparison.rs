@@ -109,6 +109,9 @@ pub struct Tally {
     pub undecided: u32,
     /// Not comparable.
     pub not_comparable: u32,
+    /// Observed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub observed_loads: u32,
 }
 
 impl Tally {
@@ -122,6 +125,7 @@ impl Tally {
             Verdict::SlowerOnce => &mut self.slower_once,
             Verdict::Undecided => &mut self.undecided,
             Verdict::NotComparable => &mut self.not_comparable,
+            Verdict::Observed => &mut self.observed_loads,
         } += 1;
     }
 
@@ -134,6 +138,7 @@ impl Tally {
             + self.slower_once
             + self.undecided
             + self.not_comparable
+            + self.observed_loads
     }
 }
 
@@ -327,6 +332,8 @@ pub enum Verdict {
     Undecided,
     /// The figures do not measure the same thing.
     NotComparable,
+    /// The figures are of an observed load: what was asked of a disk, not what it can do.
+    Observed,
 }
 
 impl Verdict {
@@ -340,6 +347,7 @@ impl Verdict {
             Self::SlowerOnce => "slower-once",
             Self::Undecided => "undecided",
             Self::NotComparable => "not comparable",
+            Self::Observed => "observed",
         }
     }
 

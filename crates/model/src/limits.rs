@@ -265,6 +265,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("next_high_iops", AMOUNT),
     ("next_low_iops", AMOUNT),
     ("not_comparable", WHOLE_32),
+    ("observed_loads", WHOLE_32),
     ("number", COUNT),
     ("observed", UNKNOWN),
     ("offset_bytes", POSITION),

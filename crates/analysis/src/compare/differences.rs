@@ -5,6 +5,8 @@
 use super::sides::Run;
 use diskproof_model::comparison::Difference;
 use diskproof_model::health::DiskHealth;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::observed::ObservedDevice;
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 use diskproof_model::units::{counted, format_bytes};
@@ -18,9 +20,24 @@ type Fact = (&'static str, fn(&Record) -> Vec<String>);
 
 /// Facts in the order in which they are reported: what the user changed, then nearest to the disk
 /// first.
-const FACTS: [Fact; 23] = [
+const FACTS: [Fact; 28] = [
     ("setting", |r| {
         Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))
+    }),
+    ("reads", |r| {
+        loads(r, |load| Some(share_text(load.read_share()?)))
+    }),
+    ("seeks", |r| {
+        loads(r, |load| Some(share_text(load.seek_share()?)))
+    }),
+    ("mean read", |r| {
+        loads(r, |load| mean_size(load, OpKind::Read))
+    }),
+    ("mean write", |r| {
+        loads(r, |load| mean_size(load, OpKind::Write))
+    }),
+    ("in flight", |r| {
+        loads(r, |load| Some(format!("{:.1} requests", load.queue_depth)))
     }),
     ("disk", |r| disks(r, |disk| Some(model_text(disk)))),
     ("serial", |r| {
@@ -138,6 +155,22 @@ pub(super) fn disk_names(record: &Record) -> Vec<String> {
         None => model_text(disk),
     };
     disks(record, |disk| Some(name(disk)))
+}
+
+/// The observed loads.
+fn loads(record: &Record, say: impl Fn(&ObservedDevice) -> Option<String>) -> Vec<String> {
+    let devices = record.observed.iter().flat_map(|load| &load.devices);
+    devices.filter_map(say).collect()
+}
+
+/// Bytes of a request of one direction.
+fn mean_size(load: &ObservedDevice, kind: OpKind) -> Option<String> {
+    let ops = load.ops.get(&kind).filter(|ops| ops.count > 0)?;
+    Some(format_bytes(ops.bytes / ops.count))
+}
+
+fn share_text(share: f64) -> String {
+    format!("{:.0} % of the requests", share * 100.0)
 }
 
 fn disks(record: &Record, say: impl Fn(&Layer) -> Option<String>) -> Vec<String> {

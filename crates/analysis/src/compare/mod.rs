@@ -2,7 +2,7 @@
 //! reason why they cannot be compared.
 //! docs/compare.md explains the statistics.
 //!
-//! * `rows`: which metrics there are; `figures`, `survey` and `files`: their figures and errors;
+//! * `rows`: which metrics there are; `figures`, `survey`, `files`, `observed`: their figures and errors;
 //!   `distribution`: latencies.
 //! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
@@ -23,6 +23,7 @@ mod error;
 mod figures;
 mod files;
 mod limit;
+mod observed;
 mod ratio;
 mod reasons;
 mod rows;
@@ -209,6 +210,7 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     let found = survey::rows(&surveys.0, &surveys.1, &earlier, &mut unmatched);
     rows.extend(found);
     rows.extend(files::rows(&sides, &earlier, &mut unmatched));
+    rows.extend(observed::rows(&sides, &mut unmatched));
     let metrics = verdicts(rows, question.margin);
     notes.extend(summary::notes(
         &question.baseline,
@@ -311,6 +313,7 @@ fn metric(
         .map(|(joined, p)| ratio::judge(joined, p, margin, row.better, family));
     let (verdict, times) = match (&judged, row.reasons.is_empty()) {
         (_, false) => (Verdict::NotComparable, None),
+        _ if row.is_load => (Verdict::Observed, None),
         (Some(judged), true) => (judged.verdict, judged.times),
         (None, true) => (Verdict::Undecided, None),
     };

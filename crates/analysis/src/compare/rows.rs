@@ -33,6 +33,8 @@ pub(super) struct Row {
     /// The longest that a run measured it, in nanoseconds.
     pub wall_ns: u64,
     pub reasons: Vec<Reason>,
+    /// Of an observed load: neither side is better.
+    pub is_load: bool,
     joined: Option<Joined>,
 }
 
@@ -99,6 +101,7 @@ impl Row {
             basis: None,
             wall_ns,
             reasons: reasons.to_vec(),
+            is_load: false,
             joined,
         }
     }

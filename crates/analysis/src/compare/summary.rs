@@ -4,6 +4,7 @@
 use super::reasons::{is_shared_disturbance, load};
 use super::sides::{Run, RunGroup, Sides};
 use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
 
@@ -33,6 +34,9 @@ pub(super) fn sentence(
             common_reason(metrics)
         );
     }
+    if total > 0 && headline.observed_loads == total {
+        return loads(letter, metrics);
+    }
     let counts = [
         (headline.better, "better".to_owned()),
         (headline.worse, "worse".to_owned()),
@@ -44,6 +48,7 @@ pub(super) fn sentence(
         (headline.slower_once, "slower-once".to_owned()),
         (headline.undecided, "undecided".to_owned()),
         (headline.not_comparable, "not comparable".to_owned()),
+        (headline.observed_loads, "observed".to_owned()),
     ];
     let seen: Vec<&(u32, String)> = counts.iter().filter(|(n, _)| *n > 0).collect();
     let text = match seen.as_slice() {
@@ -69,6 +74,33 @@ pub(super) fn sentence(
     .flatten()
     .collect::<Vec<_>>()
     .join(" ")
+}
+
+/// Loads that were observed have no verdict.
+fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
+    let rates: Vec<String> = metrics
+        .iter()
+        .filter(|metric| metric.headline)
+        .map(|metric| {
+            let kind = metric.op.map_or("requests", |op| match op {
+                OpKind::Read => "reads",
+                _ => "writes",
+            });
+            let times = two_digits(metric.b.value / metric.a.value);
+            format!("{times} times as many {kind} on {}", metric.subject)
+        })
+        .collect();
+    format!(
+        "The load of {letter} has {} as that of A. Both were observed: they show what was asked of \
+         the disks, not what the disks can do.",
+        rates.join(" and ")
+    )
+}
+
+/// `2.1`, `14`, `0.35`.
+fn two_digits(value: f64) -> String {
+    let digits = 1 - value.max(1e-9).log10().floor() as i32;
+    format!("{value:.*}", digits.clamp(0, 9) as usize)
 }
 
 /// Details that go the other way than every headline.
@@ -187,7 +219,8 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
         });
     }
     let is_pair = sides.a.len() == 1 && sides.b.len() == 1;
-    (is_pair && metrics.iter().any(|m| m.ratio.is_some())).then(|| {
+    let may_vary = |m: &MetricComparison| m.ratio.is_some() && m.verdict != Verdict::Observed;
+    (is_pair && metrics.iter().any(may_vary)).then(|| {
         "One run a side, and no earlier runs of this target and plan: the intervals omit what \
          changes from run to run. faster-once and slower-once hold for this pair only. Compare \
          three runs a side."

@@ -23,6 +23,7 @@ mod conditions;
 mod file_steps;
 mod latencies;
 mod limits;
+mod loads;
 mod repetitions;
 mod surveys;
 mod verdicts;

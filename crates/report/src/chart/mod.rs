@@ -4,6 +4,7 @@
 mod depth;
 mod latency;
 mod names;
+mod observed;
 mod ping;
 mod range;
 mod surface;
@@ -20,12 +21,12 @@ use crate::text::clean;
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
-/// Every chart that this record has data for: surface, single requests, depth, latency, then rates
-/// over time. All
-/// numbers are finite, no series is empty, ids are unique, and texts have no hidden characters.
+/// Every chart that this record has data for: surface, single requests, observed load, depth,
+/// latency, then rates over time. All numbers are finite, no series is empty, ids are unique, and texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(ping::charts(record));
+    charts.extend(record.observed.iter().flat_map(observed::charts));
     match &record.sweep {
         // One picture for each of a hundred cells would hide the answer.
         Some(sweep) => charts.extend(sweep::charts(sweep)),

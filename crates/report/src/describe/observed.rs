@@ -55,7 +55,7 @@ fn cells(kind: OpKind, op: &ObservedOps, seeks: Option<SeekMethod>) -> [String; 
     [
         labels::operations(kind).to_owned(),
         rounded(op.iops.value, op.iops.half_width_95),
-        labels::interval(&op.iops),
+        op.iops.width_text().unwrap_or_default(),
         format_throughput(op.throughput.value),
         latency.unwrap_or_else(|| labels::UNKNOWN.to_owned()),
         format_bytes(op.bytes / op.count.max(1)),

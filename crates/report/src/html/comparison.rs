@@ -128,6 +128,7 @@ fn tally(candidate: &Candidate) -> Markup {
         (tally.slower_once, Verdict::SlowerOnce),
         (tally.undecided, Verdict::Undecided),
         (tally.not_comparable, Verdict::NotComparable),
+        (tally.observed_loads, Verdict::Observed),
     ];
     html! {
         ul.tally aria-label="Verdicts over the headline metrics" {
@@ -144,7 +145,7 @@ fn tone(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "good",
         Verdict::Worse => "failure",
-        Verdict::Same => "note",
+        Verdict::Same | Verdict::Observed => "note",
         Verdict::FasterOnce | Verdict::SlowerOnce | Verdict::Undecided => "undecided",
         Verdict::NotComparable => "warning",
     }
@@ -160,6 +161,7 @@ fn sign(verdict: Verdict) -> &'static str {
         Verdict::SlowerOnce => "▽",
         Verdict::Undecided => "?",
         Verdict::NotComparable => "≠",
+        Verdict::Observed => "·",
     }
 }
 

@@ -213,7 +213,9 @@ fn style(metric: &MetricComparison) -> TextStyle {
     match metric.verdict {
         Verdict::Better => TextStyle::Note,
         Verdict::Worse => TextStyle::Error,
-        Verdict::Same | Verdict::FasterOnce | Verdict::SlowerOnce => TextStyle::Plain,
+        Verdict::Same | Verdict::FasterOnce | Verdict::SlowerOnce | Verdict::Observed => {
+            TextStyle::Plain
+        }
         Verdict::Undecided | Verdict::NotComparable => TextStyle::Dim,
     }
 }

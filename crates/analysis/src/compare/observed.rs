@@ -1,0 +1,153 @@
+//! The metrics of observed loads: rate, throughput and mean time of the reads and of the writes of
+//! each device that both sides observed.
+
+use super::figures::{Told, of_estimates};
+use super::rows::{MetricFigures, Name, Row};
+use super::sides::{Run, Sides};
+use diskproof_model::comparison::{Figure, Holder, Unmatched};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::observed::{ObservedDevice, ObservedOps};
+use diskproof_model::record::Estimate;
+
+/// A device in every run of both sides.
+struct LoadPair<'a> {
+    /// `vda`, or `vda and sdb`.
+    subject: String,
+    a: Vec<&'a ObservedDevice>,
+    b: Vec<&'a ObservedDevice>,
+}
+
+/// Rows for each device and direction; what only one side observed goes to `unmatched`.
+pub(super) fn rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for pair in pairs(sides, unmatched) {
+        for kind in [OpKind::Read, OpKind::Write] {
+            let (a, b) = (directions(&pair.a, kind), directions(&pair.b, kind));
+            let only = match (a.is_empty(), b.is_empty()) {
+                (true, true) => continue,
+                (false, true) => Some(Holder::A),
+                (true, false) => Some(Holder::B),
+                (false, false) => None,
+            };
+            if let Some(only) = only {
+                unmatched.push(Unmatched {
+                    subject: format!("{}s of {}", kind.as_str(), pair.subject),
+                    only,
+                    why: None,
+                });
+                continue;
+            }
+            let figures = [Figure::Iops, Figure::Throughput, Figure::Mean];
+            let found = figures.map(|figure| row(&pair, kind, figure, (&a, &b)));
+            rows.extend(found.into_iter().flatten());
+        }
+    }
+    rows
+}
+
+/// Devices of the same name; the only device of each side, whatever its name.
+fn pairs<'a>(sides: &'a Sides<'a>, unmatched: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
+    let (a, b) = (names(&sides.a), names(&sides.b));
+    if let ([one], [other]) = (a.as_slice(), b.as_slice()) {
+        let subject = match one == other {
+            true => (*one).to_owned(),
+            false => format!("{one} and {other}"),
+        };
+        return vec![LoadPair {
+            subject,
+            a: devices(&sides.a, one),
+            b: devices(&sides.b, other),
+        }];
+    }
+    let mut only = |names: &[&str], others: &[&str], only: Holder| {
+        for name in names.iter().filter(|name| !others.contains(name)) {
+            unmatched.push(Unmatched {
+                subject: format!("load of {name}"),
+                only,
+                why: None,
+            });
+        }
+    };
+    only(&a, &b, Holder::A);
+    only(&b, &a, Holder::B);
+    let both = a.iter().filter(|name| b.contains(name));
+    both.map(|name| LoadPair {
+        subject: (*name).to_owned(),
+        a: devices(&sides.a, name),
+        b: devices(&sides.b, name),
+    })
+    .collect()
+}
+
+/// The devices of a side by name, each once.
+fn names<'a>(side: &'a [(String, &'a Run<'a>)]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for device in observed(side) {
+        if !names.contains(&device.name.as_str()) {
+            names.push(device.name.as_str());
+        }
+    }
+    names
+}
+
+fn devices<'a>(side: &'a [(String, &'a Run<'a>)], name: &str) -> Vec<&'a ObservedDevice> {
+    observed(side)
+        .filter(|device| device.name == name)
+        .collect()
+}
+
+fn observed<'a>(side: &'a [(String, &'a Run<'a>)]) -> impl Iterator<Item = &'a ObservedDevice> {
+    let records = side
+        .iter()
+        .filter_map(|(_, run)| run.record.observed.as_ref());
+    records.flat_map(|observed| &observed.devices)
+}
+
+/// The requests of one direction, where there were any.
+fn directions<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a ObservedOps> {
+    let ops = devices.iter().filter_map(|device| device.ops.get(&kind));
+    ops.filter(|ops| ops.count > 0).collect()
+}
+
+fn row(
+    pair: &LoadPair<'_>,
+    kind: OpKind,
+    figure: Figure,
+    (a, b): (&[&ObservedOps], &[&ObservedOps]),
+) -> Option<Row> {
+    let told = MetricFigures {
+        a: of_load(a, figure)?,
+        b: of_load(b, figure)?,
+        earlier: Vec::new(),
+        difference: None,
+    };
+    let devices = pair.a.iter().chain(&pair.b);
+    let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
+    let subject = pair.subject.clone();
+    let name = Name {
+        metric: format!("{subject}.{}.{}", kind.as_str(), figure.as_str()),
+        subject,
+        target: 0,
+        op: Some(kind),
+        figure,
+        headline: figure == Figure::Iops,
+    };
+    let mut row = Row::new(name, told, wall_ns, &[]);
+    row.is_load = true;
+    Some(row)
+}
+
+fn of_load(ops: &[&ObservedOps], figure: Figure) -> Option<Told> {
+    let estimate = |ops: &&ObservedOps| match figure {
+        Figure::Iops => Some(ops.iops.clone()),
+        Figure::Throughput => Some(ops.throughput.clone()),
+        _ => ops.latency_mean_ns.map(|value| Estimate {
+            n: ops.count,
+            value,
+            half_width_95: None,
+            unit: "ns".to_owned(),
+        }),
+    };
+    let estimates: Option<Vec<Estimate>> = ops.iter().map(estimate).collect();
+    of_estimates(&estimates?)
+}
