@@ -332,7 +332,7 @@ pub enum Verdict {
     Undecided,
     /// The figures do not measure the same thing.
     NotComparable,
-    /// The figures are of an observed load: what was asked of a disk, not what it can do.
+    /// The figures are of an observed load: what programs requested, not what a disk can do.
     Observed,
 }
 

@@ -2,8 +2,8 @@
 //! reason why they cannot be compared.
 //! docs/compare.md explains the statistics.
 //!
-//! * `rows`: which metrics there are; `figures`, `survey`, `files`, `observed`: their figures and errors;
-//!   `distribution`: latencies.
+//! * `rows`: which metrics there are; `figures`, `survey`, `files`, `observed`: their figures and
+//!   errors; `distribution`: latencies.
 //! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
 //! * `blocks`: what the slices of a live comparison show.

@@ -91,8 +91,8 @@ fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
         })
         .collect();
     format!(
-        "The load of {letter} has {} as that of A. Both were observed: they show what was asked of \
-         the disks, not what the disks can do.",
+        "The load of {letter} has {} as that of A. Both were observed: they show what programs \
+         requested, not what the disks can do.",
         rates.join(" and ")
     )
 }

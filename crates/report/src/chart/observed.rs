@@ -11,7 +11,7 @@ use diskproof_model::series::Cell;
 const STEPS_LEAST: usize = 3;
 
 /// What a chart shows of each step.
-struct Shown {
+struct LoadFigure {
     slug: &'static str,
     label: &'static str,
     unit: &'static str,
@@ -21,15 +21,15 @@ struct Shown {
     text: fn(&ObservedOps) -> &Estimate,
 }
 
-const SHOWN: [Shown; 2] = [
-    Shown {
+const FIGURES: [LoadFigure; 2] = [
+    LoadFigure {
         slug: "requests",
         label: "rate",
         unit: "IOPS",
         of_step: |cell| cell.ops as f64,
         text: |ops| &ops.iops,
     },
-    Shown {
+    LoadFigure {
         slug: "bytes",
         label: "throughput",
         unit: "MB/s",
@@ -38,18 +38,18 @@ const SHOWN: [Shown; 2] = [
     },
 ];
 
-const CAPTION: &str = "Each point is one step of the watch. The load is what programs asked of the \
-                       disk, not what the disk can do.";
+const CAPTION: &str = "Each point is one step of the watch. The load is what programs request, not \
+                       what the disk can do.";
 
 /// The charts of each device.
 pub(super) fn charts(observed: &ObservedRecord) -> Vec<Chart> {
     let devices = observed.devices.iter();
     devices
-        .flat_map(|device| SHOWN.iter().filter_map(|shown| chart(device, shown)))
+        .flat_map(|device| FIGURES.iter().filter_map(|shown| chart(device, shown)))
         .collect()
 }
 
-fn chart(device: &ObservedDevice, shown: &Shown) -> Option<Chart> {
+fn chart(device: &ObservedDevice, shown: &LoadFigure) -> Option<Chart> {
     let ops = || device.ops.iter().filter(|(_, ops)| ops.count > 0);
     let steps = ops().map(|(_, ops)| ops.series.cells.len()).max()?;
     if steps < STEPS_LEAST {
