@@ -6,6 +6,7 @@ use crate::request_printer::RequestPrinter;
 use crate::stderr::Verbosity;
 use diskproof_compat::{ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
@@ -47,6 +48,11 @@ impl SharedPrinter {
     /// The text about a request.
     pub(crate) fn request(&self, request: &SingleRequest) -> String {
         self.lock().request(request, unix_ns())
+    }
+
+    /// Takes the figures of operations on many small files.
+    pub(crate) fn files_measured(&self, files: &FilesMeasurement) {
+        self.lock().files_measured(files);
     }
 
     /// The text at the end of the run.

@@ -1,5 +1,6 @@
 //! The output of a drop-in: text that follows the run, and text at its end.
 
+use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
@@ -52,6 +53,9 @@ pub trait ToolPrinter: Send {
     fn measured(&mut self, _measurement: &Measurement) -> String {
         String::new()
     }
+
+    /// The operations on many small files are over; the end follows.
+    fn files_measured(&mut self, _files: &FilesMeasurement) {}
 
     /// Whether what was measured suffices: the other workloads are skipped then.
     fn is_complete(&self) -> bool {

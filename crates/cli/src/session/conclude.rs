@@ -87,6 +87,9 @@ pub(super) fn conclude(
     let record = Arc::new(judged(facts, results, flags));
     let tool = conclusion.tool.as_ref().map(|tool| {
         let is_interrupted = interrupt.signal().is_some();
+        if let Some(files) = &results.files {
+            tool.files_measured(files);
+        }
         tool.end(
             &results.measurements,
             results.surface.as_ref(),

@@ -25,7 +25,8 @@ pub(crate) fn measure_tool(job: MeasuringJob<'_>, tool: ToolRun) -> anyhow::Resu
         tool: Some(tool.printer.clone()).filter(|_| prints_text),
         kept_name: tool.kept_name,
     };
-    measure_with(job, presentation, move |measuring| {
+    let has_files = job.plan.files.is_some();
+    measure_with(job, presentation, move |mut measuring| {
         let failed = |error| Failure::Run(RunError::Thread(error));
         let lines = match prints_text {
             true => Some(ToolLines::start(tool.printer.clone()).map_err(failed)?),
@@ -43,6 +44,16 @@ pub(crate) fn measure_tool(job: MeasuringJob<'_>, tool: ToolRun) -> anyhow::Resu
                 output.follow_tool(printer, lines);
             }
             Box::new(|run, live| run.ping(live, output))
+        } else if has_files {
+            let verbosity = measuring.deadline.verbosity;
+            let started = measuring.work.start_files(verbosity)?;
+            Box::new(move |run, live| {
+                let ended = run.files(live, started, verbosity);
+                if let Some(lines) = lines {
+                    lines.finish(&interrupt, &live.heartbeat());
+                }
+                ended
+            })
         } else {
             Box::new(move |run, live| {
                 live.follow_tool(lines);

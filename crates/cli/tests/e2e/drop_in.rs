@@ -389,3 +389,42 @@ fn bonnie_prints_a_csv_line_for_each_run() {
         refused.err
     );
 }
+
+#[test]
+fn bonnie_measures_many_files_alone() {
+    let here = place();
+    let data = text(here.path());
+    let words = [
+        "bonnie++",
+        "-s",
+        "0",
+        "-n",
+        "1:100:10:2",
+        "-m",
+        "db1",
+        "-d",
+        data,
+    ];
+    let ran = as_tool(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for line in [
+        "Version 2.00a       ------Sequential Create------ --------Random Create--------\ndb1    ",
+        "\nfiles:max:min        /sec %CP  /sec %CP",
+        "\n         1:100:10/2 ",
+        "\nLatency  ",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+    let csv = ran.out.lines().last().unwrap_or_default();
+    let fields: Vec<&str> = csv.split(',').collect();
+    assert_eq!(fields.len(), 50, "{csv}");
+    assert_eq!(fields[21..25], ["1", "100", "10", "2"], "{csv}");
+    let rates = fields[26..38].iter().step_by(2);
+    assert!(
+        rates
+            .clone()
+            .all(|rate| rate.parse().is_ok_and(|rate: u64| rate > 0)),
+        "{csv}"
+    );
+    assert!(names(here.path()).is_empty());
+}

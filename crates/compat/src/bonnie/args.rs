@@ -1,7 +1,7 @@
 //! Arguments of bonnie++ to a plan.
 
 use super::names::{
-    CsvFormat, EMULATES, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
+    CsvFormat, EMULATES, FilesLabels, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
 };
 use super::print::TablePrinter;
 use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
@@ -11,6 +11,7 @@ use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::plan_of;
 use crate::printer::ToolPrinter;
+use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Plan, Span, Stop,
     SyncCall, SyncPolicy, Workload,
@@ -26,6 +27,12 @@ const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 64;
 const RUNS_MAX: u64 = 100;
+/// In units of 1024.
+const FILES_MAX: u64 = 9765;
+const FILE_BYTES_MAX: u64 = 64 << 20;
+const DIRECTORIES_MAX: u64 = 10_000;
+/// bonnie++ has no limit of time.
+const FILES_NS: u64 = 86_400 * 1_000_000_000;
 
 const USAGE: &str = "\
 usage:
@@ -68,7 +75,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-n",
         "files",
-        "tests of many files: only 0 runs, the fields stay empty; use 'diskproof files -n'",
+        "with -s 0: files in units of 1024 (16), and max:min:dirs of their sizes in bytes",
         Carried,
     ),
     option("-m", "name", "name of the machine in the report", Carried),
@@ -113,7 +120,9 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "The tests by character and those of many files do not run. Their fields stay empty.",
+    "The tests by character do not run. Their fields stay empty.",
+    "The tests of many files run alone, with -s 0. Read is a stat where the files are empty, and \
+     otherwise an open, a read and a close.",
     "Every test has its figure; bonnie++ prints +++++ for one of less than half a second.",
     "Block reads and seeks empty the page cache of the file as they go on, so the file need not be \
      twice as large as the memory: 1 GiB without -s and -r. Writes and rewrites gather in the page \
@@ -157,6 +166,9 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
         let number = scaled(text).filter(|number| (1..=most).contains(number));
         number.ok_or_else(|| format!("-{name} {text}: use a number from 1 to {most}"))
     };
+    let runs = given
+        .value("x")
+        .map_or(Ok(1), |text| number("x", text, RUNS_MAX))?;
     let memory_mib = match given.value("r") {
         None | Some("0") => None,
         Some(text) => Some(number("r", text, 1 << 30)?),
@@ -165,8 +177,14 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
     let mut parts = sizes.split(':');
     let size_mib = match parts.next().filter(|text| !text.is_empty()) {
         None => memory_mib.map_or(SIZE_MIB, |mib| 2 * mib),
-        Some("0") => return Err("-s 0 leaves no test that runs here".to_owned()),
+        Some("0") => 0,
         Some(text) => megabytes(text).ok_or_else(|| format!("-s {text}: not a size in MiB"))?,
+    };
+    let files = match (size_mib, given.value("n")) {
+        (1.., _) => None,
+        (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
+        (0, _) if runs > 1 => return Err("-x above 1 needs -s above 0; run it again".to_owned()),
+        (0, text) => Some(files_of(text.unwrap_or("16"))?),
     };
     let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
         None => Ok(default),
@@ -178,9 +196,6 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
     let concurrency = given
         .value("c")
         .map_or(Ok(1), |text| number("c", text, CONCURRENCY_MAX))?;
-    let runs = given
-        .value("x")
-        .map_or(Ok(1), |text| number("x", text, RUNS_MAX))?;
     let csv = match given.value("csv") {
         Some("1.03") => CsvFormat::V103,
         Some("1.96") => CsvFormat::V196,
@@ -188,15 +203,10 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
         Some(other) => return Err(format!("--csv {other}: use 1.03, 1.96 or 1.98")),
     };
     let mut notes = given.notes.clone();
-    if given.value("n") != Some("0") {
-        let text =
-            "the tests of many files do not run, their fields are empty; use 'diskproof files'";
-        notes.push(text.to_owned());
+    match files {
+        Some(_) => notes.push("see 'diskproof files' for intervals and durable files".to_owned()),
+        None => notes.extend(notes_of_large_file(&given)),
     }
-    if !given.has("f") {
-        notes.push("the tests by character do not run; their fields are empty".to_owned());
-    }
-    notes.push("rewrites and seeks write at places of their own (docs/drop-in.md)".to_owned());
     let seed = given.value("z").and_then(|text| text.parse().ok());
     Ok(BonnieLoad {
         directory: given.value("d").unwrap_or(".").to_owned(),
@@ -211,12 +221,55 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
             is_quiet: given.has("q"),
             runs: runs as u32,
             csv,
+            files,
         },
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
         has_seed: seed.is_some(),
         notes,
     })
+}
+
+fn notes_of_large_file(given: &GivenArguments) -> Vec<String> {
+    let mut notes = Vec::new();
+    if given.value("n") != Some("0") {
+        let text = "the tests of many files run alone, with -s 0; their fields are empty";
+        notes.push(text.to_owned());
+    }
+    if !given.has("f") {
+        notes.push("the tests by character do not run; their fields are empty".to_owned());
+    }
+    notes.push("rewrites and seeks write at places of their own (docs/drop-in.md)".to_owned());
+    notes
+}
+
+/// `16`, `16:100k:10k:4`: 1024 files each, sizes, directories.
+fn files_of(text: &str) -> Result<FilesLabels, String> {
+    let mut parts = text.split(':');
+    let mut part = |default: u64, range: std::ops::RangeInclusive<u64>| {
+        let given = parts.next().filter(|text| !text.is_empty());
+        let number = given.map_or(Some(default), scaled);
+        let number = number.filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            format!(
+                "-n {text}: use up to {} as in files:max:min:dirs",
+                range.end()
+            )
+        })
+    };
+    let count = part(16, 1..=FILES_MAX)?;
+    let bytes_max = part(0, 0..=FILE_BYTES_MAX)?;
+    let bytes_min = part(0, 0..=bytes_max)?;
+    let directories = part(1, 1..=DIRECTORIES_MAX)? as u32;
+    match parts.next() {
+        None => Ok(FilesLabels {
+            count,
+            bytes_max,
+            bytes_min,
+            directories,
+        }),
+        Some(_) => Err("-n: a chunk size is not available here; omit it".to_owned()),
+    }
 }
 
 /// A number, perhaps with `k`.
@@ -268,6 +321,24 @@ impl BonnieLoad {
         }
     }
 
+    fn files_plan(&self, files: FilesLabels) -> FilesPlan {
+        FilesPlan {
+            count: files.count * 1024,
+            file_bytes_min: files.bytes_min,
+            file_bytes_max: files.bytes_max,
+            directories: files.directories,
+            threads: self.labels.concurrency,
+            sync: match self.syncs_each {
+                true => FileSync::Both,
+                false => FileSync::None,
+            },
+            caches: FileCaches::DropOwnPages,
+            orders: vec![FileOrder::Sequential, FileOrder::Random],
+            rounds: 1,
+            time_ns: FILES_NS,
+        }
+    }
+
     /// The tests of a run, in order.
     fn tests(&self, run: u32) -> Vec<Workload> {
         let bytes = self.labels.size_mib * MIB;
@@ -311,6 +382,12 @@ impl DropInLoad for BonnieLoad {
         if context.target.kind != TargetKind::Directory {
             let text = format!("Can't chdir to {}\n", self.directory);
             return Err(DropInError::Target(text));
+        }
+        if let Some(files) = self.labels.files {
+            return Ok(Plan {
+                files: Some(self.files_plan(files)),
+                ..plan_of(NAME, context, None, Vec::new())
+            });
         }
         let mut workloads = Vec::new();
         for run in 0..self.labels.runs {

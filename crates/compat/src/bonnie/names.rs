@@ -20,6 +20,17 @@ pub(super) struct RunLabels {
     pub(super) is_quiet: bool,
     pub(super) runs: u32,
     pub(super) csv: CsvFormat,
+    pub(super) files: Option<FilesLabels>,
+}
+
+/// The tests of many files, which run alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FilesLabels {
+    /// Files in units of 1024.
+    pub(super) count: u64,
+    pub(super) bytes_max: u64,
+    pub(super) bytes_min: u64,
+    pub(super) directories: u32,
 }
 
 /// The formats of the CSV line.

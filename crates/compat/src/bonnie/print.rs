@@ -1,14 +1,14 @@
 //! The table and the CSV line of bonnie++ 2.00.
 
-use super::names::{CsvFormat, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run};
+use super::names::{CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
+use diskproof_model::files::{FileOperation, FileOrder, FileStep};
 use diskproof_model::measurement::{Measurement, OpKind};
 
 const KIB: f64 = 1024.0;
 /// Fields of format 1.98 behind the last seek: files, their sizes and their rates.
 const FILE_FIELDS: usize = 17;
-/// Latencies of the tests of many files.
-const FILE_LATENCIES: usize = 6;
 /// The fields of format 1.98. The other formats lack some of them.
 const FIELDS: &str = "\
 format_version,bonnie_version,name,concurrency,seed,file_size,io_chunk_size,seeks_count,seekers,\
@@ -39,11 +39,51 @@ struct TestFigures {
 #[derive(Debug)]
 pub(super) struct TablePrinter {
     labels: RunLabels,
+    /// Of the tests of many files.
+    files: [TestFigures; 6],
 }
 
 impl TablePrinter {
     pub(super) fn new(labels: RunLabels) -> Self {
-        Self { labels }
+        Self {
+            labels,
+            files: Default::default(),
+        }
+    }
+
+    /// The table of the tests of many files.
+    fn files_table(&self, files: FilesLabels) -> String {
+        let sizes = [
+            files.bytes_max,
+            files.bytes_min,
+            u64::from(files.directories),
+        ];
+        let (label, number) = match sizes {
+            [0, _, 1] => ("files".to_owned(), files.count.to_string()),
+            [max, 0, 1] => ("files:max".to_owned(), format!("{}:{max}:0", files.count)),
+            [max, min, dirs] => {
+                let number = format!("{}:{max}:{min}/{dirs}", files.count);
+                ("files:max:min".to_owned(), number)
+            }
+        };
+        let label = match label.as_str() {
+            "files" => format!("{label:>19}"),
+            _ => format!("{label:<19}"),
+        };
+        let mut row = format!("{number:>19}");
+        let mut latency = format!("{:<17}", "Latency");
+        for test in &self.files {
+            row.push_str(&format!("{:>6}{:>4}", test.short, test.cpu));
+            latency.push_str(&format!("{:>10}", test.latency));
+        }
+        format!(
+            "Version 2.00a       ------Sequential Create------ --------Random Create--------\n\
+             {:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
+             {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}\n{}\n",
+            self.labels.machine,
+            row.trim_end(),
+            latency.trim_end()
+        )
     }
 
     /// Both rows of the table.
@@ -80,17 +120,41 @@ impl TablePrinter {
             labels.machine.clone(),
             labels.concurrency.to_string(),
             labels.seed.to_string(),
-            format!("{}M", labels.size_mib),
-            labels.chunk_bytes.to_string(),
-            labels.seeks.to_string(),
-            labels.seekers.to_string(),
         ];
+        fields.extend(match labels.files {
+            Some(_) => vec![String::new(); 4],
+            None => vec![
+                format!("{}M", labels.size_mib),
+                labels.chunk_bytes.to_string(),
+                labels.seeks.to_string(),
+                labels.seekers.to_string(),
+            ],
+        });
         for test in tests {
             fields.extend([test.rate.clone(), test.cpu.clone()]);
         }
-        fields.extend(vec![String::new(); FILE_FIELDS]);
+        match labels.files {
+            None => fields.extend(vec![String::new(); FILE_FIELDS]),
+            Some(files) => {
+                fields.push(files.count.to_string());
+                // One directory is an empty field, as no directory is in the tool.
+                let directories = match files.directories {
+                    1 => 0,
+                    more => u64::from(more),
+                };
+                let others = [files.bytes_max, files.bytes_min, directories, 0];
+                let text = |number: u64| match number {
+                    0 => String::new(),
+                    number => number.to_string(),
+                };
+                fields.extend(others.map(text));
+                for test in &self.files {
+                    fields.extend([test.rate.clone(), test.cpu.clone()]);
+                }
+            }
+        }
         fields.extend(tests.iter().map(|test| test.latency.clone()));
-        fields.extend(vec![String::new(); FILE_LATENCIES]);
+        fields.extend(self.files.iter().map(|test| test.latency.clone()));
         labels.csv.line(fields)
     }
 }
@@ -185,6 +249,25 @@ fn latency_text(ns: u64) -> String {
 }
 
 impl ToolPrinter for TablePrinter {
+    fn files_measured(&mut self, files: &FilesMeasurement) {
+        let has_content = self.labels.files.is_some_and(|files| files.bytes_max > 0);
+        let looked_up = match has_content {
+            true => FileOperation::Read,
+            false => FileOperation::Stat,
+        };
+        let operations = [FileOperation::Create, looked_up, FileOperation::Delete];
+        let orders = [FileOrder::Sequential, FileOrder::Random];
+        let wanted = orders
+            .into_iter()
+            .flat_map(|order| operations.map(|operation| FileStep { operation, order }));
+        for (figures, step) in self.files.iter_mut().zip(wanted) {
+            let found = files.steps.iter().find(|one| one.step == step);
+            if let Some(measured) = found.filter(|one| one.wall_ns > 0 && one.op.count > 0) {
+                *figures = step_figures(measured);
+            }
+        }
+    }
+
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         if self.labels.runs > 1 {
             let mut stdout = self.csv_header() + "\n";
@@ -198,7 +281,11 @@ impl ToolPrinter for TablePrinter {
             };
         }
         let tests = tests(result.measurements, 0);
-        let (table, csv) = (self.table(&tests), self.csv(&tests));
+        let table = match self.labels.files {
+            Some(files) => self.files_table(files),
+            None => self.table(&tests),
+        };
+        let csv = self.csv(&tests);
         match self.labels.is_quiet {
             true => ToolText {
                 stdout: format!("{csv}\n"),
@@ -209,6 +296,21 @@ impl ToolPrinter for TablePrinter {
                 stderr: String::new(),
             },
         }
+    }
+}
+
+fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
+    let rate = measured.op.count as f64 * 1e9 / measured.wall_ns as f64;
+    let cpu_ns = measured.cpu.user_ns + measured.cpu.system_ns;
+    TestFigures {
+        rate: format!("{rate:.0}"),
+        // Five columns.
+        short: match rate < 99_999.5 {
+            true => format!("{rate:.0}"),
+            false => format!("{:.0}k", rate / 1000.0),
+        },
+        cpu: format!("{:.0}", cpu_ns as f64 / measured.wall_ns as f64 * 100.0),
+        latency: latency_text(measured.op.latency.max_ns()),
     }
 }
 

@@ -43,7 +43,10 @@ fn what_does_not_run_is_refused() {
         ("-x 101", "use a number from 1 to 100"),
         ("--csv 1.5", "use 1.03, 1.96 or 1.98"),
         ("-p 3", "use -c"),
-        ("-s 0", "leaves no test"),
+        ("-s 0 -n 0", "leaves no test"),
+        ("-s 0 -n 0:5", "use up to"),
+        ("-s 0 -n 1:0:0:1:512", "omit it"),
+        ("-s 0 -x 2", "run it again"),
         ("-c 0", "use a number from 1"),
         ("extra", "unexpected argument"),
     ] {
