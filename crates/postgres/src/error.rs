@@ -54,7 +54,7 @@ pub enum PostgresError {
     #[error("{0}")]
     ConnectString(String),
     /// There is no server, or it accepts no connection.
-    #[error("cannot connect: {0}")]
+    #[error("cannot connect: {}", unreachable_text(.0))]
     Unreachable(io::Error),
     /// The login that the server demands is not possible.
     #[error("cannot log in: {0}")]
@@ -74,6 +74,19 @@ pub enum PostgresError {
     /// The caller ended the wait.
     #[error("interrupted")]
     Stopped,
+}
+
+/// What failed, and what to look at.
+fn unreachable_text(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused (ECONNREFUSED). Check that the \
+             server runs and listens on this address and port"
+            .to_owned(),
+        io::ErrorKind::NotFound => "no such socket (ENOENT). Check that the server runs, its \
+             port and its unix_socket_directories"
+            .to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 impl PostgresError {

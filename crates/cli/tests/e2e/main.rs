@@ -39,3 +39,4 @@ mod sweep;
 mod targets;
 mod together;
 mod watch;
+mod watch_server;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const WITHIN: Duration = Duration::from_secs(120);
 
 /// The programs of a server that Debian installed; diskproof finds them, too.
-fn server(test: &str) -> Option<PathBuf> {
+pub(crate) fn server(test: &str) -> Option<PathBuf> {
     let installed = std::fs::read_dir("/usr/lib/postgresql");
     let mut folders = installed.into_iter().flatten().flatten();
     let found = folders.find_map(|version| {
@@ -119,7 +119,7 @@ fn server_and_its_directory_vanish_when_diskproof_is_killed() {
 }
 
 /// A program of the server, as a user without rights: it refuses to run as root.
-fn as_user(program: &Path) -> Command {
+pub(crate) fn as_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
@@ -129,7 +129,7 @@ fn as_user(program: &Path) -> Command {
     command
 }
 
-fn output(command: &mut Command) -> String {
+pub(crate) fn output(command: &mut Command) -> String {
     let ran = command.output().unwrap();
     let text = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
     assert!(ran.status.success(), "{text}");
@@ -232,7 +232,7 @@ fn real_server_accepts_every_line_of_the_settings() {
     }
 }
 
-fn wait_until(is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < WITHIN, "it takes too long");

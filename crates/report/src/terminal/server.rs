@@ -26,8 +26,8 @@ pub(super) fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::R
         }
         ServerView::Lost { why, is_retried } => {
             let next = match is_retried {
-                true => "asked again",
-                false => "not asked again",
+                true => "retrying",
+                false => "not retried",
             };
             let text = format!("{INDENT}PostgreSQL: {next}: {why}");
             page.unbroken(TextStyle::Warning.of(shortened(&clean(&text), page.width())))
@@ -42,7 +42,10 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
         let text = format!("{INDENT}{} ({over})", explained_text(load));
         page.unbroken(TextStyle::Bold.of(shortened(&clean(&text), page.width())))?;
     }
-    let text = format!("{INDENT}{}", rates_text(&step.counters, step.length_ns));
+    let text = format!(
+        "{INDENT}server {}",
+        rates_text(&step.counters, step.length_ns)
+    );
     page.unbroken(TextStyle::Dim.of(shortened(&clean(&text), page.width())))?;
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
     let rows: Vec<NamedCells> = busiest
@@ -179,7 +182,7 @@ mod tests {
         };
         assert_eq!(
             text(&lost, 80),
-            "      PostgreSQL: asked again: the server did not answer in time\n"
+            "      PostgreSQL: retrying: the server did not answer in time\n"
         );
         assert!(text(&ServerView::Waiting, 80).contains("connected"));
     }
