@@ -129,8 +129,7 @@ fn server_that_stops_while_watched_is_reported_and_watching_goes_on() {
     };
     let here = place();
     let mut server = TestServer::start(&bin, here.path());
-    let mut watching = program()
-        .args(["watch", "--plain", "-i", "1s", "--postgres"])
+    let mut watching = program(["watch", "--plain", "-i", "1s", "--postgres"])
         .arg(server.conninfo(PASSWORD))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
