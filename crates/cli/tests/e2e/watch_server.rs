@@ -1,11 +1,10 @@
 //! `diskproof watch --postgres` with a real server, and with what only looks like one.
 
 use crate::postgres::{as_user, output, server, wait_until};
-use crate::program::{program, run};
+use crate::program::run;
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::place;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -119,29 +118,6 @@ fn watched_server_is_recorded_without_its_password() {
         ran.err
     );
     assert!(!ran.err.contains("wrong-password"), "{}", ran.err);
-}
-
-#[test]
-fn server_that_stops_while_watched_is_reported_and_watching_goes_on() {
-    let Some(bin) = server("server_that_stops_while_watched_is_reported_and_watching_goes_on")
-    else {
-        return;
-    };
-    let here = place();
-    let mut server = TestServer::start(&bin, here.path());
-    let mut watching = program(["watch", "--plain", "-i", "1s", "--postgres"])
-        .arg(server.conninfo(PASSWORD))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    let mut comes = |text: &str| lines.by_ref().flatten().any(|line| line.contains(text));
-    assert!(comes("server reads "), "no rates");
-    server.stop();
-    assert!(comes("PostgreSQL: retrying: "), "the loss is not reported");
-    kill_process(Pid::from_child(&watching), Signal::INT).unwrap();
-    watching.wait().unwrap();
 }
 
 #[test]
