@@ -357,6 +357,40 @@ fn random_runs_draw_every_nth_offset() {
 }
 
 #[test]
+fn lap_of_random_runs_is_as_many_bytes_as_the_extent_has() {
+    let extent = Extent {
+        start: 0,
+        length: 10 * 4096,
+    };
+    let mut w = Workload::named("laps");
+    w.block_bytes = 4096;
+    w.shape.random_run = Some(RandomRun {
+        run_ops: 4,
+        follow: RunFollow::Sequential,
+    });
+    let laps = |mut pattern: Pattern| {
+        let mut changes = Vec::new();
+        let mut lap = pattern.lap();
+        for number in 0..35 {
+            pattern.step();
+            if pattern.lap() != lap {
+                changes.push(number);
+                lap = pattern.lap();
+            }
+        }
+        changes
+    };
+    let repeating = Pattern::new(&w, extent, 5, 0);
+    assert_eq!(laps(repeating.clone()), [10, 20, 30]);
+    let repeating = Pattern::new(&w, extent, 5, 0);
+    let cursors = SharedCursors::default();
+    assert_eq!(
+        laps(repeating.with_each_block_once(&cursors, 5)),
+        [10, 20, 30]
+    );
+}
+
+#[test]
 fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
     let mut w = Workload::named("mixed");
     (w.read_permille, w.block_bytes) = (500, 65536);

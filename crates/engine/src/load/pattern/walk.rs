@@ -154,7 +154,7 @@ impl OffsetWalk {
             | Self::Stride { lap, .. } => *lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
             Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
-            Self::Runs(runs) => runs.walk.lap(),
+            Self::Runs(runs) => runs.lap(),
             Self::Uniform { .. } | Self::Zones { .. } | Self::Zipf { .. } => 0,
         }
     }
@@ -378,6 +378,13 @@ impl RandomRuns {
             walk,
             ..self.clone()
         }
+    }
+
+    /// As in fio, a lap ends when as many bytes have moved as the extent has.
+    fn lap(&self) -> u64 {
+        let len = self.last.1 - self.last.0;
+        let operations = ((self.end - self.start) / len.max(1)).max(1);
+        self.done.load(Ordering::Relaxed).saturating_sub(1) / operations
     }
 
     /// The next offset for an operation of `len` bytes.
