@@ -3,7 +3,7 @@
 //! crates.io bring an async runtime, which this program has no other use for.
 
 use crate::authentication::{Authentication, Credentials};
-use crate::error::PostgresError;
+use crate::error::{CONNECT, PostgresError};
 use crate::stream::ServerStream;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -77,7 +77,7 @@ impl PostgresClient {
         let length = (body.len() as i32 + 4).to_be_bytes();
         client.send(&[&length[..], &body].concat())?;
         let mut login = Authentication::new(who, deadline);
-        client.read_until_ready("connect", Some(&mut login))?;
+        client.read_until_ready(CONNECT, Some(&mut login))?;
         Ok(client)
     }
 

@@ -3,6 +3,9 @@
 use diskproof_device::{ClaimError, OpenError};
 use std::io;
 
+/// Stands for a statement while the connection is being made.
+pub(crate) const CONNECT: &str = "connect";
+
 /// Why PostgreSQL cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
@@ -41,7 +44,7 @@ pub enum PostgresError {
         why: String,
     },
     /// The server refused a statement.
-    #[error("PostgreSQL refused '{statement}': {message}")]
+    #[error("{}", refusal_text(.statement, .message))]
     Statement {
         /// The statement.
         statement: String,
@@ -60,7 +63,7 @@ pub enum PostgresError {
     #[error("cannot log in: {0}")]
     Login(String),
     /// The server did not answer in time.
-    #[error("the server did not answer in time")]
+    #[error("the server did not answer in time; its log and its load may say why")]
     TimedOut,
     /// The server is older than its views.
     #[error("the server is PostgreSQL {0}; diskproof reads the views of version 13 and later")]
@@ -74,6 +77,14 @@ pub enum PostgresError {
     /// The caller ended the wait.
     #[error("interrupted")]
     Stopped,
+}
+
+/// The server's words first: a line of a terminal may have no room for the statement.
+fn refusal_text(statement: &str, message: &str) -> String {
+    match statement {
+        CONNECT => format!("PostgreSQL refused the connection: {message}"),
+        _ => format!("PostgreSQL: {message} (statement: {statement})"),
+    }
 }
 
 /// What failed, and what to look at.
@@ -98,5 +109,27 @@ impl PostgresError {
             Self::Login(_) | Self::ConnectString(_) | Self::TooOld(_) => false,
             _ => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_server_come_before_the_statement() {
+        let refused = |statement: &str| PostgresError::Statement {
+            statement: statement.to_owned(),
+            message: "FATAL: the database system is shutting down".to_owned(),
+            code: "57P03".to_owned(),
+        };
+        assert_eq!(
+            refused("SELECT 1").to_string(),
+            "PostgreSQL: FATAL: the database system is shutting down (statement: SELECT 1)"
+        );
+        assert_eq!(
+            refused(CONNECT).to_string(),
+            "PostgreSQL refused the connection: FATAL: the database system is shutting down"
+        );
     }
 }

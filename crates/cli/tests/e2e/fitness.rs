@@ -21,8 +21,9 @@ fn limit_of_a_profile_decides_the_exit_code() {
     let (here, files) = (place(), place());
     let target = here.path().to_str().unwrap();
     for (verb, limit, code) in [
-        ("check", "log.sync.p99<=100s", 0),
-        ("commit", "log.sync.p99<=1ns", 1),
+        // A slow disk has too few syncs for the interval of a p99.
+        ("check", "log.sync.p50<=100s", 0),
+        ("commit", "log.sync.p50<=1ns", 1),
         // Two seconds have no hundred thousand syncs.
         ("check", "log.sync.p99.99<=100s", 5),
     ] {
