@@ -42,13 +42,13 @@ const GIB: u64 = 1 << 30;
 /// One inode in this many stays free.
 const KEPT_INODES_SHARE: u64 = 10;
 
-/// What a filesystem may store its files on.
+/// What is made in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StorageMedium {
-    /// A disk, local or remote.
-    Disk,
-    /// Memory, too: operations on files in memory show what the kernel itself takes.
-    Any,
+enum Creation {
+    /// A scratch file, which needs a disk below.
+    ScratchFile,
+    /// Many files; they may be in memory.
+    ManyFiles,
 }
 
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
@@ -61,7 +61,7 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
             (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
-            judge_scratch(&identity, (size_bytes, StorageMedium::Disk), &mut reasons);
+            judge_scratch(&identity, (size_bytes, Creation::ScratchFile), &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
@@ -69,7 +69,7 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
             let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
             judge_scratch(
                 &identity,
-                (size_bytes_min, StorageMedium::Any),
+                (size_bytes_min, Creation::ManyFiles),
                 &mut reasons,
             );
             judge_inodes(&identity, count, &mut reasons);
@@ -192,7 +192,7 @@ fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
 
 fn judge_scratch(
     identity: &TargetIdentity,
-    (size_bytes, medium): (u64, StorageMedium),
+    (size_bytes, creation): (u64, Creation),
     reasons: &mut RefusalReasons,
 ) {
     if identity.kind != TargetKind::Directory {
@@ -211,7 +211,7 @@ fn judge_scratch(
             "Ask for more.",
         );
     }
-    judge_filesystem(identity, (size_bytes, medium), reasons);
+    judge_filesystem(identity, (size_bytes, creation), reasons);
     if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
         && errno != rustix::io::Errno::ROFS
     {
@@ -257,7 +257,7 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
 
 fn judge_filesystem(
     identity: &TargetIdentity,
-    (size_bytes, medium): (u64, StorageMedium),
+    (size_bytes, creation): (u64, Creation),
     reasons: &mut RefusalReasons,
 ) {
     let Some(filesystem) = &identity.filesystem else {
@@ -268,7 +268,7 @@ fn judge_filesystem(
         return;
     };
     let before = reasons.count();
-    if medium == StorageMedium::Disk || !is_in_memory(&filesystem.kind) {
+    if creation == Creation::ScratchFile || !is_in_memory(&filesystem.kind) {
         judge_filesystem_kind(identity, reasons);
     }
     if reasons.count() > before {
@@ -295,12 +295,21 @@ fn judge_filesystem(
              2 GiB) must stay free"
         );
         let remedy = match scratch_bytes_max(identity) {
+            0 if creation == Creation::ManyFiles => {
+                "Free some space, or name a directory on another filesystem.".to_owned()
+            }
             0 => "Free some space, or name an existing file or the device to be read.".to_owned(),
             // Rounded down, so that asking for just that is granted.
-            max => format!(
-                "Ask for at most {}, or free some space.",
-                format_bytes(if max >= GIB { max - max % GIB } else { max })
-            ),
+            max => {
+                let most = format_bytes(if max >= GIB { max - max % GIB } else { max });
+                match creation {
+                    Creation::ScratchFile => format!("Ask for at most {most}, or free some space."),
+                    Creation::ManyFiles => format!(
+                        "Use a smaller --count or --file-size, so that the files take at most \
+                         {most}, or free some space."
+                    ),
+                }
+            }
         };
         reasons.add(reason, remedy);
     }
@@ -377,6 +386,25 @@ mod tests {
             },
         );
         assert!(over[0].contains("not enough free space"), "{over:?}");
+    }
+
+    #[test]
+    fn remedy_for_lack_of_space_fits_what_is_made() {
+        let here = Path::new("/var/tmp");
+        let refused = |free_bytes: u64| {
+            let files = Intent::Files {
+                size_bytes: 4 * GIB,
+                count: 10,
+            };
+            let identity = directory(here, "ext4", 10 * GIB, free_bytes);
+            admit(identity, files).err().unwrap().to_string()
+        };
+        let some = refused(5 * GIB);
+        assert!(
+            some.contains("--file-size, so that the files take at most 3 GiB"),
+            "{some}"
+        );
+        assert!(refused(GIB).contains("a directory on another filesystem"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `diskproof commit` from the outside.
 
-use crate::program::{content_hash, names, random_file, run};
+use crate::program::{content_hash, counts, names, random_file, run};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::Record;
@@ -41,7 +41,7 @@ fn commit(target: &Path, flags: &[&str]) -> crate::program::Ran {
 fn count(record: &Record, name: &str, kind: OpKind) -> u64 {
     let found = record.measurements.iter().find(|m| m.workload.name == name);
     let m = found.unwrap_or_else(|| panic!("{name} is missing"));
-    m.ops.get(&kind).map_or(0, |op| op.count)
+    counts(m, kind).0
 }
 
 #[test]

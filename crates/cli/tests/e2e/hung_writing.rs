@@ -2,7 +2,7 @@
 //! The program still prints and saves the partial results, and ends.
 
 use crate::program::hanging_disk::{HangingDisk, Running};
-use crate::program::{eventually, names};
+use crate::program::{counts, eventually, names};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
@@ -200,7 +200,7 @@ fn hung_verify_reports_how_far_it_got() {
         "{verify:?}"
     );
     assert_eq!(
-        (m.stopped, m.ops[&OpKind::Write].count, m.errors_total()),
+        (m.stopped, counts(m, OpKind::Write).0, m.errors_total()),
         (StopReason::Hung, 3000, 0)
     );
     assert!(page.contains("read back before"), "{page}");

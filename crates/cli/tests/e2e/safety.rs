@@ -3,7 +3,7 @@
 //! is tested in crates/device/tests.
 
 use crate::program;
-use crate::program::{Ran, content_hash, random_file};
+use crate::program::{Ran, content_hash, counts, random_file};
 use diskproof_model::measurement::OpKind;
 use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place, run};
 use std::ffi::OsStr;
@@ -230,7 +230,7 @@ fn reading_needs_no_leave_and_uses_none() {
             &[&["--ops", "100", "--json"], flags].concat(),
         );
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert_eq!(ran.record().measurements[0].ops[&OpKind::Read].count, 100);
+        assert_eq!(counts(&ran.record().measurements[0], OpKind::Read).0, 100);
     }
     let ran = diskproof(
         "check",

@@ -3,7 +3,8 @@
 
 use crate::program;
 use crate::program::{
-    Ran, SHORT, check, check_unprivileged, content_hash, eventually, free_bytes, names, random_file,
+    Ran, SHORT, check, check_unprivileged, content_hash, counts, eventually, free_bytes, names,
+    random_file,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -475,7 +476,7 @@ fn a_new_file_is_written_by_the_whole_queue() {
             );
             assert_eq!(
                 (
-                    record.measurements[0].ops[&OpKind::Write].count,
+                    counts(&record.measurements[0], OpKind::Write).0,
                     names(&mount.point).len()
                 ),
                 (160, usize::from(kind == "ext4"))

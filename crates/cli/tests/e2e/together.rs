@@ -1,6 +1,6 @@
 //! Workloads of a plan that run at the same time, from the outside.
 
-use crate::program::{PipedRun, Ran, content_hash, names, random_file, run};
+use crate::program::{PipedRun, Ran, content_hash, counts, names, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -27,7 +27,7 @@ fn run_plan(plan: &str, target: &Path, flags: &[&str]) -> Ran {
 }
 
 fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
-    m.ops.get(&kind).map_or(0, |op| op.count)
+    counts(m, kind).0
 }
 
 /// The members in order, all of one window.
