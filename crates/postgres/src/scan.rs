@@ -18,6 +18,8 @@ const CHUNK_ROWS: u64 = 2048;
 const ROWS_MIN: u64 = 16_384;
 /// Rows of a bitmap heap scan: deep enough for any number of requests in flight.
 const BITMAP_ROWS: u64 = 256;
+/// From this version on a session can have its counters published (pg_stat_force_next_flush).
+const COUNTS_AT_ONCE_FROM: u32 = 15;
 /// ANALYZE samples 300 pages for each step of this setting.
 const STATISTICS_TARGET: u64 = 5;
 /// With the default cost an index is too expensive for this share of the rows, and with 1.1 it is
@@ -156,6 +158,10 @@ impl Cluster {
     ) -> Result<TableScans, PostgresError> {
         let mut result = TableScans::default();
         self.evict(table)?;
+        let mut pages_before = match load {
+            TrialLoad::Analyze => self.table_pages_read(session)?,
+            _ => None,
+        };
         while result.scans == 0 || result.elapsed < time {
             let statement = self.statement(load, table, result.scans)?;
             let begun = Instant::now();
@@ -164,7 +170,14 @@ impl Cluster {
             result.scans += 1;
             let lines: Vec<String> = rows.into_iter().flatten().flatten().collect();
             result.pages += match load {
-                TrialLoad::Analyze => (300 * STATISTICS_TARGET).min(table.rows),
+                TrialLoad::Analyze => {
+                    let pages_now = self.table_pages_read(session)?;
+                    let read = pages_now
+                        .zip(pages_before)
+                        .map(|(now, before)| now.saturating_sub(before));
+                    pages_before = pages_now;
+                    read.unwrap_or((300 * STATISTICS_TARGET).min(table.rows))
+                }
                 _ => pages_read(&lines).ok_or_else(|| {
                     PostgresError::Protocol("EXPLAIN names no buffers".to_owned())
                 })?,
@@ -175,6 +188,18 @@ impl Cluster {
             progress();
         }
         Ok(result)
+    }
+
+    /// Pages of the table that the server has read from files since it started. `None` before
+    /// version 15, which cannot be told to count a statement before the next one.
+    fn table_pages_read(&self, session: &mut PostgresClient) -> Result<Option<u64>, PostgresError> {
+        if self.programs().version < COUNTS_AT_ONCE_FROM {
+            return Ok(None);
+        }
+        session.query("SELECT pg_stat_force_next_flush()")?;
+        let count = session
+            .value("SELECT heap_blks_read FROM pg_statio_user_tables WHERE relname = 'tried'")?;
+        Ok(count.parse().ok())
     }
 
     /// The next scan. Where it reads pages that an earlier one has read, those leave the page
