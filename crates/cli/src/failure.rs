@@ -1,7 +1,7 @@
 //! Errors, their messages and their exit codes.
 
 use crate::stderr::eprint_line;
-use diskproof_device::{ClaimError, OpenError, ProbeError};
+use diskproof_device::{OpenError, ProbeError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
@@ -100,7 +100,9 @@ impl Failure {
             | Self::Open(
                 OpenError::Refused(_) | OpenError::InUse { .. } | OpenError::NotOurs { .. },
             )
-            | Self::Postgres(PostgresError::Leftover(ClaimError::NotOurs { .. })) => Exit::Refused,
+            | Self::Postgres(PostgresError::Open(
+                OpenError::InUse { .. } | OpenError::NotOurs { .. },
+            )) => Exit::Refused,
             Self::Open(_) | Self::Run(_) | Self::History(_) | Self::Postgres(_) => Exit::Failed,
         }
     }

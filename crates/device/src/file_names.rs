@@ -3,8 +3,6 @@
 
 use std::ffi::CStr;
 
-/// The file that marks the directory as ours. Its lock shows that a test runs.
-pub(crate) const MARKER: &str = "made-by-diskproof";
 const FOLDER_PREFIX: u8 = b'd';
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// A letter, 16 digits and the zero byte.

@@ -4,7 +4,7 @@
 
 use crate::admit::Admission;
 use crate::failure::OpenError;
-use crate::file_names::{FileName, MARKER, NameState, folder_name, text};
+use crate::file_names::{FileName, NameState, folder_name, text};
 use crate::filesystems::is_in_memory;
 use crate::kept::{KeptDirectory, create_new_in};
 use crate::leftover;
@@ -12,8 +12,7 @@ use crate::write_back::{drop_all_caches, write_pages};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
-    Advice, AtFlags, FlockOperation, Mode, OFlags, fadvise, flock, fsync, openat, renameat, statat,
-    syncfs, unlinkat,
+    Advice, AtFlags, Mode, OFlags, fadvise, fsync, openat, renameat, statat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,23 +45,19 @@ impl FileTree {
             KeptDirectory::create_in(admission, FILES_DIRECTORY, |parent| {
                 leftover::remove(parent, FILES_DIRECTORY, &path)
             })?;
-        let marker = match kept.create_new(MARKER) {
-            Ok(marker) => marker,
+        let lock = match kept.mark_as_used() {
+            Ok(lock) => lock,
+            Err(error @ OpenError::InUse { .. }) => return Err(error),
             Err(error) => {
                 // The first error is the one that matters.
                 let _ = kept.remove();
                 return Err(error);
             }
         };
-        // Where the filesystem has no locks, a second run refuses to remove the directory.
-        let locked = flock(&marker, FlockOperation::NonBlockingLockExclusive);
-        if locked == Err(Errno::WOULDBLOCK) {
-            return Err(OpenError::InUse { path });
-        }
         let mut tree = Self {
             kept,
             folders: Vec::new(),
-            _lock: marker,
+            _lock: lock,
         };
         for index in 0..folders as usize {
             match tree.kept.create_folder(&folder_name(index)) {
@@ -173,6 +168,7 @@ impl FileTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kept::CLAIM;
     use crate::{Intent, admit, probe};
     use std::path::Path;
 
@@ -257,7 +253,7 @@ mod tests {
                 let name = ours.join("d0000000/a0000000000000009");
                 std::os::unix::fs::symlink(file, name).unwrap();
             },
-            |ours, _| std::fs::remove_file(ours.join(MARKER)).unwrap(),
+            |ours, _| std::fs::remove_file(ours.join(CLAIM)).unwrap(),
         ];
         for spoil in spoil {
             let place = place();

@@ -14,6 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,8 +24,9 @@ use std::sync::Arc;
 /// The name under which a file is written before it gets its own.
 const UNFINISHED: &str = "unfinished";
 /// The file that proves a directory to be ours. Its lock shows that a process uses the directory.
-const CLAIM: &str = "claim";
+pub(crate) const CLAIM: &str = "claim";
 const CLAIM_TEXT: &[u8] = b"This directory belongs to diskproof, which removes it.\n";
+const TAKE_OVER: &str = "take over what an earlier run left";
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -125,6 +127,17 @@ impl KeptDirectory {
         self.sync()
     }
 
+    /// The same, and shows until the result is closed that this process uses the directory. Where
+    /// the filesystem has no locks, a later run refuses to remove the directory.
+    pub(crate) fn mark_as_used(&self) -> Result<OwnedFd, OpenError> {
+        self.mark()?;
+        let claim = open_own(self.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
+        match lock(&claim, &self.path().display().to_string()) {
+            Err(error @ OpenError::InUse { .. }) => Err(error),
+            _ => Ok(claim),
+        }
+    }
+
     /// Makes a directory in it, for a program that writes there as the user and group `owner`;
     /// `None`: as the same user.
     pub fn create_directory(
@@ -176,7 +189,7 @@ impl KeptDirectory {
         &self.identity
     }
 
-    pub(crate) fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
+    fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
         create_new_in(self.directory.as_fd(), name)
             .map_err(self.failed("create a file of the test"))
     }
@@ -245,84 +258,62 @@ pub struct ClaimedDirectory {
     claim: File,
 }
 
-/// Why a directory cannot be taken over.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ClaimError {
-    /// Another process works in it.
-    #[error("{path}: another diskproof works in this directory; wait until it has ended")]
-    InUse {
-        /// The directory.
-        path: String,
-    },
-    /// It was not made by this program and this user.
-    #[error("{path}: {why}, so diskproof leaves it alone; move it, or name another directory")]
-    NotOurs {
-        /// The directory.
-        path: String,
-        /// What speaks against it.
-        why: String,
-    },
-    /// The kernel refused something.
-    #[error(transparent)]
-    System(#[from] OpenError),
-}
-
 impl ClaimedDirectory {
     /// The directory `name` in `parent`; `None` where there is none. What a crash left before the
     /// directory was marked is removed: it holds nothing.
-    pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, ClaimError> {
+    pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, OpenError> {
         let path = parent.join(name).display().to_string();
-        let not_ours = |why: String| {
-            let path = path.clone();
-            Err(ClaimError::NotOurs { path, why })
-        };
-        let failed = |errno| OpenError::from_errno(&path, "take over an earlier test", errno);
-        let parent = openat(rustix::fs::CWD, parent, FOLDER, Mode::empty()).map_err(failed)?;
-        let directory = match openat(&parent, name, FOLDER, Mode::empty()) {
+        let parent = openat(rustix::fs::CWD, parent, FOLDER, Mode::empty())
+            .map_err(|errno| OpenError::from_errno(&path, TAKE_OVER, errno))?;
+        Self::claim_in(parent.as_fd(), name, &path)
+    }
+
+    /// The same in an open directory; errors show `path`.
+    pub(crate) fn claim_in(
+        parent: BorrowedFd<'_>,
+        name: &str,
+        path: &str,
+    ) -> Result<Option<Self>, OpenError> {
+        let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
+        let directory = match open_folder(parent, name) {
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::NOTDIR) => return not_ours("it is no directory".to_owned()),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_ours(path, "it is no directory")),
             opened => opened.map_err(failed)?,
         };
-        let (found, user) = (fstat(&directory).map_err(failed)?, own_user());
-        if found.st_uid != user {
-            return not_ours(format!("it belongs to user {}", found.st_uid));
+        let found = fstat(&directory).map_err(failed)?;
+        if found.st_uid != own_user() {
+            let owner = format!("it belongs to user {}", found.st_uid);
+            return Err(not_ours(path, &owner));
         }
         if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
-            return not_ours("other users may write to it".to_owned());
+            return Err(not_ours(path, "other users may write to it"));
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let claim = match openat(&directory, CLAIM, flags, Mode::empty()) {
+        let claim = match open_own(directory.as_fd(), CLAIM) {
             Err(Errno::NOENT) => {
-                let names = entry_names(directory.as_fd()).map_err(failed)?;
-                if names
-                    .iter()
-                    .any(|name| name.as_bytes() != UNFINISHED.as_bytes())
-                {
-                    return not_ours(format!("it lacks the file '{CLAIM}'"));
-                }
-                remove_entries(directory.as_fd())
-                    .and_then(|()| unlinkat(&parent, name, AtFlags::REMOVEDIR))
-                    .map_err(failed)?;
+                remove_unmarked(parent, name, directory.as_fd(), path)?;
                 return Ok(None);
             }
-            Err(Errno::LOOP) => return not_ours(format!("its '{CLAIM}' is a symlink")),
+            Err(Errno::LOOP) => {
+                return Err(not_ours(path, &format!("its '{CLAIM}' is a symlink")));
+            }
             opened => File::from(opened.map_err(failed)?),
         };
         if !is_claim(&claim) {
-            return not_ours(format!("its file '{CLAIM}' was not written by diskproof"));
+            let what = format!("its file '{CLAIM}' was not written by diskproof");
+            return Err(not_ours(path, &what));
         }
-        match flock(&claim, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => Err(ClaimError::InUse { path }),
-            locked => {
-                locked.map_err(failed)?;
-                Ok(Some(Self {
-                    directory,
-                    parent,
-                    name: name.to_owned(),
-                    claim,
-                }))
-            }
-        }
+        lock(&claim, path)?;
+        Ok(Some(Self {
+            parent: open_folder(parent, ".").map_err(failed)?,
+            directory,
+            name: name.to_owned(),
+            claim,
+        }))
+    }
+
+    /// Its descriptor.
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
     }
 
     /// A directory in it, to be entered and read.
@@ -337,6 +328,43 @@ impl ClaimedDirectory {
             .and_then(|()| unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR));
         drop(self.claim);
         removed.map_err(|errno| OpenError::from_errno(&self.name, "remove it", errno))
+    }
+}
+
+/// Removes a directory that a crash left before it was marked.
+fn remove_unmarked(
+    parent: BorrowedFd<'_>,
+    name: &str,
+    directory: BorrowedFd<'_>,
+    path: &str,
+) -> Result<(), OpenError> {
+    let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
+    let names = entry_names(directory).map_err(failed)?;
+    let is_ours = |name: &CString| name.as_bytes() == UNFINISHED.as_bytes();
+    if !names.iter().all(is_ours) {
+        return Err(not_ours(path, &format!("it lacks the file '{CLAIM}'")));
+    }
+    remove_entries(directory)
+        .and_then(|()| unlinkat(parent, name, AtFlags::REMOVEDIR))
+        .map_err(failed)
+}
+
+/// The process that uses the directory holds this lock.
+fn lock(claim: impl AsFd, path: &str) -> Result<(), OpenError> {
+    let path = path.to_owned();
+    match flock(claim, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(OpenError::InUse { path }),
+        // Without locks it is unknown whether a process uses it.
+        Err(errno) => Err(OpenError::from_errno(&path, "lock it", errno)),
+    }
+}
+
+/// A directory of our name that is kept, and what speaks against its removal.
+pub(crate) fn not_ours(path: &str, what: &str) -> OpenError {
+    OpenError::NotOurs {
+        path: path.to_owned(),
+        what: what.to_owned(),
     }
 }
 
@@ -405,13 +433,13 @@ mod tests {
         std::fs::write(place.path().join("mine"), "x").unwrap();
         std::os::unix::fs::symlink(place.path().join("mine"), deep.join("link")).unwrap();
         assert!(
-            matches!(claim(), Err(ClaimError::NotOurs { .. })),
+            matches!(claim(), Err(OpenError::NotOurs { .. })),
             "no mark yet"
         );
         kept.mark().unwrap();
         drop(kept);
         let claimed = claim().unwrap().unwrap();
-        assert!(matches!(claim(), Err(ClaimError::InUse { .. })));
+        assert!(matches!(claim(), Err(OpenError::InUse { .. })));
         claimed.remove().unwrap();
         assert!(claim().unwrap().is_none());
         assert!(place.path().join("mine").exists(), "links are not followed");
@@ -423,11 +451,11 @@ mod tests {
         let claim = || ClaimedDirectory::claim(place.path(), "kept");
         let kept = place.path().join("kept");
         std::fs::write(&kept, "a file").unwrap();
-        assert!(matches!(claim(), Err(ClaimError::NotOurs { .. })));
+        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
         std::fs::remove_file(&kept).unwrap();
         std::fs::create_dir(&kept).unwrap();
         std::fs::write(kept.join("claim"), "something else").unwrap();
-        assert!(matches!(claim(), Err(ClaimError::NotOurs { .. })));
+        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
         assert!(kept.join("claim").exists());
         std::fs::remove_file(kept.join("claim")).unwrap();
         // A crash before it was marked.

@@ -2,142 +2,57 @@
 //! be of that test before anything is removed; one strange entry keeps all of it. Every step goes
 //! through a descriptor, so that no exchange of a name leads out of the directory.
 
-use crate::errno;
 use crate::failure::OpenError;
-use crate::file_names::{MARKER, is_file_name, is_folder_name};
-use crate::kept::{open_folder, open_own};
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, flock, fstat, statat, unlinkat};
+use crate::file_names::{is_file_name, is_folder_name};
+use crate::kept::{CLAIM, ClaimedDirectory, not_ours, open_folder};
+use crate::tree::entry_names;
+use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
-use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// Removes the directory `name`, shown as `path`, if a killed test left it. Returns how many files
-/// it held; `None` where there is no such directory.
+/// it held; `None` where there is no such directory, or one without a file.
 pub(crate) fn remove(
     parent: BorrowedFd<'_>,
     name: &str,
     path: &str,
 ) -> Result<Option<u64>, OpenError> {
-    let failed = |doing| move |errno| OpenError::from_errno(path, doing, errno);
-    let folder = match open_folder(parent, name) {
-        Ok(folder) => folder,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::NOTDIR | Errno::LOOP) => return Err(not_ours(path, "it is not a directory")),
-        Err(errno) => return Err(failed("look at what an earlier run left")(errno)),
+    let Some(claimed) = ClaimedDirectory::claim_in(parent, name, path)? else {
+        return Ok(None);
     };
-    let stat = fstat(&folder).map_err(failed("look at what an earlier run left"))?;
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(not_ours(path, "it belongs to another user"));
-    }
-    let content = LeftoverContent::of(&folder, path)?;
-    let _lock = match content.marker {
-        // The kill came before the first file.
-        None if content.is_empty() => None,
-        None => return Err(not_ours(path, "it does not hold the file that marks it")),
-        Some(()) => Some(lock(&folder, path)?),
-    };
-    let mut removed = 0;
-    for folder_name in &content.folders {
-        let inner = open_folder(folder.as_fd(), folder_name.as_c_str())
-            .map_err(failed("open a directory that an earlier run left"))?;
-        for file in names(&inner).map_err(failed("list what an earlier run left"))? {
-            unlinkat(&inner, file.as_c_str(), AtFlags::empty())
-                .map_err(failed("remove a file that an earlier run left"))?;
-            removed += 1;
+    let files = count_files(claimed.directory(), path)?;
+    claimed.remove()?;
+    Ok(Some(files))
+}
+
+/// Counts the files of the test. Anything else in the directory is an error.
+fn count_files(folder: BorrowedFd<'_>, path: &str) -> Result<u64, OpenError> {
+    let failed = |errno| OpenError::from_errno(path, "list what an earlier run left", errno);
+    let mut files = 0;
+    for name in entry_names(folder).map_err(failed)? {
+        if name.as_bytes() == CLAIM.as_bytes() {
+            continue;
         }
-        unlinkat(&folder, folder_name.as_c_str(), AtFlags::REMOVEDIR)
-            .map_err(failed("remove a directory that an earlier run left"))?;
-    }
-    if content.marker.is_some() {
-        unlinkat(&folder, MARKER, AtFlags::empty())
-            .map_err(failed("remove a file that an earlier run left"))?;
-    }
-    unlinkat(parent, name, AtFlags::REMOVEDIR)
-        .map_err(failed("remove the directory that an earlier run left"))?;
-    Ok(Some(removed))
-}
-
-/// The running test holds the lock. Without locks it is unknown whether one runs.
-fn lock(folder: &OwnedFd, path: &str) -> Result<OwnedFd, OpenError> {
-    let opened = open_own(folder.as_fd(), MARKER)
-        .map_err(|errno| OpenError::from_errno(path, "open the file that marks it", errno))?;
-    match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(opened),
-        Err(Errno::WOULDBLOCK) => Err(OpenError::InUse {
-            path: path.to_owned(),
-        }),
-        Err(errno) => Err(not_ours(
-            path,
-            &format!(
-                "this filesystem has no locks ({}) that show whether a test still runs in it",
-                errno::name(errno)
-            ),
-        )),
-    }
-}
-
-/// What the directory holds, all of it checked.
-struct LeftoverContent {
-    marker: Option<()>,
-    folders: Vec<CString>,
-}
-
-impl LeftoverContent {
-    fn of(folder: &OwnedFd, path: &str) -> Result<Self, OpenError> {
-        let failed = |errno| OpenError::from_errno(path, "list what an earlier run left", errno);
-        let mut content = Self {
-            marker: None,
-            folders: Vec::new(),
-        };
-        for name in names(folder).map_err(failed)? {
-            let kind = kind(folder, &name).map_err(failed)?;
-            if kind == FileType::RegularFile && name.as_bytes() == MARKER.as_bytes() {
-                content.marker = Some(());
-                continue;
-            }
-            if kind != FileType::Directory || !is_folder_name(name.as_bytes()) {
-                return Err(strange(path, &name));
-            }
-            let inner = open_folder(folder.as_fd(), name.as_c_str()).map_err(failed)?;
-            for file in names(&inner).map_err(failed)? {
-                let kind = self::kind(&inner, &file).map_err(failed)?;
-                if kind != FileType::RegularFile || !is_file_name(file.as_bytes()) {
-                    return Err(strange(path, &file));
-                }
-            }
-            content.folders.push(name);
+        let kind = kind(folder, &name).map_err(failed)?;
+        if kind != FileType::Directory || !is_folder_name(name.as_bytes()) {
+            return Err(strange(path, &name));
         }
-        Ok(content)
+        let inner = open_folder(folder, name.as_c_str()).map_err(failed)?;
+        for file in entry_names(inner.as_fd()).map_err(failed)? {
+            let kind = self::kind(inner.as_fd(), &file).map_err(failed)?;
+            if kind != FileType::RegularFile || !is_file_name(file.as_bytes()) {
+                return Err(strange(path, &file));
+            }
+            files += 1;
+        }
     }
-
-    fn is_empty(&self) -> bool {
-        self.marker.is_none() && self.folders.is_empty()
-    }
+    Ok(files)
 }
 
-fn kind(folder: &OwnedFd, name: &CStr) -> Result<FileType, Errno> {
+fn kind(folder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
     let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
-}
-
-/// The entries of a directory. They are listed before the first is removed: POSIX leaves open what
-/// a listing shows of a directory that changes meanwhile.
-fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        if ![c".", c".."].contains(&entry.file_name()) {
-            names.push(entry.file_name().to_owned());
-        }
-    }
-    Ok(names)
-}
-
-fn not_ours(path: &str, what: &str) -> OpenError {
-    OpenError::NotOurs {
-        path: path.to_owned(),
-        what: what.to_owned(),
-    }
 }
 
 fn strange(path: &str, name: &CStr) -> OpenError {

@@ -65,7 +65,7 @@ pub use file_names::{FileName, NameState};
 pub use file_tree::{FileTree, StartedTree};
 pub use health::disk_health;
 pub use host::host_facts;
-pub use kept::{ClaimError, ClaimedDirectory, KeptDirectory};
+pub use kept::{ClaimedDirectory, KeptDirectory};
 pub use live::{
     ActiveProcesses, ProcessActivity, RequestTrace, TraceBatch, WatchedDevice, read_disks,
     watched_device, whole_devices,

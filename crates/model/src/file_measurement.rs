@@ -1,6 +1,6 @@
 //! What the engine measured of many small files.
 
-use crate::files::{CacheDrop, FileRound, FileStep};
+use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
 use crate::measurement::{ByteCount, CpuTime, OpMeasurement, StopReason};
 
 /// What the engine measured.
@@ -25,6 +25,8 @@ pub struct FileStepMeasurement {
     pub cpu: CpuTime,
     /// Operations, latencies and errors. The series counts measured time only.
     pub op: OpMeasurement,
+    /// The part of the latencies that is fsync.
+    pub sync: FileSyncTime,
     /// The rounds.
     pub rounds: Vec<FileRound>,
     /// Bytes that the disks below moved meanwhile; `None` where they are not known.

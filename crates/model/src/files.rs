@@ -195,6 +195,30 @@ pub struct FileRound {
     pub count: u64,
 }
 
+/// The time that operations spent in fsync, all threads together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileSyncTime {
+    /// For files, in nanoseconds.
+    pub file_sync_ns: u64,
+    /// For directories, in nanoseconds.
+    pub directory_sync_ns: u64,
+}
+
+impl FileSyncTime {
+    /// Of both, in nanoseconds.
+    pub fn total_ns(self) -> u64 {
+        self.file_sync_ns.saturating_add(self.directory_sync_ns)
+    }
+}
+
+impl std::ops::AddAssign for FileSyncTime {
+    fn add_assign(&mut self, other: Self) {
+        self.file_sync_ns += other.file_sync_ns;
+        self.directory_sync_ns += other.directory_sync_ns;
+    }
+}
+
 /// Whether what is read could come from memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -3,7 +3,7 @@
 //! `schema/record.v1.schema.json`.
 
 use crate::campaign::CampaignPart;
-use crate::files::{CacheDrop, FileRound, FileStep};
+use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::layers::LayersRecord;
@@ -521,6 +521,9 @@ pub struct FileStepRecord {
     pub cpu: CpuTime,
     /// Files per second as `iops`, latencies of single files, and errors.
     pub figures: OpRecord,
+    /// The part of the latencies that is fsync; absent where nothing is synced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<FileSyncTime>,
     /// The rounds. The interval of the rate covers how much they differ.
     pub rounds: Vec<FileRound>,
     /// Bytes that the disks below moved meanwhile; absent where they are not known.

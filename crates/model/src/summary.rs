@@ -1,9 +1,12 @@
 //! Every number that more than one printer shows, computed once.
 
+use crate::files::FileOperation;
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
 use crate::plan::Plan;
-use crate::record::{FileStepRecord, LatencySummary, MeasurementRecord, OpRecord, Record};
+use crate::record::{
+    FileStepRecord, FilesRecord, LatencySummary, MeasurementRecord, OpRecord, Record,
+};
 use crate::series::{Cell, TimeSeries};
 use crate::workload::{Layout, Workload};
 use std::collections::BTreeMap;
@@ -189,6 +192,40 @@ impl FileStepRecord {
     pub fn cpu_share(&self) -> f64 {
         (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.wall_ns.max(1) as f64
     }
+}
+
+impl FilesRecord {
+    /// The part of an operation's time that is fsync, over both orders; `None` where nothing was
+    /// synced.
+    pub fn sync_share(&self, operation: FileOperation) -> Option<FileSyncShare> {
+        let steps = || {
+            self.steps
+                .iter()
+                .filter(|of| of.step.operation == operation)
+        };
+        let sync = steps().filter_map(|of| of.sync).reduce(|mut sum, next| {
+            sum += next;
+            sum
+        })?;
+        let busy_ns: f64 = steps()
+            .map(|of| of.figures.latency.mean * of.figures.count as f64)
+            .sum();
+        // Calls whose operation failed later are in no latency.
+        let busy_ns = busy_ns.max(sync.total_ns() as f64).max(1.0);
+        Some(FileSyncShare {
+            file: sync.file_sync_ns as f64 / busy_ns,
+            directory: sync.directory_sync_ns as f64 / busy_ns,
+        })
+    }
+}
+
+/// Parts of the time of an operation that are fsync; 1.0 is all of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FileSyncShare {
+    /// Of files.
+    pub file: f64,
+    /// Of directories.
+    pub directory: f64,
 }
 
 impl Plan {

@@ -8,7 +8,7 @@ use crate::known_names::{CLUSTER_NAME, DATA_NAME, RESTART, SUPER_USER};
 use crate::processes::{Parent, end_processes};
 use crate::programs::Programs;
 use crate::user::ServerUser;
-use diskproof_device::{Admission, ClaimError, ClaimedDirectory, KeptDirectory};
+use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -228,7 +228,7 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
     let begun = Instant::now();
     let claimed = loop {
         match ClaimedDirectory::claim(target, CLUSTER_NAME) {
-            Err(ClaimError::InUse { .. }) if begun.elapsed() < IN_USE_FOR => {
+            Err(OpenError::InUse { .. }) if begun.elapsed() < IN_USE_FOR => {
                 std::thread::sleep(POLL);
             }
             claimed => break claimed?,

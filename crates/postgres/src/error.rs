@@ -1,6 +1,6 @@
 //! Why PostgreSQL cannot be measured, each with what to do about it.
 
-use diskproof_device::{ClaimError, OpenError};
+use diskproof_device::OpenError;
 use std::io;
 
 /// Stands for a statement while the connection is being made.
@@ -29,9 +29,6 @@ pub enum PostgresError {
     /// The directory of the cluster cannot be made or removed.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// What an earlier run left cannot be removed.
-    #[error(transparent)]
-    Leftover(#[from] ClaimError),
     /// The process that starts and removes the server reports an error.
     #[error("the temporary PostgreSQL server failed: {0}")]
     Server(String),

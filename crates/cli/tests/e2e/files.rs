@@ -1,19 +1,20 @@
 //! `diskproof files` from the outside.
 
-use crate::program::{eventually, names, program, run};
+use crate::program::{Ran, eventually, names, program, run};
 use diskproof_model::files::FileOperation;
 use diskproof_model::record::{FilesRecord, Record};
-use diskproof_simdisk::testbed::place;
+use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const FOLDER: &str = ".diskproof-files";
 /// Far more than a test lets the program create.
 const ENDLESS: [&str; 6] = ["-n", "200000", "--fsync", "both", "--time", "10m"];
 
-fn files(place: &Path, flags: &[&str]) -> crate::program::Ran {
+fn files(place: &Path, flags: &[&str]) -> Ran {
     let verb = [OsStr::new("files"), place.as_os_str()];
     run(verb.into_iter().chain(flags.iter().map(OsStr::new)))
 }
@@ -119,6 +120,147 @@ fn killed_run_leaves_one_directory_that_the_next_run_removes() {
     kill_process(pid, Signal::INT).unwrap();
     assert_eq!(interrupted.wait().unwrap().code(), Some(130));
     assert!(names(here.path()).is_empty());
+}
+
+/// The directory of a new ext4 filesystem, from which the gate lets files be made: 10 % and 2 GiB
+/// of it stay free.
+struct SmallDisk {
+    _mount: Mount,
+    _device: Loop,
+    point: PathBuf,
+    outside: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn new(flags: &[&str]) -> Self {
+        let place = place();
+        let device = Loop::sparse(&place.path().join("disk.img"), 3 << 30, &[]);
+        let mut made = Command::new("mkfs.ext4");
+        let made = made.arg("-qF").args(flags).arg(&device.node).status();
+        assert!(made.unwrap().success());
+        let point = place.path().join("mounted");
+        std::fs::create_dir(&point).unwrap();
+        let mount = Mount::new("ext4", device.node.to_str().unwrap(), &point, "rw");
+        Self {
+            _mount: mount,
+            _device: device,
+            point,
+            outside: place,
+        }
+    }
+
+    /// Measures files here while `take` takes what the filesystem has, as often as it is called.
+    fn files_while(&self, mut take: impl FnMut(u64)) -> Ran {
+        let verb = [OsStr::new("files"), self.point.as_os_str()];
+        let flags = ["-n", "20000", "--rounds", "100", "--time", "10m"];
+        let json = self.record_path();
+        let saving = ["-q", "--no-history", "-o", json.to_str().unwrap()];
+        let flags = [&flags[..], &saving].concat();
+        let mut command = program(verb.into_iter().chain(flags.into_iter().map(OsStr::new)));
+        // Nobody reads a pipe until the end.
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = quiet.spawn().unwrap();
+        assert!(eventually(|| self
+            .point
+            .join(FOLDER)
+            .join("d0000000")
+            .exists()));
+        let mut calls = 0;
+        while child.try_wait().unwrap().is_none() {
+            take(calls);
+            calls += 1;
+        }
+        child.wait_with_output().unwrap().into()
+    }
+
+    fn record_path(&self) -> PathBuf {
+        self.outside.path().join("a.json")
+    }
+
+    fn assert_failed(&self, ran: &Ran) {
+        assert_eq!(ran.code, Some(4), "{}", ran.err);
+        let json = std::fs::read(self.record_path()).unwrap();
+        let record: Record = serde_json::from_slice(&json).unwrap();
+        assert!(record.partial);
+        let mut errors = steps(&record).steps.iter().map(|of| &of.figures.errors);
+        let failed = errors.find(|errors| !errors.is_empty()).unwrap();
+        // The first one ends the step.
+        assert_eq!(failed.get("ENOSPC"), Some(&1), "{failed:?}");
+        let shown = run([OsStr::new("show"), self.record_path().as_os_str()]).out;
+        for part in ["PARTIAL", "ENOSPC", "no space or no inode is left"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!self.point.join(FOLDER).exists());
+    }
+}
+
+#[test]
+fn files_on_a_disk_that_fills_up_end_with_the_errno_and_are_removed() {
+    let test = "files_on_a_disk_that_fills_up_end_with_the_errno_and_are_removed";
+    if !can_run(test, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let disk = SmallDisk::new(&[]);
+    let fill = std::fs::File::create(disk.point.join("fill")).unwrap();
+    let mut taken = 0;
+    let ran = disk.files_while(|_| {
+        let length = 16 << 20;
+        let flags = rustix::fs::FallocateFlags::empty();
+        match rustix::fs::fallocate(&fill, flags, taken, length) {
+            Ok(()) => taken += length,
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    });
+    disk.assert_failed(&ran);
+}
+
+#[test]
+fn files_on_a_filesystem_without_inodes_end_with_the_errno_and_are_removed() {
+    let test = "files_on_a_filesystem_without_inodes_end_with_the_errno_and_are_removed";
+    if !can_run(test, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let disk = SmallDisk::new(&["-N", "24000"]);
+    let others = disk.point.join("others");
+    std::fs::create_dir(&others).unwrap();
+    let ran = disk.files_while(|call| {
+        if std::fs::File::create(others.join(call.to_string())).is_err() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    disk.assert_failed(&ran);
+}
+
+#[test]
+fn time_in_fsync_is_recorded_and_said_where_it_decides() {
+    let here = place();
+    let flags = [
+        "-n", "60", "--rounds", "3", "--time", "10m", "--fsync", "both",
+    ];
+    let json = here.path().join("a.json");
+    let saving = ["-q", "--no-history", "-o", json.to_str().unwrap()];
+    let ran = files(here.path(), &[&flags[..], &saving].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    for of in &steps(&record).steps {
+        let Some(sync) = of.sync else {
+            let looks = [FileOperation::Stat, FileOperation::Read];
+            assert!(looks.contains(&of.step.operation), "{of:?}");
+            continue;
+        };
+        let creates = of.step.operation == FileOperation::Create;
+        assert_eq!(sync.file_sync_ns > 0, creates, "{sync:?}");
+        assert!(sync.directory_sync_ns > 0, "{sync:?}");
+        let busy_ns = of.figures.latency.mean * of.figures.count as f64;
+        assert!(sync.total_ns() as f64 <= busy_ns * 1.001, "{of:?}");
+    }
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for operation in [FileOperation::Create, FileOperation::Stat] {
+        let share = steps(&record).sync_share(operation);
+        let decides = share.is_some_and(|share| share.file + share.directory >= 0.5);
+        let said = format!("of the time of {} is fsync", operation.as_str());
+        assert_eq!(text.contains(&said), decides, "{share:?} {text}");
+    }
 }
 
 #[test]

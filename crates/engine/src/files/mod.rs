@@ -276,6 +276,7 @@ impl FilesRun<'_> {
                 wall_ns: result.wall_ns,
                 cpu: result.cpu,
                 op: result.op,
+                sync: result.sync,
                 rounds: vec![round],
                 disk,
                 stopped: result.stopped,
@@ -284,6 +285,7 @@ impl FilesRun<'_> {
         };
         append(&mut known.op, known.wall_ns, &result.op);
         known.wall_ns += result.wall_ns;
+        known.sync += result.sync;
         known.cpu.user_ns += result.cpu.user_ns;
         known.cpu.system_ns += result.cpu.system_ns;
         known.rounds.push(round);

@@ -10,7 +10,7 @@ use crate::measure::usage;
 use crate::run::error::RunError;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use diskproof_device::{FileName, FileTree};
-use diskproof_model::files::{FileOperation, FileSync};
+use diskproof_model::files::{FileOperation, FileSync, FileSyncTime};
 use diskproof_model::measurement::{CpuTime, OpMeasurement, SERIES_CELLS_MAX, StopReason};
 use diskproof_model::progress::{Control, Silence};
 use diskproof_model::series::{Cell, TimeSeries};
@@ -74,9 +74,28 @@ pub(crate) struct PassSignals {
     begun: Condvar,
 }
 
+/// What a worker needs for its operations.
+struct WorkerTools {
+    clock: ActiveClock,
+    /// Receives what is read.
+    buffer: Vec<u8>,
+    /// Time in fsync so far.
+    sync: FileSyncTime,
+}
+
+impl WorkerTools {
+    /// How long a call took that succeeded.
+    fn time(&self, call: impl FnOnce() -> Result<(), Errno>) -> Result<u64, Errno> {
+        let start_ns = self.clock.now();
+        call()?;
+        Ok(self.clock.now().saturating_sub(start_ns))
+    }
+}
+
 /// What a worker reports at its end.
 struct WorkerTally {
     op: OpMeasurement,
+    sync: FileSyncTime,
     end_ns: u64,
     stopped: StopReason,
 }
@@ -84,6 +103,7 @@ struct WorkerTally {
 /// What a pass came to.
 pub(crate) struct PassResult {
     pub(crate) op: OpMeasurement,
+    pub(crate) sync: FileSyncTime,
     pub(crate) begin_ns: u64,
     pub(crate) wall_ns: u64,
     pub(crate) cpu: CpuTime,
@@ -114,11 +134,11 @@ impl Pass {
     }
 
     /// Does the task to a file. Returns the bytes moved, or the errno.
-    fn perform(&self, index: usize, buffer: &mut [u8]) -> Result<u64, i32> {
+    fn perform(&self, index: usize, worker: &mut WorkerTools) -> Result<u64, i32> {
         let (tree, name) = (&self.tree, self.set.name(index));
         let done = match self.task {
-            Task::Measure(FileOperation::Create) => return self.create(index, name),
-            Task::Measure(FileOperation::Read) => return self.read(index, name, buffer),
+            Task::Measure(FileOperation::Create) => return self.create(index, name, worker),
+            Task::Measure(FileOperation::Read) => return self.read(index, name, worker),
             Task::Measure(FileOperation::Stat) => {
                 let size = tree.stat(name).map_err(Errno::raw_os_error)?;
                 return match size >= self.set.size_bytes(index) {
@@ -128,11 +148,11 @@ impl Pass {
             }
             Task::Measure(FileOperation::Rename) => tree.rename(name).and_then(|()| {
                 self.set.renamed(index);
-                self.sync_folder(name)
+                self.sync_folder(name, worker)
             }),
             Task::Measure(FileOperation::Delete) => tree.delete(name).and_then(|()| {
                 self.set.deleted(index);
-                self.sync_folder(name)
+                self.sync_folder(name, worker)
             }),
             Task::WriteBack => tree.write_back(name),
             Task::DropPages => tree.drop_pages(name),
@@ -141,9 +161,9 @@ impl Pass {
         done.map(|()| 0).map_err(Errno::raw_os_error)
     }
 
-    fn create(&self, index: usize, name: FileName) -> Result<u64, i32> {
+    fn create(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {
         let size_bytes = self.set.size_bytes(index);
-        let write = || {
+        let mut write = || {
             let file = self.tree.create(name)?;
             self.set.created(index);
             let mut written = 0;
@@ -155,21 +175,22 @@ impl Pass {
                 written += rustix::io::write(&file, part)? as u64;
             }
             if self.sync.syncs_files() {
-                rustix::fs::fsync(&file)?;
+                worker.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
             }
             drop(file);
-            self.sync_folder(name)
+            self.sync_folder(name, worker)
         };
         write().map_err(Errno::raw_os_error)?;
         Ok(size_bytes)
     }
 
-    fn read(&self, index: usize, name: FileName, buffer: &mut [u8]) -> Result<u64, i32> {
+    fn read(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {
         let size_bytes = self.set.size_bytes(index);
         let file = self.tree.open(name).map_err(Errno::raw_os_error)?;
         let mut read = 0;
         while read < size_bytes {
-            match rustix::io::read(file.as_fd(), &mut *buffer).map_err(Errno::raw_os_error)? {
+            let buffer = &mut *worker.buffer;
+            match rustix::io::read(file.as_fd(), buffer).map_err(Errno::raw_os_error)? {
                 0 => return Err(END_OF_FILE),
                 bytes => read += bytes as u64,
             }
@@ -177,11 +198,11 @@ impl Pass {
         Ok(read)
     }
 
-    fn sync_folder(&self, name: FileName) -> Result<(), Errno> {
-        match self.sync.syncs_directories() {
-            true => self.tree.sync_folder(name),
-            false => Ok(()),
+    fn sync_folder(&self, name: FileName, worker: &mut WorkerTools) -> Result<(), Errno> {
+        if self.sync.syncs_directories() {
+            worker.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
         }
+        Ok(())
     }
 
     /// Whether a failure ends the pass.
@@ -222,17 +243,21 @@ impl Pass {
 
     /// The loop of a worker.
     fn work(&self) -> WorkerTally {
-        let clock = ActiveClock::new();
-        let mut buffer = vec![0; TRANSFER_BYTES];
+        let mut tools = WorkerTools {
+            clock: ActiveClock::new(),
+            buffer: vec![0; TRANSFER_BYTES],
+            sync: FileSyncTime::default(),
+        };
         let mut tally = WorkerTally {
             op: OpMeasurement {
                 series: TimeSeries::new(CELL_NS),
                 ..OpMeasurement::default()
             },
+            sync: FileSyncTime::default(),
             end_ns: 0,
             stopped: StopReason::Ops,
         };
-        let begin_ns = self.wait_for_start(&clock);
+        let begin_ns = self.wait_for_start(&tools.clock);
         let deadline_ns = self.limit_ns.map_or(u64::MAX, |limit| begin_ns + limit);
         let total = self.total();
         let mut errors = 0;
@@ -242,9 +267,9 @@ impl Pass {
                 break;
             }
             let index = self.file(place);
-            let start_ns = clock.now();
-            let result = self.perform(index, &mut buffer);
-            let end_ns = clock.now();
+            let start_ns = tools.clock.now();
+            let result = self.perform(index, &mut tools);
+            let end_ns = tools.clock.now();
             tally.end_ns = end_ns;
             let mut cell = Cell::default();
             match result {
@@ -273,6 +298,7 @@ impl Pass {
                 self.signals.stop.store(true, Ordering::Relaxed);
             }
         }
+        tally.sync = tools.sync;
         tally
     }
 
@@ -332,8 +358,10 @@ impl Pass {
             series: TimeSeries::new(CELL_NS),
             ..OpMeasurement::default()
         };
+        let mut sync = FileSyncTime::default();
         for tally in tallies {
             add(&mut op, &tally.op);
+            sync += tally.sync;
         }
         let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
         let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
@@ -346,6 +374,7 @@ impl Pass {
         let end_ns = tallies.iter().map(|tally| tally.end_ns).max().unwrap_or(0);
         PassResult {
             op,
+            sync,
             begin_ns,
             wall_ns: end_ns.saturating_sub(begin_ns),
             cpu,

@@ -5,10 +5,15 @@ use crate::text::glue;
 use diskproof_model::digits::rounded;
 use diskproof_model::files::{CacheState, FileCaches, FileOperation, FileSync, FilesPlan};
 use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
-use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent,
+};
 
 /// The columns after the name of the step.
 pub(crate) const COLUMNS: [&str; 7] = ["files/s", "± 95 %", "mean", "p50", "p99", "max", "CPU"];
+
+/// From this share of the time on, fsync decides a rate.
+const SYNC_DECIDES: f64 = 0.5;
 
 /// The cells after the name of the step.
 pub(crate) fn cells(of: &FileStepRecord) -> [String; COLUMNS.len()] {
@@ -129,6 +134,39 @@ pub(crate) fn disk_text(files: &FilesRecord) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+/// The operations most of whose time is fsync; `None` where there is none.
+pub(crate) fn sync_text(files: &FilesRecord) -> Option<String> {
+    let parts: Vec<String> = FileOperation::ALL
+        .into_iter()
+        .filter_map(|operation| {
+            let share = files.sync_share(operation)?;
+            let whole = share.file + share.directory;
+            let of_what = match (share.file > 0.0, share.directory > 0.0) {
+                (true, true) => format!(
+                    " (files {}, directory {})",
+                    glue(&format_percent(share.file)),
+                    glue(&format_percent(share.directory))
+                ),
+                (true, false) => " of the file".to_owned(),
+                _ => " of the directory".to_owned(),
+            };
+            (whole >= SYNC_DECIDES).then(|| {
+                let whole = glue(&format_percent(whole));
+                format!(
+                    "{whole} of the time of {} is fsync{of_what}",
+                    operation.as_str()
+                )
+            })
+        })
+        .collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "{}: the flush of the disk decides these rates",
+            parts.join(", ")
+        )
+    })
+}
+
 /// Steps that did not reach all files, with the reason: their time was over, or an error.
 pub(crate) fn short_text(record: &Record) -> Option<String> {
     let (plan, files) = (record.plan.files.as_ref()?, record.files.as_ref()?);
@@ -176,6 +214,7 @@ pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ("reached", short_text(record)),
         ("caches", caches_text(plan, files)),
         ("disk", disk_text(files)),
+        ("fsync", sync_text(files)),
         ("leftover", leftover_text(files)),
     ];
     let known = all.into_iter();
