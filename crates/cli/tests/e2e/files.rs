@@ -187,6 +187,7 @@ impl SmallDisk {
         // The first one ends the step.
         assert_eq!(failed.get("ENOSPC"), Some(&1), "{failed:?}");
         let shown = run([OsStr::new("show"), self.record_path().as_os_str()]).out;
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in ["PARTIAL", "ENOSPC", "no space or no inode is left"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }

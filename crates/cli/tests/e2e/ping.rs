@@ -4,13 +4,13 @@ use crate::program::{Ran, content_hash, names, program, random_file, run};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::ping::IgnoredBecause;
-use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
@@ -138,6 +138,41 @@ fn several_targets_are_requested_at_the_same_time() {
     assert!(ran.err.contains("reads and writes in turn"), "{}", ran.err);
     assert!(ran.out.contains("target 2 of 2"), "{}", ran.out);
     assert!(ran.out.contains("durable writes of 4 KiB"), "{}", ran.out);
+}
+
+/// A filesystem on a disk that takes 5 ms for each request: what the disk answers cannot be faster.
+#[test]
+fn cached_ping_of_a_scratch_file_is_answered_by_the_page_cache() {
+    let name = "cached_ping_of_a_scratch_file_is_answered_by_the_page_cache";
+    if !can_run(name, &["fusermount3", "losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let here = place();
+    let disk = SimDisk::serve(
+        spec::parse("latency=5ms,channels=64").unwrap(),
+        3 << 30,
+        &here.path().join("disk"),
+    )
+    .unwrap();
+    let device = Loop::over(disk.path(), &[]);
+    let made = Command::new("mkfs.ext4")
+        .arg("-qF")
+        .arg(&device.node)
+        .status();
+    assert!(made.unwrap().success());
+    let point = here.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    let _mount = Mount::new("ext4", device.node.to_str().unwrap(), &point, "rw");
+    let flags = [
+        "-C", "-c", "64", "-i", "1ms", "--size", "4M", "--json", "-q",
+    ];
+    let ran = ping(&point, &flags);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    let pinged = record.measurements[0].ping.as_ref().unwrap();
+    let slow = pinged.requests.iter().filter(|one| one.latency_ns > 5 * MS);
+    // A busy machine delays some of them.
+    assert!(slow.count() < 32, "{:?}", pinged.requests);
 }
 
 #[test]

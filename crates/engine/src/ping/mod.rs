@@ -7,8 +7,9 @@ mod log;
 mod pinger;
 mod signals;
 
+use crate::io::Extent;
 use crate::io::any_backend::{BufferUse, QueueConfig};
-use crate::io::clock::ActiveClock;
+use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::sampler::FileSampler;
 use crate::measure::usage;
 use crate::run::error::{RunError, worker_error};
@@ -21,17 +22,19 @@ use diskproof_device::{OpenTarget, Snapshot, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::ping::PingPlan;
-use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
+use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use diskproof_model::progress::PingWatch;
 use follow::{Follower, PingEvent, PingWait};
 use log::{PingContext, PingLog};
 use pinger::{PingOrders, Pinger};
 use signals::PingSignals;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+/// Read at once to fill the page cache.
+const FILL_BYTES: usize = 1 << 20;
 /// Answers that wait for the supervisor. A pinger with more waits: its pace falls, its latencies
 /// stay right.
 const ANSWERS_MAX: usize = 4096;
@@ -148,7 +151,13 @@ fn start_pinger(
     };
     let signals = Arc::new(PingSignals::default());
     let theirs = Arc::clone(&signals);
+    // A new scratch file was written past the page cache, which is to answer from the start.
+    let warms =
+        orders.cache == CachePolicy::Cached && orders.workload.reads() && target.is_scratch();
     let work = move || {
+        if warms {
+            fill_cache(fd.as_fd(), orders.extent, &theirs);
+        }
         let event = match ping_file(orders, fd, index, &theirs, &sender) {
             Ok(event) => event,
             Err(source) => PingEvent::Failed(index, source),
@@ -161,6 +170,23 @@ fn start_pinger(
         .spawn(work)
         .map_err(RunError::Thread)?;
     Ok(signals)
+}
+
+/// Reads a part of a file through the page cache, in which it stays. A part that fails is left to
+/// the requests, which report the error.
+fn fill_cache(fd: BorrowedFd<'_>, extent: Extent, signals: &PingSignals) {
+    let clock = MonotonicClock;
+    let mut buffer = vec![0; FILL_BYTES];
+    let end = extent.start + extent.length;
+    for offset in (extent.start..end).step_by(FILL_BYTES) {
+        if signals.is_stopped() {
+            return;
+        }
+        signals.begin(clock.now());
+        let length = (end - offset).min(FILL_BYTES as u64) as usize;
+        let _ = rustix::io::pread(fd, &mut buffer[..length], offset);
+        signals.end();
+    }
 }
 
 /// All requests of a target; its last event.
