@@ -157,7 +157,7 @@ impl SmallDisk {
         let saving = ["-q", "--no-history", "-o", json.to_str().unwrap()];
         let flags = [&flags[..], &saving].concat();
         let mut command = program(verb.into_iter().chain(flags.into_iter().map(OsStr::new)));
-        // Nobody reads a pipe until the end.
+        // A pipe is read at the end only, and must not fill up.
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = quiet.spawn().unwrap();
         assert!(eventually(|| self
