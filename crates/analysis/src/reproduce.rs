@@ -351,6 +351,12 @@ fn offsets(w: &WorkloadRecord) -> Vec<String> {
             distribution: Distribution::Zipf { theta },
         } => words.push(format!("--random_distribution=zipf:{theta}")),
         Access::Random {
+            distribution: Distribution::Pareto { share },
+        } => words.push(format!("--random_distribution=pareto:{share}")),
+        Access::Random {
+            distribution: Distribution::Normal { spread_percent },
+        } => words.push(format!("--random_distribution=normal:{spread_percent}")),
+        Access::Random {
             distribution:
                 Distribution::HotCold {
                     access_percent,

@@ -183,6 +183,18 @@ pub enum Distribution {
         /// Exponent, above 0 and not 1; about 1.1 is a skewed database.
         theta: f64,
     },
+    /// Pareto: `share` of the blocks get all other operations than their share, at every scale.
+    /// Popular blocks are scattered over the span.
+    Pareto {
+        /// Between 0 and 1: with 0.2, 80 % of the operations go to 20 % of the blocks.
+        share: f64,
+    },
+    /// Normal: blocks near the middle of a scattered order are popular. The rank is the mean of
+    /// twelve uniform numbers, moved by a uniform number.
+    Normal {
+        /// Width of the move, in percent of the blocks; below 100.
+        spread_percent: f64,
+    },
     /// A hot set: `access_percent` of the operations go to the first `size_percent` of the span.
     HotCold {
         /// Share of the operations that go to the hot set, in percent.

@@ -81,6 +81,12 @@ pub(crate) fn access(access: &Access) -> String {
             distribution: Distribution::Zipf { theta },
         } => format!("random (Zipf {theta})"),
         Access::Random {
+            distribution: Distribution::Pareto { share },
+        } => format!("random (Pareto {share})"),
+        Access::Random {
+            distribution: Distribution::Normal { spread_percent },
+        } => format!("random (normal {spread_percent} %)"),
+        Access::Random {
             distribution:
                 Distribution::HotCold {
                     access_percent,

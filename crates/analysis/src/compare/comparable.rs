@@ -302,6 +302,10 @@ fn access_text(access: &Access) -> String {
         Access::Random { distribution } => match distribution {
             Distribution::Uniform => "random".to_owned(),
             Distribution::Zipf { theta } => format!("random, Zipf {theta}"),
+            Distribution::Pareto { share } => format!("random, Pareto {share}"),
+            Distribution::Normal { spread_percent } => {
+                format!("random, normal {spread_percent} %")
+            }
             Distribution::HotCold {
                 access_percent,
                 size_percent,

@@ -198,8 +198,8 @@ pub(crate) struct JobExtent {
 pub(crate) enum JobDistribution {
     /// All blocks alike.
     Uniform,
-    /// With this exponent.
-    Zipf(String),
+    /// By popularity, in the syntax of the key `distribution`.
+    Skewed(String),
     /// In the syntax of the key `zones`.
     Zones(String),
 }

@@ -167,7 +167,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["random_distribution"],
-        "`random`, `zipf:THETA` and `zoned:` have the same meaning; others are refused",
+        "`random`, `zipf:THETA`, `pareto:POWER`, `normal:DEVIATION` and `zoned:` have the same \
+         meaning; others are refused",
     ),
     translated(
         &["norandommap"],

@@ -414,9 +414,7 @@ fn flags(
             _ => None,
         },
         distribution: match &job.distribution {
-            JobDistribution::Zipf(theta) if is_random => {
-                Some(parsed(job, &format!("zipf:{theta}"))?)
-            }
+            JobDistribution::Skewed(law) if is_random => Some(parsed(job, law)?),
             _ => None,
         },
         backward: (job.walk_order == WalkOrder::Backward).then_some(true),

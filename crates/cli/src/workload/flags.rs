@@ -78,8 +78,9 @@ pub struct WorkloadFlags {
     #[arg(long, value_name = "ZONES")]
     #[serde(deserialize_with = "parse_key")]
     pub zones: Option<Zones>,
-    /// Random only: distribution of the offsets: uniform, zipf:THETA, or hot:ACCESS/SIZE such as
-    /// hot:80/20 (80 % of the accesses to the first 20 %) [default: uniform]
+    /// Random only: distribution of the offsets: uniform, zipf:THETA, pareto:SHARE,
+    /// normal:PERCENT, or hot:ACCESS/SIZE such as hot:80/20 (80 % of the accesses to the first
+    /// 20 %) [default: uniform]
     #[arg(long, visible_alias = "random_distribution", value_name = "NAME")]
     #[serde(deserialize_with = "parse_key", alias = "random_distribution")]
     pub distribution: Option<OffsetDistribution>,

@@ -18,6 +18,10 @@ const BLOCK_BYTES_MAX: u64 = 64 << 20;
 const RANGE_SIZES_MAX: u64 = 4096;
 /// fio's default exponent (`FIO_DEF_ZIPF`).
 const ZIPF_DEFAULT: &str = "1.1";
+/// fio's default (`FIO_DEF_PARETO`).
+const PARETO_DEFAULT: &str = "0.2";
+/// fio's default.
+const NORMAL_DEFAULT: &str = "0";
 
 impl<'a> JobReader<'a, '_> {
     pub(super) fn rw(&self) -> Result<(Rw, Option<OptionValue<'a>>), JobFileError> {
@@ -225,8 +229,15 @@ impl<'a> JobReader<'a, '_> {
             return Ok(JobDistribution::Uniform);
         };
         match value.split_once(':').unwrap_or((value, "")) {
-            ("zipf", "") => Ok(JobDistribution::Zipf(ZIPF_DEFAULT.to_owned())),
-            ("zipf", theta) if !theta.contains(':') => Ok(JobDistribution::Zipf(theta.to_owned())),
+            (law @ ("zipf" | "pareto" | "normal"), number) if !number.contains(':') => {
+                let number = match (law, number) {
+                    ("zipf", "") => ZIPF_DEFAULT,
+                    ("pareto", "") => PARETO_DEFAULT,
+                    ("normal", "") => NORMAL_DEFAULT,
+                    (_, number) => number,
+                };
+                Ok(JobDistribution::Skewed(format!("{law}:{number}")))
+            }
             ("zoned", zones) => {
                 let zones = self.of_direction(setting, zones, rw)?;
                 filled_zones(zones)
@@ -238,8 +249,8 @@ impl<'a> JobReader<'a, '_> {
                     })
             }
             _ => Err(setting.error(
-                "this distribution is not supported; use random, zipf:THETA, or \
-                 zoned:60/10:30/20:10/70",
+                "this distribution is not supported; use random, zipf:THETA, pareto:POWER, \
+                 normal:DEVIATION, or zoned:60/10:30/20:10/70",
             )),
         }
     }

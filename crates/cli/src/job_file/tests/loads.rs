@@ -54,6 +54,25 @@ fn map_of_visited_blocks_is_that_of_fio() {
 }
 
 #[test]
+fn skewed_distributions_are_those_of_fio() {
+    use diskproof_model::plan::Distribution;
+    for (value, law) in [
+        ("pareto", Distribution::Pareto { share: 0.2 }),
+        ("pareto:0.3", Distribution::Pareto { share: 0.3 }),
+        ("normal", Distribution::Normal { spread_percent: 0.0 }),
+        ("normal:12.5", Distribution::Normal { spread_percent: 12.5 }),
+        ("zipf", Distribution::Zipf { theta: 1.1 }),
+    ] {
+        let flags = only(&format!("rw=randread\nrandom_distribution={value}"));
+        assert_eq!(flags.distribution.map(|found| found.0), Some(law), "{value}");
+        assert!(!flags.shape.each_block_once, "{value}");
+    }
+    for value in ["pareto:1", "normal:100", "zipf:1.2:0.5", "cauchy"] {
+        refused(&format!("[job]\nrw=randread\nsize=1m\nrandom_distribution={value}\n"));
+    }
+}
+
+#[test]
 fn files_of_one_job_become_one_of_their_size() {
     for rw in ["rw=randread", "rw=write\nfile_service_type=sequential"] {
         let text = format!("[job]\ndirectory=/data\n{rw}\nnrfiles=4\nsize=64m\n");
@@ -370,7 +389,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("rw=rw\nblockalign=4k,8k", "share one value"),
     ("bsrange=8k-4k", "write a smaller and a larger size"),
     (
-        "random_distribution=pareto:0.2\nrw=randread",
+        "random_distribution=zipf:1.2:0.5\nrw=randread",
         "this distribution is not supported",
     ),
     ("nrfiles=4", "several files for one job"),

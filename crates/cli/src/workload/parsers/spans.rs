@@ -169,8 +169,9 @@ impl FromStr for OffsetDistribution {
         let error = || {
             wrong_form(
                 text,
-                "a distribution; write uniform, zipf:THETA such as zipf:1.1, or hot:ACCESS/SIZE \
-                 such as hot:80/20",
+                "a distribution; write uniform, zipf:THETA such as zipf:1.1, pareto:SHARE such \
+                 as pareto:0.2, normal:PERCENT such as normal:10, or hot:ACCESS/SIZE such as \
+                 hot:80/20",
             )
         };
         let distribution = match text.split_once(':') {
@@ -184,6 +185,25 @@ impl FromStr for OffsetDistribution {
                     return Err(ValueError::Value(format!(
                         "'{text}': theta must be above 0, at most 10, and not 1; use such as \
                          zipf:1.1 or zipf:0.99"
+                    )));
+                }
+            },
+            Some(("pareto", share)) => match number(share).ok_or_else(error)? {
+                share if share > 0.0 && share < 1.0 => Distribution::Pareto { share },
+                _ => {
+                    return Err(ValueError::Value(format!(
+                        "'{text}': the share must be between 0 and 1; with 0.2, 80 % of the \
+                         operations go to 20 % of the blocks"
+                    )));
+                }
+            },
+            Some(("normal", spread)) => match number(spread).ok_or_else(error)? {
+                spread_percent if (0.0..100.0).contains(&spread_percent) => {
+                    Distribution::Normal { spread_percent }
+                }
+                _ => {
+                    return Err(ValueError::Value(format!(
+                        "'{text}': the spread must be at least 0 and below 100 percent"
                     )));
                 }
             },
@@ -280,6 +300,21 @@ mod tests {
             Ok(Distribution::Zipf { theta: 1.1 })
         );
         assert_eq!(
+            parse::<OffsetDistribution>("pareto:0.2").map(|l| l.0),
+            Ok(Distribution::Pareto { share: 0.2 })
+        );
+        assert_eq!(
+            parse::<OffsetDistribution>("normal:10").map(|l| l.0),
+            Ok(Distribution::Normal {
+                spread_percent: 10.0
+            })
+        );
+        assert_rejected::<OffsetDistribution>(&[
+            ("pareto:1", "between 0 and 1"),
+            ("pareto", "pareto:0.2"),
+            ("normal:100", "below 100"),
+        ]);
+        assert_eq!(
             parse::<OffsetDistribution>("hot:80/20").map(|l| l.0),
             Ok(Distribution::HotCold {
                 access_percent: 80.0,
@@ -301,7 +336,7 @@ mod tests {
             ("hot:100/20", "use a span"),
             ("hot:80", "hot:80/20"),
             ("hot:80/0", "between"),
-            ("pareto:0.5", "uniform"),
+            ("cauchy:0.5", "uniform"),
         ]);
     }
 

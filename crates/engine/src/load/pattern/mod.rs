@@ -3,6 +3,7 @@
 
 mod block_sizes;
 mod permutation;
+mod skewed;
 mod visit_map;
 mod walk;
 mod zipf;

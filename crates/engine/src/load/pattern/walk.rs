@@ -1,7 +1,7 @@
 //! How offsets follow each other inside an extent.
 
 use super::permutation::Permutation;
-use super::zipf::Zipf;
+use super::skewed::SkewedBlocks;
 use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
@@ -54,7 +54,11 @@ pub(crate) enum OffsetWalk {
     /// A random zone by its share, then a random block in it.
     Zones { zones: Vec<ZoneBlocks>, align: u64 },
     /// A random popularity rank, scattered over the extent.
-    Zipf { start: u64, align: u64, zipf: Zipf },
+    Skewed {
+        start: u64,
+        align: u64,
+        law: SkewedBlocks,
+    },
     /// Several operations for each offset of another walk.
     Runs(Box<RandomRuns>),
 }
@@ -100,20 +104,6 @@ impl OffsetWalk {
                 }
             }
             Access::Random {
-                distribution: Distribution::Uniform,
-            } => Self::Uniform {
-                start,
-                blocks,
-                align,
-            },
-            Access::Random {
-                distribution: Distribution::Zipf { theta },
-            } => Self::Zipf {
-                start,
-                align,
-                zipf: Zipf::new(blocks, *theta),
-            },
-            Access::Random {
                 distribution:
                     Distribution::HotCold {
                         access_percent,
@@ -130,6 +120,14 @@ impl OffsetWalk {
                 };
                 Self::zones(&[hot, cold], extent, align, largest)
             }
+            Access::Random { distribution } => match SkewedBlocks::new(*distribution, blocks) {
+                Some(law) => Self::Skewed { start, align, law },
+                None => Self::Uniform {
+                    start,
+                    blocks,
+                    align,
+                },
+            },
             Access::Zoned { zones } => Self::zones(zones, extent, align, largest),
         }
     }
@@ -155,7 +153,7 @@ impl OffsetWalk {
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
             Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
             Self::Runs(runs) => runs.lap(),
-            Self::Uniform { .. } | Self::Zones { .. } | Self::Zipf { .. } => 0,
+            Self::Uniform { .. } | Self::Zones { .. } | Self::Skewed { .. } => 0,
         }
     }
 
@@ -270,7 +268,7 @@ impl OffsetWalk {
                 let zone = zone_at(zones, random.bits());
                 zone.start + random.below(zone.blocks) * *align
             }
-            Self::Zipf { start, align, zipf } => *start + zipf.block(random) * *align,
+            Self::Skewed { start, align, law } => *start + law.block(random) * *align,
             Self::Runs(runs) => runs.next(len, random),
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct Zipf {
 /// Art of Computer Programming, 6.4): popular blocks must not lie side by side, where a disk's head
 /// or cache would find them together. Without a common divisor with `n`, n steps reach every block
 /// once.
-fn scatter(n: u64) -> u64 {
+pub(crate) fn scatter(n: u64) -> u64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let section = ((u128::from(n) * u128::from(GOLDEN)) >> 64) as u64;
     (section.max(1)..)
