@@ -59,16 +59,32 @@ fn skewed_distributions_are_those_of_fio() {
     for (value, law) in [
         ("pareto", Distribution::Pareto { share: 0.2 }),
         ("pareto:0.3", Distribution::Pareto { share: 0.3 }),
-        ("normal", Distribution::Normal { spread_percent: 0.0 }),
-        ("normal:12.5", Distribution::Normal { spread_percent: 12.5 }),
+        (
+            "normal",
+            Distribution::Normal {
+                spread_percent: 0.0,
+            },
+        ),
+        (
+            "normal:12.5",
+            Distribution::Normal {
+                spread_percent: 12.5,
+            },
+        ),
         ("zipf", Distribution::Zipf { theta: 1.1 }),
     ] {
         let flags = only(&format!("rw=randread\nrandom_distribution={value}"));
-        assert_eq!(flags.distribution.map(|found| found.0), Some(law), "{value}");
+        assert_eq!(
+            flags.distribution.map(|found| found.0),
+            Some(law),
+            "{value}"
+        );
         assert!(!flags.shape.each_block_once, "{value}");
     }
     for value in ["pareto:1", "normal:100", "zipf:1.2:0.5", "cauchy"] {
-        refused(&format!("[job]\nrw=randread\nsize=1m\nrandom_distribution={value}\n"));
+        refused(&format!(
+            "[job]\nrw=randread\nsize=1m\nrandom_distribution={value}\n"
+        ));
     }
 }
 

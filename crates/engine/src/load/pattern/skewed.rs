@@ -64,8 +64,12 @@ impl SkewedBlocks {
     pub(crate) fn block(&self, random: &mut Random) -> u64 {
         match self {
             Self::Zipf(zipf) => zipf.block(random),
-            Self::Pareto { scattered, power } => scattered.block(pareto(scattered.n, *power, random)),
-            Self::Normal { scattered, spread } => scattered.block(normal(scattered.n, *spread, random)),
+            Self::Pareto { scattered, power } => {
+                scattered.block(pareto(scattered.n, *power, random))
+            }
+            Self::Normal { scattered, spread } => {
+                scattered.block(normal(scattered.n, *spread, random))
+            }
         }
     }
 }
@@ -102,7 +106,10 @@ mod tests {
         let (mut counts, mut random) = (vec![0u64; n as usize], Random::new(11, 0));
         (0..DRAWS).for_each(|_| counts[law.block(&mut random) as usize] += 1);
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        counts.iter().map(|count| *count as f64 / DRAWS as f64).collect()
+        counts
+            .iter()
+            .map(|count| *count as f64 / DRAWS as f64)
+            .collect()
     }
 
     #[test]
@@ -118,7 +125,9 @@ mod tests {
     fn normal_has_the_deviation_of_twelve_uniform_numbers() {
         let (n, mut random) = (100_000u64, Random::new(5, 0));
         let ranks = |spread: u64, random: &mut Random| -> (f64, f64) {
-            let drawn: Vec<f64> = (0..DRAWS).map(|_| normal(n, spread, random) as f64).collect();
+            let drawn: Vec<f64> = (0..DRAWS)
+                .map(|_| normal(n, spread, random) as f64)
+                .collect();
             let mean = drawn.iter().sum::<f64>() / DRAWS as f64;
             let square = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / DRAWS as f64;
             (mean / n as f64, square.sqrt() / n as f64)
@@ -128,7 +137,10 @@ mod tests {
         // A uniform move of a tenth of the range adds a variance of 0.1² / 12.
         let (mean, deviation) = ranks(n / 10, &mut random);
         let wanted = (1.0 / 144.0 + 0.01 / 12.0_f64).sqrt();
-        assert!((mean - 0.5).abs() < 0.001 && (deviation - wanted).abs() < 0.001, "{deviation}");
+        assert!(
+            (mean - 0.5).abs() < 0.001 && (deviation - wanted).abs() < 0.001,
+            "{deviation}"
+        );
     }
 
     #[test]
@@ -136,8 +148,12 @@ mod tests {
         for n in [1, 2, 3, 5] {
             for law in [
                 Distribution::Pareto { share: 0.9 },
-                Distribution::Normal { spread_percent: 99.0 },
-                Distribution::Normal { spread_percent: 0.0 },
+                Distribution::Normal {
+                    spread_percent: 99.0,
+                },
+                Distribution::Normal {
+                    spread_percent: 0.0,
+                },
             ] {
                 let law = SkewedBlocks::new(law, n).unwrap();
                 let mut random = Random::new(1, n);
