@@ -16,7 +16,6 @@ use crate::output_files::OutputFiles;
 use anyhow::Context as _;
 use chosen::ChosenDevices;
 use live_view::LiveView;
-use std::time::Duration;
 use steps::WatchSession;
 
 pub use flags::WatchFlags;
@@ -66,12 +65,12 @@ fn follow(
 ) -> anyhow::Result<WatchEnd> {
     let mut view = LiveView::start(watch)?;
     let mut steps = 0;
-    while watch.steps_max().is_none_or(|most| steps < most) {
-        steps += 1;
-        let due = session.step_end(steps, Duration::from_nanos(watch.interval));
-        if !view.wait_until(due, interrupt) {
+    loop {
+        let next_end = session.next_end();
+        if watch.is_over(steps, next_end) || !view.wait_until(session.due(next_end), interrupt) {
             break;
         }
+        steps += 1;
         let step = session.step()?;
         let is_read = view.show(&step, session.facts(), session.named())?;
         if !is_read {

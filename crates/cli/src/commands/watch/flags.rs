@@ -115,12 +115,13 @@ impl WatchFlags {
         self.record || self.history.label.is_some()
     }
 
-    /// Steps until the end; `None` without one.
-    pub(super) fn steps_max(&self) -> Option<u64> {
-        let by_time = self
+    /// Whether nothing follows after so many steps, the next of which would end at this interval.
+    pub(super) fn is_over(&self, steps: u64, next_end: u64) -> bool {
+        let intervals = self
             .time
             .map(|time_ns| time_ns.div_ceil(self.interval).max(1));
-        self.count.into_iter().chain(by_time).min()
+        self.count.is_some_and(|count| steps >= count)
+            || intervals.is_some_and(|most| next_end > most)
     }
 }
 

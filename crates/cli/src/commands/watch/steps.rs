@@ -120,10 +120,15 @@ impl WatchSession {
         }
     }
 
-    /// When a step ends. Late steps do not move the later ones.
-    pub(super) fn step_end(&self, step: u64, interval: Duration) -> Instant {
-        let steps = u32::try_from(step).unwrap_or(u32::MAX);
-        self.started + interval.saturating_mul(steps)
+    /// The interval at whose end the next step ends. Late steps do not move the later ones.
+    pub(super) fn next_end(&self) -> u64 {
+        let read_ns = self.read_at.duration_since(self.started).as_nanos() as u64;
+        next_end(read_ns, self.interval_ns)
+    }
+
+    /// When an interval ends.
+    pub(super) fn due(&self, interval: u64) -> Instant {
+        self.started + Duration::from_nanos(self.interval_ns.saturating_mul(interval))
     }
 
     /// Reads the kernel: the step ends now.
@@ -201,6 +206,12 @@ impl WatchSession {
     }
 }
 
+/// The interval whose end follows a reading, in nanoseconds after the start. Where the reading was
+/// late, as after Ctrl-Z, ends are skipped: few requests in a short step would give a wrong rate.
+fn next_end(read_ns: u64, interval_ns: u64) -> u64 {
+    read_ns.saturating_add(interval_ns / 2) / interval_ns.max(1) + 1
+}
+
 fn all_devices() -> Vec<WatchedDevice> {
     let names = whole_devices();
     names
@@ -211,4 +222,17 @@ fn all_devices() -> Vec<WatchedDevice> {
 
 fn read_counters() -> anyhow::Result<Vec<DiskReading>> {
     read_disks().context("cannot read /proc/diskstats, which holds the counters of all disks")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_end;
+
+    #[test]
+    fn step_after_a_late_one_is_at_least_half_an_interval_long() {
+        let next = |read_ms| next_end(read_ms, 1000);
+        assert_eq!([next(0), next(999), next(1001), next(2000)], [1, 2, 2, 3]);
+        // Stopped for 3.3 s.
+        assert_eq!([next(5300), next(5499), next(5500)], [6, 6, 7]);
+    }
 }
