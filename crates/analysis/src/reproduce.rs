@@ -11,7 +11,7 @@ use diskproof_model::plan::{
     Workload, WriteFlag, Zone,
 };
 use diskproof_model::record::WorkloadRecord;
-use diskproof_model::shape::{Arrivals, LoadShape, RunFollow, ThinkCount};
+use diskproof_model::shape::{Arrivals, LoadShape, RunFollow, ThinkCount, WriteContent};
 use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -287,11 +287,44 @@ fn shaped(shape: &LoadShape) -> Vec<String> {
             words.push(format!("--thinktime_iotime={}us", ns.div_ceil(1000)));
         }
     }
+    words.extend(shape.content.iter().flat_map(content));
     if shape.start_delay_ns > 0 {
         words.push(format!(
             "--startdelay={}us",
             shape.start_delay_ns.div_ceil(1000)
         ));
+    }
+    words
+}
+
+/// What is written.
+fn content(content: &WriteContent) -> Vec<String> {
+    let mut words = Vec::new();
+    match (content.filler_percent, content.filler.is_empty()) {
+        (0, _) => {}
+        (100.., true) => words.push("--zero_buffers".to_owned()),
+        (percent, is_zeros) => {
+            if !is_zeros {
+                let digits = content.filler.iter().map(|byte| format!("{byte:02x}"));
+                words.push(format!("--buffer_pattern=0x{}", digits.collect::<String>()));
+            }
+            if percent < 100 {
+                words.push(format!("--buffer_compress_percentage={percent}"));
+                words.push(format!("--buffer_compress_chunk={}", content.chunk_bytes));
+            }
+        }
+    }
+    if content.repeat_percent > 0 {
+        words.push(format!("--dedupe_percentage={}", content.repeat_percent));
+    }
+    if content.repeated_blocks > 0 {
+        words.push("--dedupe_mode=working_set".to_owned());
+    }
+    if content.shares_repeated {
+        words.push("--dedupe_global=1".to_owned());
+    }
+    if content.keeps_buffers {
+        words.push("--scramble_buffers=0".to_owned());
     }
     words
 }

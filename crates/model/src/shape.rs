@@ -47,6 +47,56 @@ pub struct LoadShape {
     /// A lower rate ends the workload as failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rate_floors: Vec<RateFloor>,
+    /// What is written; `None`: new random data each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<WriteContent>,
+}
+
+/// Written data that is compressible, repeated or a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WriteContent {
+    /// Share of each chunk that is filler, at its end, in percent; the rest is random.
+    pub filler_percent: u8,
+    /// The filler, again and again; empty for zeros.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filler: Vec<u8>,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u32,
+    /// Share of the blocks that repeat others, in percent.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub repeat_percent: u8,
+    /// Number of different blocks among the repeated ones; 0 repeats the block before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated_blocks: u64,
+    /// Whether all workers repeat the same blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_repeated: bool,
+    /// Whether each buffer is filled once, and written again and again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_buffers: bool,
+}
+
+impl WriteContent {
+    fn fact(&self) -> String {
+        let filler = match self.filler.is_empty() {
+            true => "zeros",
+            false => "a pattern",
+        };
+        let mut facts = Vec::new();
+        match self.filler_percent {
+            0 => {}
+            100.. => facts.push(format!("data of {filler}")),
+            percent => facts.push(format!("data with {percent} % {filler}")),
+        }
+        if self.repeat_percent > 0 {
+            facts.push(format!("{} % repeated blocks", self.repeat_percent));
+        }
+        if self.keeps_buffers {
+            facts.push("the same data again and again".to_owned());
+        }
+        facts.join(", ")
+    }
 }
 
 /// Several operations for each random offset.
@@ -139,6 +189,10 @@ pub enum FloorUnit {
     Ops,
 }
 
+fn is_none(percent: &u8) -> bool {
+    *percent == 0
+}
+
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -183,6 +237,9 @@ impl LoadShape {
                 (1, _) => format!("pauses of {pause} after each operation"),
                 (ops, _) => format!("pauses of {pause} after every {ops} operations"),
             });
+        }
+        if let Some(content) = &self.content {
+            facts.push(content.fact());
         }
         if self.start_delay_ns > 0 {
             let delay = format_duration(self.start_delay_ns);

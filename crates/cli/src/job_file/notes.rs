@@ -21,6 +21,8 @@ pub(crate) enum TranslationNote {
     Stride,
     /// Checksums.
     Verify,
+    /// Checksums in place of a pattern.
+    VerifyPattern,
     /// The blocks are written before.
     Overwrites,
     /// The end of a group.
@@ -59,6 +61,10 @@ impl TranslationNote {
                  again"
             }
             Self::Verify => "verify uses diskproof's own checksums, after all writes",
+            Self::VerifyPattern => {
+                "verify uses diskproof's own checksums, after all writes; the blocks hold random \
+                 data in place of the pattern"
+            }
             Self::Overwrites => {
                 "the job overwrites blocks, as with overwrite=1; without it fio writes to a new \
                  file, where a sync also has to record new blocks"

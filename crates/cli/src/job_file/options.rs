@@ -189,8 +189,35 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["verify"],
-        "checksums (`md5`, `crc…`, `sha…`, `xxhash`) are `verify`, with diskproof's own checksums; \
-         others are refused",
+        "checksums (`md5`, `crc…`, `sha…`, `xxhash`), `meta` and `pattern` are `verify`, with \
+         diskproof's own checksums in random data. A job that only reads is refused",
+    ),
+    translated(&["do_verify"], "with 0 nothing is read back"),
+    translated(
+        &["verify_pattern"],
+        "the blocks of `verify` hold random data and diskproof's own checksums",
+    ),
+    translated(
+        &["zero_buffers", "buffer_pattern"],
+        "the data of writes; `verify` overrides it, as in fio",
+    ),
+    translated(
+        &["buffer_compress_percentage", "buffer_compress_chunk"],
+        "the data of writes: a share of each chunk is zeros or `buffer_pattern`",
+    ),
+    translated(
+        &[
+            "dedupe_percentage",
+            "dedupe_mode",
+            "dedupe_working_set_percentage",
+            "dedupe_global",
+        ],
+        "the data of writes: a share of the blocks repeats others",
+    ),
+    translated(
+        &["refill_buffers", "scramble_buffers"],
+        "written data is new each time, unless `scramble_buffers=0` is set without \
+         `refill_buffers`: then each buffer keeps its first data",
     ),
     translated(&["kb_base"], "the meaning of `k` and `kib`"),
     translated(
@@ -346,16 +373,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     ignored(
         &[
-            "refill_buffers",
-            "buffer_compress_chunk",
-            "dedupe_mode",
-            "dedupe_global",
-            "dedupe_working_set_percentage",
-        ],
-        "written data is always new, incompressible and never repeats",
-    ),
-    ignored(
-        &[
             "verify_fatal",
             "verify_dump",
             "verify_async",
@@ -448,7 +465,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
         &["0", "1"],
     ),
     refused(&["fadvise_hint"], &["1"]),
-    refused(&["do_verify"], &["1"]),
     refused(
         &[
             "verify_only",
@@ -458,17 +474,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
         ],
         ZERO,
     ),
-    refused(&["verify_pattern"], ALWAYS),
-    refused(
-        &[
-            "zero_buffers",
-            "buffer_compress_percentage",
-            "dedupe_percentage",
-        ],
-        ZERO,
-    ),
-    refused(&["buffer_pattern"], ALWAYS),
-    refused(&["scramble_buffers"], &["1"]),
     refused(
         &[
             "file_append",

@@ -1,6 +1,7 @@
 //! Reads a section of a job file as a job: checks every option, and applies fio's defaults and
 //! syntax.
 
+mod content;
 mod operations;
 mod shape;
 
@@ -12,6 +13,7 @@ use super::options::{self, Handling};
 use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::flags::EngineName;
 use crate::workload::{Order, Rw, RwDirection};
+use diskproof_model::shape::LoadShape;
 use std::collections::BTreeMap;
 
 const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
@@ -132,6 +134,7 @@ impl<'a> JobReader<'a, '_> {
         );
         let at_end = writes && (self.flag("end_fsync")? || self.flag("fsync_on_close")?);
         let exits_all = self.flag("exitall")?;
+        let verifies = self.verifies(writes)?;
         self.check_files(rw)?;
         Ok(FioJob {
             source: self.section.source.clone(),
@@ -149,13 +152,19 @@ impl<'a> JobReader<'a, '_> {
             is_mapped: self.is_mapped(rw)?,
             read_share: self.read_share(rw)?,
             rate: self.rate(rw, &blocks, &write_mix)?,
-            shape: self.shape(rw, postfix, &blocks, write_mix)?,
+            shape: LoadShape {
+                content: match writes && !verifies {
+                    true => self.content(&blocks, &write_mix)?,
+                    false => None,
+                },
+                ..self.shape(rw, postfix, &blocks, write_mix)?
+            },
             blocks,
             fsync,
             fdatasync,
             // With 1, a sync follows the last write anyway.
             syncs_at_end: at_end && fsync != 1 && fdatasync != 1,
-            verifies: self.verifies(writes)?,
+            verifies,
             time_ns: self.time("runtime")?,
             ramp_ns: self.time("ramp_time")?,
             overwrites: self.flag("overwrite")?,
@@ -361,11 +370,13 @@ impl<'a> JobReader<'a, '_> {
         let Some((setting, value)) = self.value("verify")? else {
             return Ok(false);
         };
-        if matches!(value, "0" | "none") {
+        // fio writes null, but does not check it.
+        if matches!(value, "0" | "none" | "null") {
             return Ok(false);
         }
         let sums = ["md5", "crc", "sha", "xxhash"];
-        if !sums.iter().any(|sum| value.starts_with(sum)) {
+        let is_pattern = matches!(value, "meta" | "pattern" | "pattern_hdr");
+        if !is_pattern && !sums.iter().any(|sum| value.starts_with(sum)) {
             return Err(setting.error(
                 "diskproof verifies by checksums; use one, such as crc32c, or remove the option",
             ));
@@ -376,7 +387,14 @@ impl<'a> JobReader<'a, '_> {
                  verify",
             ));
         }
-        self.notes.add(TranslationNote::Verify, &self.section.name);
+        if !self.switch("do_verify")?.unwrap_or(true) {
+            return Ok(false);
+        }
+        let note = match is_pattern || self.setting("verify_pattern").is_some() {
+            true => TranslationNote::VerifyPattern,
+            false => TranslationNote::Verify,
+        };
+        self.notes.add(note, &self.section.name);
         Ok(true)
     }
 

@@ -5,6 +5,7 @@ use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
 use crate::load::budget::{Budget, SharedBudget};
+use crate::load::content::ContentWriter;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, Step, TransferDirection};
 use crate::load::pauses::Pauses;
@@ -75,6 +76,8 @@ struct GeneratorOptions {
     journal: Option<Arc<WriteJournal>>,
     /// Pauses between steps.
     pauses: Option<Pauses>,
+    /// What is written.
+    content: Option<ContentWriter>,
 }
 
 impl GeneratorOptions {
@@ -88,6 +91,7 @@ impl GeneratorOptions {
         bytes_left: None,
         journal: None,
         pauses: None,
+        content: None,
     };
 }
 
@@ -156,6 +160,16 @@ impl RequestGenerator {
             self.options
                 .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
                 .pauses = Some(Pauses::new(think, start_ns));
+        }
+        self
+    }
+
+    /// Writes other data than new random data.
+    pub(crate) fn writing(mut self, content: Option<ContentWriter>) -> Self {
+        if content.is_some() {
+            self.options
+                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
+                .content = content;
         }
         self
     }
@@ -295,13 +309,9 @@ impl RequestGenerator {
             TransferDirection::Write => {
                 let buffer = index + self.write_buffer_shift;
                 self.unique = self.unique.wrapping_add(1);
-                buffers.stamp(buffer as usize, step.len as usize, self.unique);
-                if self.options.is_some() {
-                    self.sign(
-                        buffers.bytes_mut(buffer as usize, step.len as usize),
-                        step.offset,
-                        index,
-                    );
+                match &mut self.options {
+                    None => buffers.stamp(buffer as usize, step.len as usize, self.unique),
+                    Some(_) => self.fill(buffers, (buffer, index), step),
                 }
                 (Op::Write, buffer)
             }
@@ -340,6 +350,20 @@ impl RequestGenerator {
             step = self.pattern.step();
         }
         None
+    }
+
+    /// The data of a write from `buffer` in slot `index`.
+    fn fill(&mut self, buffers: &mut Buffers, (buffer, index): (u32, u32), step: Step) {
+        let (buffer, len) = (buffer as usize, step.len as usize);
+        match self
+            .options
+            .as_mut()
+            .and_then(|options| options.content.as_mut())
+        {
+            Some(content) => content.fill(buffers.bytes_mut(buffer, len)),
+            None => buffers.stamp(buffer, len, self.unique),
+        }
+        self.sign(buffers.bytes_mut(buffer, len), step.offset, index);
     }
 
     fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {

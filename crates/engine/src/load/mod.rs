@@ -2,6 +2,7 @@
 //! where. Uses `io`; counts and times nothing.
 
 pub(crate) mod budget;
+pub(crate) mod content;
 pub(crate) mod generator;
 pub(crate) mod pacer;
 pub mod pattern;

@@ -13,6 +13,7 @@ use crate::io::sync::{SyncBackend, SyncRoute};
 use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, SubmitPolicy};
 use crate::load::budget::Budget;
+use crate::load::content::ContentWriter;
 use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
@@ -170,6 +171,9 @@ fn work(
     let largest = largest_block(&config.workload);
     let mut buffers = Buffers::new((config.depth + shift) as usize, largest as usize)?;
     buffers.fill_random(&mut Random::new(config.seed, !config.stream));
+    if let Some(mut content) = content_of(&config) {
+        content.fill_all(&mut buffers, (config.depth + shift) as usize);
+    }
     let submission = SubmitPolicy::of(&config.workload.access, config.cache);
     match config.kind {
         EngineKind::Uring => {
@@ -233,6 +237,12 @@ fn work(
     }
 }
 
+/// What is written, where it is not new random data.
+fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
+    let content = config.workload.shape.content.clone()?;
+    Some(ContentWriter::new(content, config.seed, config.stream))
+}
+
 /// What each write asks of pwritev2(2).
 fn write_flags(sync: SyncPolicy) -> ReadWriteFlags {
     match sync {
@@ -289,6 +299,7 @@ fn run_worker<B: Backend>(
         CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
     };
     let is_paced = config.pacer.is_some();
+    let content = content_of(&config);
     let generator = RequestGenerator::new(
         config.pattern,
         config.depth,
@@ -303,6 +314,7 @@ fn run_worker<B: Backend>(
         schedule.measure_ns,
     )
     .pausing(config.workload.shape.think, schedule.start_ns)
+    .writing(content)
     .with_buffers(shift, config.seed ^ (config.stream << 48));
     if is_paced {
         set_timer_slack();

@@ -89,6 +89,95 @@ fn skewed_distributions_are_those_of_fio() {
 }
 
 #[test]
+fn data_of_writes_is_that_of_fio() {
+    use diskproof_model::shape::WriteContent;
+    let content = |options: &str| only(&format!("rw=write\nbs=8k\n{options}")).shape.content;
+    let of = |filler_percent, filler: &[u8], chunk_bytes| WriteContent {
+        filler_percent,
+        filler: filler.to_vec(),
+        chunk_bytes,
+        ..WriteContent::default()
+    };
+    assert_eq!(content("zero_buffers"), Some(of(100, &[], 512)));
+    assert_eq!(
+        content("buffer_pattern=0xab12"),
+        Some(of(100, &[0xab, 0x12], 512))
+    );
+    assert_eq!(
+        content("buffer_compress_percentage=40\nbuffer_compress_chunk=16k\nbuffer_pattern=7"),
+        Some(of(40, &[7], 8192))
+    );
+    assert_eq!(
+        content("dedupe_percentage=50\nzero_buffers"),
+        Some(WriteContent {
+            repeat_percent: 50,
+            ..of(0, &[], 512)
+        })
+    );
+    assert_eq!(
+        content(
+            "dedupe_percentage=50\ndedupe_mode=working_set\nsize=100m\ndedupe_global=1\n\
+             dedupe_working_set_percentage=50"
+        ),
+        Some(WriteContent {
+            repeat_percent: 50,
+            repeated_blocks: 6400,
+            shares_repeated: true,
+            ..of(0, &[], 512)
+        })
+    );
+    assert_eq!(
+        content("scramble_buffers=0"),
+        Some(WriteContent {
+            keeps_buffers: true,
+            ..of(0, &[], 512)
+        })
+    );
+    // New data each time; and what verify writes is its own.
+    for options in [
+        "",
+        "refill_buffers\nscramble_buffers=0",
+        "zero_buffers\nverify=crc32c",
+    ] {
+        assert_eq!(content(options), None, "{options}");
+    }
+    assert_eq!(only("rw=read\nzero_buffers").shape.content, None);
+}
+
+#[test]
+fn kinds_of_verify_become_own_checksums() {
+    let text = |options: &str| format!("[job]\nfilename=/dev/sda\nrw=write\n{options}\n");
+    for kind in [
+        "crc32c",
+        "md5",
+        "sha256",
+        "xxhash",
+        "meta",
+        "pattern\nverify_pattern=0xaa",
+    ] {
+        let options = format!("verify={kind}");
+        assert_eq!(
+            only(&format!("rw=write\n{options}")).verify,
+            Some(true),
+            "{kind}"
+        );
+        let has_pattern = kind.starts_with("pattern") || kind == "meta";
+        assert_eq!(
+            notes(&text(&options)).contains("in place of the pattern"),
+            has_pattern,
+            "{kind}"
+        );
+    }
+    for options in ["verify=null", "verify=0", "verify=crc32c\ndo_verify=0"] {
+        assert_eq!(
+            only(&format!("rw=write\n{options}")).verify,
+            None,
+            "{options}"
+        );
+    }
+}
+
+#[test]
 fn files_of_one_job_become_one_of_their_size() {
     for rw in ["rw=randread", "rw=write\nfile_service_type=sequential"] {
         let text = format!("[job]\ndirectory=/data\n{rw}\nnrfiles=4\nsize=64m\n");
@@ -395,7 +484,16 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "line 3: thinktime_spin=10: [job]: fio's 'thinktime_spin' is not supported",
     ),
     ("thinktime=10\nrate_ignore_thinktime=1", "are made up for"),
-    ("rw=write\nscramble_buffers=0", "fio's 'scramble_buffers'"),
+    (
+        "rw=write\nbuffer_pattern=0xab\nscramble_buffers=1",
+        "it changes the pattern",
+    ),
+    ("rw=write\nbuffer_pattern='file'", "files are not supported"),
+    ("rw=write\ndedupe_percentage=101", "in percent, 0 to 100"),
+    (
+        "rw=write\ndedupe_percentage=5\ndedupe_mode=working_set",
+        "set size in bytes",
+    ),
     ("rw=write\nsync=2", "use none, sync or dsync"),
     ("zonemode=zbd", "fio's 'zonemode'"),
     ("latency_target=500", "fio's 'latency_target'"),
@@ -410,7 +508,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("nrfiles=4", "several files for one job"),
     ("verify=crc32c", "only what the same job wrote"),
-    ("verify=pattern\nrw=write", "verifies by checksums"),
+    ("verify=other\nrw=write", "verifies by checksums"),
     ("rate_process=poisson", "it needs a rate"),
     ("rate_process=other\nrate_iops=5", "use linear or poisson"),
     (

@@ -1,0 +1,194 @@
+//! Data of writes that is not new and random each time: compressible, repeated or a pattern. Knows
+//! no request.
+
+use crate::io::buffers::Buffers;
+use crate::random::Random;
+use diskproof_model::shape::WriteContent;
+
+/// Makes the data of one worker's writes.
+#[derive(Debug, Clone)]
+pub(crate) struct ContentWriter {
+    content: WriteContent,
+    /// The data of this number is never written by another worker.
+    own: u64,
+    /// The seed of data that several workers repeat.
+    shared: u64,
+    /// Decides which blocks repeat others.
+    choice: Random,
+    /// The newest data that was not repeated.
+    newest: u64,
+}
+
+impl ContentWriter {
+    /// For a worker with this stream of random numbers; all workers have the same `seed`.
+    pub(crate) fn new(content: WriteContent, seed: u64, stream: u64) -> Self {
+        let mut own = Random::new(seed, stream);
+        let shared = match content.shares_repeated {
+            true => Random::new(seed, u64::MAX).bits(),
+            false => own.bits(),
+        };
+        Self {
+            content,
+            own: own.bits(),
+            shared,
+            choice: Random::new(seed, !stream),
+            newest: 0,
+        }
+    }
+
+    /// Whether blocks keep what [`ContentWriter::fill_all`] has put into them.
+    fn is_constant(&self) -> bool {
+        self.content.keeps_buffers || self.content.filler_percent >= 100
+    }
+
+    /// Fills every buffer before the first write.
+    pub(crate) fn fill_all(&mut self, buffers: &mut Buffers, slots: usize) {
+        if self.content.filler_percent < 100 {
+            return;
+        }
+        for slot in 0..slots {
+            let bytes = buffers.slot_bytes();
+            fill(&self.content, buffers.bytes_mut(slot, bytes), 0);
+        }
+    }
+
+    /// The data of the next write.
+    pub(crate) fn fill(&mut self, block: &mut [u8]) {
+        if self.is_constant() {
+            return;
+        }
+        let seed = self.next_seed();
+        fill(&self.content, block, seed);
+    }
+
+    fn next_seed(&mut self) -> u64 {
+        let repeat = u64::from(self.content.repeat_percent);
+        if repeat > 0 && self.choice.below(100) < repeat {
+            return match self.content.repeated_blocks {
+                0 => self.own ^ self.newest,
+                blocks => self.shared ^ self.choice.below(blocks),
+            };
+        }
+        // With 100 % every block is the same one.
+        self.newest += u64::from(repeat < 100);
+        self.own ^ self.newest
+    }
+}
+
+/// Chunks of random data and filler.
+fn fill(content: &WriteContent, block: &mut [u8], seed: u64) {
+    let chunk_bytes = (content.chunk_bytes.max(1) as usize).min(block.len().max(1));
+    let mut random = Random::new(seed, 0);
+    for chunk in block.chunks_mut(chunk_bytes) {
+        let random_share = 100 - usize::from(content.filler_percent.min(100));
+        let (data, filler) = chunk.split_at_mut(chunk_bytes.min(chunk.len()) * random_share / 100);
+        for word in data.chunks_mut(8) {
+            word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]);
+        }
+        match content.filler.as_slice() {
+            [] => filler.fill(0),
+            pattern => filler
+                .chunks_mut(pattern.len())
+                .for_each(|part| part.copy_from_slice(&pattern[..part.len()])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const BLOCKS: usize = 4000;
+
+    fn blocks(content: WriteContent) -> Vec<Vec<u8>> {
+        let mut writer = ContentWriter::new(content, 7, 1);
+        (0..BLOCKS)
+            .map(|_| {
+                let mut block = vec![0xff; 512];
+                writer.fill(&mut block);
+                block
+            })
+            .collect()
+    }
+
+    fn unique(blocks: &[Vec<u8>]) -> f64 {
+        blocks.iter().collect::<BTreeSet<_>>().len() as f64 / blocks.len() as f64
+    }
+
+    #[test]
+    fn compressible_share_of_each_chunk_is_filler() {
+        let content = WriteContent {
+            filler_percent: 60,
+            chunk_bytes: 128,
+            ..WriteContent::default()
+        };
+        let written = blocks(content);
+        assert!(unique(&written) > 0.999);
+        for chunk in written.iter().flat_map(|block| block.chunks(128)) {
+            assert!(
+                chunk[51..].iter().all(|byte| *byte == 0),
+                "40 % of 128 bytes are random"
+            );
+            assert!(chunk[..51].iter().filter(|byte| **byte == 0).count() < 12);
+        }
+    }
+
+    #[test]
+    fn repeated_share_of_blocks_stands_elsewhere_too() {
+        for (repeat_percent, repeated_blocks) in [(30, 0), (30, 50)] {
+            let written = blocks(WriteContent {
+                repeat_percent,
+                repeated_blocks,
+                chunk_bytes: 512,
+                ..WriteContent::default()
+            });
+            assert!((unique(&written) - 0.7).abs() < 0.04);
+        }
+        let content = WriteContent {
+            repeat_percent: 100,
+            chunk_bytes: 512,
+            ..WriteContent::default()
+        };
+        assert_eq!(blocks(content).iter().collect::<BTreeSet<_>>().len(), 1);
+    }
+
+    #[test]
+    fn workers_share_repeated_blocks_only_where_the_content_says_so() {
+        for (shares_repeated, common) in [(true, true), (false, false)] {
+            let content = WriteContent {
+                repeat_percent: 50,
+                repeated_blocks: 4,
+                shares_repeated,
+                chunk_bytes: 512,
+                ..WriteContent::default()
+            };
+            let of = |stream| -> BTreeSet<Vec<u8>> {
+                let mut writer = ContentWriter::new(content.clone(), 7, stream);
+                let block = |_| {
+                    let mut block = vec![0; 512];
+                    writer.fill(&mut block);
+                    block
+                };
+                (0..200).map(block).collect()
+            };
+            assert_eq!(of(1).intersection(&of(2)).next().is_some(), common);
+        }
+    }
+
+    #[test]
+    fn constant_content_fills_buffers_once() {
+        let content = WriteContent {
+            filler_percent: 100,
+            filler: vec![1, 2, 3],
+            chunk_bytes: 4096,
+            ..WriteContent::default()
+        };
+        let mut writer = ContentWriter::new(content, 7, 1);
+        let mut buffers = Buffers::new(2, 4096).unwrap();
+        writer.fill_all(&mut buffers, 2);
+        writer.fill(buffers.bytes_mut(1, 4096));
+        assert_eq!(buffers.bytes(1, 4096)[..4], [1, 2, 3, 1]);
+        assert_eq!(buffers.bytes(1, 4096)[4095], 1);
+    }
+}
