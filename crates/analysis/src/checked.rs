@@ -2,7 +2,7 @@
 //! anything, and what rests on a name must not.
 
 use diskproof_model::plan::{Access, Distribution, EngineKind, SyncCall, SyncPolicy};
-use diskproof_model::record::WorkloadRecord;
+use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 
 /// Bytes of a page of PostgreSQL (BLCKSZ), unless the server was built otherwise.
 pub(crate) const PAGE_BYTES: u32 = 8192;
@@ -43,4 +43,19 @@ pub(crate) fn name_in_check(w: &WorkloadRecord) -> Option<&'static str> {
         _ => return None,
     };
     (is_plain && is_so).then_some(name)
+}
+
+/// Whether the write cache of its disks was in the state that the run found: in another one, the
+/// figure says nothing about the disk as it is used.
+pub(crate) fn has_usual_write_cache(record: &Record, m: &MeasurementRecord) -> bool {
+    let Some(state) = m.workload.write_cache else {
+        return true;
+    };
+    let disks = record
+        .targets
+        .get(m.target)
+        .into_iter()
+        .flat_map(|target| target.disks());
+    let mut found = disks.filter_map(|disk| disk.reported_write_cache);
+    found.all(|found| found == state)
 }

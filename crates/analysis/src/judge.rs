@@ -290,6 +290,7 @@ fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
         span_start_bytes: m.span_start_bytes,
         span_bytes: m.span_bytes,
         shape: w.shape.clone(),
+        write_cache: w.write_cache,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Errors, their messages and their exit codes.
 
 use crate::stderr::eprint_line;
-use diskproof_device::{OpenError, ProbeError};
+use diskproof_device::{OpenError, ProbeError, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
@@ -68,6 +68,12 @@ pub enum Failure {
     /// The history cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// The write cache of a disk cannot be switched.
+    #[error(transparent)]
+    WriteCache(#[from] WriteCacheError),
+    /// The user did not agree.
+    #[error("{0}")]
+    Unconfirmed(String),
     /// The temporary PostgreSQL server cannot be used.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
@@ -97,13 +103,21 @@ impl Failure {
                 Exit::Usage
             }
             Self::Refused(_)
+            | Self::Unconfirmed(_)
+            | Self::WriteCache(
+                WriteCacheError::NoSwitch { .. } | WriteCacheError::UnknownState { .. },
+            )
             | Self::Open(
                 OpenError::Refused(_) | OpenError::InUse { .. } | OpenError::NotOurs { .. },
             )
             | Self::Postgres(PostgresError::Open(
                 OpenError::InUse { .. } | OpenError::NotOurs { .. },
             )) => Exit::Refused,
-            Self::Open(_) | Self::Run(_) | Self::History(_) | Self::Postgres(_) => Exit::Failed,
+            Self::Open(_)
+            | Self::Run(_)
+            | Self::History(_)
+            | Self::WriteCache(_)
+            | Self::Postgres(_) => Exit::Failed,
         }
     }
 }

@@ -32,6 +32,7 @@ mod stdout;
 mod targets;
 mod tool_lines;
 mod workload;
+mod write_cache;
 
 use clap::Parser as _;
 use diskproof_engine::RunError;
@@ -55,13 +56,16 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
-    // Not a verb of the user: this process guards the temporary server of another one.
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments
-        .next()
-        .is_some_and(|verb| verb == diskproof_postgres::GUARD_VERB)
-    {
-        return diskproof_postgres::guard(&arguments.collect::<Vec<_>>());
+    // Not verbs of the user: this process guards what another one has to leave as it was.
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match arguments.split_first() {
+        Some((verb, rest)) if verb == diskproof_postgres::GUARD_VERB => {
+            return diskproof_postgres::guard(rest);
+        }
+        Some((verb, rest)) if verb == diskproof_device::WRITE_CACHE_GUARD_VERB => {
+            return diskproof_device::write_cache_guard(rest);
+        }
+        _ => {}
     }
     if let Some(exit) = commands::as_tool::run_as_link() {
         return exit.into();

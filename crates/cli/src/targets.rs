@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::stderr::Verbosity;
-use diskproof_device::{Intent, admit, probe};
+use diskproof_device::{Intent, admit, probe, reported_write_caches};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
@@ -42,6 +42,17 @@ pub(crate) fn probe_targets(
         admit(empty.clone(), Intent::Read).map_err(Failure::Refused)?;
     }
     Ok(identities)
+}
+
+/// Notes what the disks below a target report of their write caches, where a tool can tell.
+pub(crate) fn note_write_caches(identity: &mut TargetIdentity) {
+    let path = std::env::var_os("PATH");
+    for (disk, state) in reported_write_caches(identity, path.as_deref()) {
+        let layers = identity.layers.iter_mut();
+        for layer in layers.filter(|layer| layer.name == disk) {
+            layer.reported_write_cache = Some(state);
+        }
+    }
 }
 
 /// The block device of this name, where nothing else has the name.

@@ -88,6 +88,7 @@ fn disk() -> diskproof_model::target::Layer {
         request_bytes_max: None,
         read_ahead_bytes: None,
         write_cache: None,
+        reported_write_cache: None,
         link: None,
         backing_file: None,
         backing_direct: None,

@@ -60,6 +60,7 @@ pub(crate) fn describe(
         request_bytes_max: None,
         read_ahead_bytes: None,
         write_cache: None,
+        reported_write_cache: None,
         link: None,
         backing_file: None,
         backing_direct: None,

@@ -93,7 +93,7 @@ fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth 
 
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
 /// for a `/` of the name.
-fn node_of(disk: &Layer) -> Option<PathBuf> {
+pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
     let node = Path::new("/dev").join(disk.name.replace('!', "/"));
     let stat = stat(&node).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice

@@ -54,6 +54,7 @@ mod sysroot;
 mod tree;
 mod wipe;
 mod write_back;
+mod write_cache;
 
 pub use admit::{
     Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit,
@@ -76,3 +77,7 @@ pub use probe::{ProbeError, probe};
 pub use same_blocks::same_blocks;
 pub use stolen::MachineCpuTime;
 pub use tree::drop_cached_pages;
+pub use write_cache::{
+    GuardedWriteCache, WRITE_CACHE_GUARD_VERB, WriteCacheError, WriteCacheSwitch,
+    reported_write_caches, write_cache_guard,
+};

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::shape::BlockShare;
 pub use crate::workload::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start, Stop,
-    SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, OFF_SUFFIX, Span, Start,
+    Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,
 };
 
 /// Version of the plan's shape.

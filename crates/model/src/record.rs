@@ -22,7 +22,7 @@ use crate::shape::{BlockShare, LoadShape};
 use crate::slice::TimeSlice;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sweep::SweepRecord;
-use crate::target::{HostFacts, TargetIdentity};
+use crate::target::{HostFacts, TargetIdentity, WriteCache};
 use crate::verdict::RunVerdict;
 use crate::workload::{Access, CachePolicy, EngineKind, SyncPolicy};
 use serde::{Deserialize, Serialize};
@@ -337,6 +337,10 @@ pub struct WorkloadRecord {
     /// What shaped its load beyond that.
     #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
     pub shape: LoadShape,
+    /// The state that the disk's write cache was switched to for it; absent where it was left as it
+    /// was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCache>,
 }
 
 /// One kind of operation of a measurement.

@@ -124,6 +124,10 @@ pub struct Layer {
     pub read_ahead_bytes: Option<u64>,
     /// The kernel's view of the write cache: `write back` needs flushes, `write through` does not.
     pub write_cache: Option<WriteCache>,
+    /// The state of the write cache by the disk's own report (hdparm, nvme, sdparm); absent where
+    /// none was requested or none came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_write_cache: Option<WriteCache>,
     /// How it is attached.
     pub link: Option<Link>,
     /// For a loop device: the file behind it.
@@ -159,7 +163,7 @@ pub enum LayerKind {
     Network,
 }
 
-/// The kernel's view of a write cache.
+/// The state of a write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

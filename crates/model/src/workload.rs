@@ -2,7 +2,12 @@
 //! of `plan`; the groups of a plan and its measurements need it too.
 
 use crate::shape::{BlockShare, LoadShape};
+use crate::target::WriteCache;
 use serde::{Deserialize, Serialize};
+
+/// The end of the name of a workload that is measured with the write cache off, beside the same one
+/// with the cache on.
+pub const OFF_SUFFIX: &str = "-off";
 
 /// One block workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +65,9 @@ pub struct Workload {
     /// What shapes its load beyond that.
     #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
     pub shape: LoadShape,
+    /// The state that the disk's write cache is switched to for it; `None` leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCache>,
 }
 
 impl Workload {
@@ -89,6 +97,7 @@ impl Workload {
             ends_alone: false,
             drops_cache_first: false,
             shape: LoadShape::default(),
+            write_cache: None,
         }
     }
 

@@ -54,6 +54,23 @@ pub(crate) fn write_cache(cache: Option<WriteCache>) -> &'static str {
     }
 }
 
+/// What the disk itself reports of its write cache, as the end of a clause.
+pub(crate) fn reported_write_cache(disk: &Layer) -> &'static str {
+    match disk.reported_write_cache {
+        Some(WriteCache::WriteBack) => " (the disk reports: on)",
+        Some(WriteCache::WriteThrough) => " (the disk reports: off)",
+        None => "",
+    }
+}
+
+/// The state that the write cache was switched to.
+pub(crate) fn switched_write_cache(state: WriteCache) -> &'static str {
+    match state {
+        WriteCache::WriteBack => "write cache on",
+        WriteCache::WriteThrough => "write cache off",
+    }
+}
+
 /// Whether the medium rotates; `None` if the kernel does not know. It reports every virtio disk as
 /// rotating.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {

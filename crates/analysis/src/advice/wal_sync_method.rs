@@ -2,7 +2,7 @@
 //! by a margin that decides.
 
 use super::fitness::{leave_alone, unfit_workload, width};
-use crate::checked::PAGE_BYTES;
+use crate::checked::{PAGE_BYTES, has_usual_write_cache};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
@@ -34,6 +34,9 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         let Some((method, pages)) = method_of(&m.workload) else {
             continue;
         };
+        if !has_usual_write_cache(record, m) {
+            continue;
+        }
         let Some(commits) = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0) else {
             continue;
         };

@@ -20,7 +20,7 @@ type Fact = (&'static str, fn(&Record) -> Vec<String>);
 
 /// Facts in the order in which they are reported: what the user changed, then nearest to the disk
 /// first.
-const FACTS: [Fact; 28] = [
+const FACTS: [Fact; 30] = [
     ("setting", |r| {
         Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))
     }),
@@ -68,6 +68,17 @@ const FACTS: [Fact; 28] = [
     }),
     ("write cache", |r| {
         disks(r, |disk| disk.write_cache.map(cache_text))
+    }),
+    ("reported write cache", |r| {
+        disks(r, |disk| disk.reported_write_cache.map(cache_text))
+    }),
+    ("switched write cache", |r| {
+        let states: BTreeSet<String> = r
+            .measurements
+            .iter()
+            .filter_map(|m| m.workload.write_cache.map(cache_text))
+            .collect();
+        states.into_iter().collect()
     }),
     ("layers", |r| {
         targets(r, |target| {

@@ -99,6 +99,11 @@ fn single_commits(record: &Record) -> impl Iterator<Item = (Measured<'_>, &OpRec
     })
 }
 
+/// Whether the write cache was off for it, whatever the kernel takes it for.
+fn is_switched_off(m: &MeasurementRecord) -> bool {
+    m.workload.write_cache == Some(WriteCache::WriteThrough)
+}
+
 /// The disks below a measurement.
 fn disks<'a>(record: &'a Record, m: &MeasurementRecord) -> Vec<&'a Layer> {
     let target = record.targets.get(m.target);
@@ -129,7 +134,7 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
             m.workload.sync,
             SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. }
         );
-        if !is_volatile || !is_synced {
+        if !is_volatile || !is_synced || is_switched_off(m) {
             continue;
         }
         if (flushes as f64) < commits.count as f64 * SENT_MIN {
@@ -254,6 +259,7 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
             let are_alike = guarantee(a.sync).is_some()
                 && guarantee(a.sync) == guarantee(b.sync)
                 && (m.target, a.block_bytes, a.cache) == (other.target, b.block_bytes, b.cache)
+                && a.write_cache == b.write_cache
                 && (a.span_start_bytes, a.span_bytes) == (b.span_start_bytes, b.span_bytes);
             let ratio = quick.iops.value / late.iops.value.max(f64::MIN_POSITIVE);
             if are_alike && widest.is_none_or(|(most, ..)| ratio > most) {
@@ -305,7 +311,8 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
             .iops
             .relative_half_width()
             .is_some_and(|width| width <= HALF_WIDTH_MAX);
-        let Some(sync) = m.ops.get(&OpKind::Sync).filter(|_| is_flash && is_known) else {
+        let is_shown = is_flash && is_known && !is_switched_off(m);
+        let Some(sync) = m.ops.get(&OpKind::Sync).filter(|_| is_shown) else {
             continue;
         };
         if sync.latency.mean >= SLOW_FLUSH_NS {

@@ -27,6 +27,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Mount options that switch flushes off: ext4(5), xfs(5) before Linux 4.19, btrfs(5).
 const WITHOUT_FLUSHES: [&str; 2] = ["nobarrier", "barrier=0"];
 
+/// A disk whose cache is volatile.
 struct VolatileCache<'a> {
     target: usize,
     layer: usize,
@@ -50,8 +51,23 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .find(|hit| hit.option.is_some())
         .or(hits.first())?;
     let name = &worst.disk.name;
-    let (severity, claim, remedy) = match worst.option {
-        Some(option) => (
+    let unflushed = hits.iter().find(|hit| hit.has_no_flushes());
+    let (severity, claim, remedy) = match (unflushed, worst.option) {
+        (Some(hit), _) => (
+            Severity::Warning,
+            format!(
+                "{0} reports that its volatile write cache is on, but the kernel takes it for \
+                 write through and sends no flushes. A power cut loses commits that were \
+                 acknowledged.",
+                hit.disk.name
+            ),
+            format!(
+                "Have the kernel send flushes: echo 'write back' > /sys/block/{}/queue/write_cache, \
+                 or switch the cache off.",
+                hit.disk.name
+            ),
+        ),
+        (None, Some(option)) => (
             Severity::Warning,
             format!(
                 "{name} has a volatile write cache, and the filesystem is mounted with {option}, \
@@ -60,7 +76,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             ),
             format!("Mount the filesystem without {option}."),
         ),
-        None => (
+        (None, None) => (
             Severity::Note,
             format!(
                 "{name} acknowledges writes from a volatile cache. Commits are durable because \
@@ -80,12 +96,20 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
+impl VolatileCache<'_> {
+    /// Whether the kernel sends no flushes, because it knows of no cache.
+    fn has_no_flushes(&self) -> bool {
+        self.disk.write_cache == Some(WriteCache::WriteThrough)
+    }
+}
+
 fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileCache<'_>> {
     let option = target.filesystem.as_ref().and_then(without_flushes);
     let layers = target.layers.iter().enumerate();
     layers
         .filter(|(_, layer)| {
-            layer.kind == LayerKind::Disk && layer.write_cache == Some(WriteCache::WriteBack)
+            let cache = layer.reported_write_cache.or(layer.write_cache);
+            layer.kind == LayerKind::Disk && cache == Some(WriteCache::WriteBack)
         })
         .map(|(layer, disk)| VolatileCache {
             target: index,
@@ -147,6 +171,24 @@ mod tests {
             "{}",
             warning.claim
         );
+    }
+
+    #[test]
+    fn disk_s_own_report_counts_more_than_the_kernel_s_view() {
+        let reported = |kernel, disk| {
+            let mut record = with(kernel, None);
+            let targets = record.targets.iter_mut();
+            targets
+                .flat_map(|target| &mut target.layers)
+                .for_each(|layer| layer.reported_write_cache = Some(disk));
+            check(&record)
+        };
+        let (on, off) = (WriteCache::WriteBack, WriteCache::WriteThrough);
+        assert!(reported(on, off).is_none());
+        assert_eq!(reported(on, on).unwrap().severity, Severity::Note);
+        let unflushed = reported(off, on).unwrap();
+        assert_eq!(unflushed.severity, Severity::Warning);
+        assert!(unflushed.claim.contains("sends no flushes"), "{}", unflushed.claim);
     }
 
     #[test]

@@ -8,8 +8,11 @@ use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::selection::SelectionFlags;
 use crate::server_loads::{Breadth, ServerFlags, postgres_plan};
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure, measure_with_server};
-use crate::targets::resolve_target;
+use crate::session::{
+    Filling, LayoutLimits, MeasuringJob, measure, measure_with_server, measure_with_write_cache,
+};
+use crate::targets::{note_write_caches, resolve_target};
+use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
@@ -107,6 +110,9 @@ pub struct CommitFlags {
     /// Write the same blocks again for each commit instead of advancing
     #[arg(long)]
     pub rewrite: bool,
+    /// The write cache of the disk.
+    #[command(flatten)]
+    pub cache: WriteCacheFlags,
     /// A temporary PostgreSQL server.
     #[command(flatten)]
     pub server: ServerFlags,
@@ -136,7 +142,13 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         });
     }
     let programs = commit.server.programs(&identity)?;
+    let mut identity = identity;
     let plan = plan(commit, &identity, programs.as_ref())?;
+    let switch = commit.cache.switch(&identity)?;
+    note_write_caches(&mut identity);
+    if let Some(switch) = switch.as_ref().filter(|_| !commit.measuring.dry_run) {
+        commit.cache.ask(switch, commit.measuring.verbosity())?;
+    }
     let limits = LayoutLimits {
         bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
         time_ns: time_ns(commit) / LAYOUT_SHARE,
@@ -148,9 +160,10 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         note: commit.measuring.note.clone(),
         flags: &commit.measuring,
     };
-    match programs {
-        Some(programs) => measure_with_server(job, programs),
-        None => measure(job),
+    match (programs, switch) {
+        (Some(programs), _) => measure_with_server(job, programs),
+        (None, Some(switch)) => measure_with_write_cache(job, switch),
+        (None, None) => measure(job),
     }
 }
 
@@ -179,12 +192,17 @@ pub fn plan(
             format_bytes(SEGMENT_BYTES)
         )));
     }
-    let breadth = if commit.quick {
+    let is_doubled = commit.cache.write_cache == Some(CacheStates::Both);
+    let breadth = if commit.quick || is_doubled {
         Breadth::Quick
     } else {
         Breadth::All
     };
     let (rows, skipped) = rows(commit, breadth, file_bytes)?;
+    let rows: Vec<CommitRow> = rows
+        .into_iter()
+        .flat_map(|row| row.in_states(&commit.cache))
+        .collect();
     let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
     let engine = measuring.engine_choice();
     Ok(Plan {
@@ -323,6 +341,20 @@ impl CommitRow {
             let bytes = workload.block_bytes * workload.depth;
             workload.span.length_bytes = Some(u64::from(bytes));
         }
+    }
+
+    /// The row in each state of the write cache that was requested.
+    fn in_states(self, cache: &WriteCacheFlags) -> Vec<Self> {
+        let mut rows: Vec<Self> = Vec::new();
+        for workload in self.workloads {
+            for (index, workload) in cache.states_of(workload).into_iter().enumerate() {
+                match rows.get_mut(index) {
+                    Some(row) => row.workloads.push(workload),
+                    None => rows.push(row(self.weight, workload)),
+                }
+            }
+        }
+        rows
     }
 
     /// Its workloads with their limits. A part of the time is the warm-up.

@@ -8,7 +8,7 @@ use crate::output_files::{Trial, check_writable, save_file};
 use crate::session::refuse_target_as_output;
 use crate::stderr::Verbosity;
 use crate::stdout::{style, to_stdout, write_in_locale};
-use crate::targets::resolve_target;
+use crate::targets::{note_write_caches, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
 use diskproof_device::{host_facts, probe};
@@ -41,8 +41,9 @@ pub struct InfoFlags {
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let outputs = files(&[&info.outputs]);
     prepare(&outputs)?;
-    let identity =
+    let mut identity =
         probe(&resolve_target(&info.target, Verbosity::Lines)).map_err(Failure::Probe)?;
+    note_write_caches(&mut identity);
     outputs
         .iter()
         .try_for_each(|output| refuse_target_as_output(output, std::slice::from_ref(&identity)))?;

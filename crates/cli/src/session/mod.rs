@@ -15,6 +15,7 @@ mod time_left;
 mod tool;
 mod trials;
 mod watchdog;
+mod write_cache;
 
 pub(crate) use campaign::{
     CampaignJob, CampaignOutcome, CampaignSide, Reopening, measure_by_campaign, measure_campaign,
@@ -28,3 +29,4 @@ pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};
 pub(crate) use run::{Filling, LayoutLimits};
 pub(crate) use tool::{ToolRun, measure_tool};
+pub(crate) use write_cache::measure_with_write_cache;

@@ -83,6 +83,7 @@ pub(crate) fn prepare(
     verbosity.note(&budget_line(&job.plan, &job.identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
     let work = TargetRun {
+        write_cache: None,
         session: Session::new(job.plan.seed).with_stall_timeout(stall_ns),
         plan: Arc::new(job.plan.clone()),
         filling: job.filling,

@@ -8,7 +8,7 @@ use crate::resume;
 use crate::stderr::Verbosity;
 use diskproof_analysis::slices::may_end;
 use diskproof_analysis::surface::points_to_confirm;
-use diskproof_device::{Admission, OpenTarget};
+use diskproof_device::{Admission, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
 use diskproof_model::file_measurement::FilesMeasurement;
@@ -90,6 +90,8 @@ pub(crate) struct TargetRun {
     pub file_tree: Option<Admission>,
     /// Where results go.
     pub results: SharedResults,
+    /// The switch of the disks' write cache, where workloads name its state.
+    pub write_cache: Option<GuardedWriteCache>,
     /// How the last layout went, with the number of its target.
     pub first_writes: Vec<(usize, Measurement)>,
 }
@@ -204,6 +206,11 @@ impl TargetRun {
         };
         live.begin(asked, (!is_whole).then(|| Sliced::time_ns(&next[0])));
         self.results().step = next.first().map(|first| first.name.clone());
+        if let (Some(cache), Some(state)) = (&mut self.write_cache, next[0].write_cache)
+            && let Err(error) = cache.set(state)
+        {
+            return Ok(Some(error.to_string()));
+        }
         let session = self.session.for_slice(sliced.done, sliced.moved_bytes);
         let begin = Instant::now();
         let mut measured = match session.run_together(group, &mut self.targets, live) {

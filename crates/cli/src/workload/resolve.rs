@@ -105,6 +105,7 @@ impl Resolution<'_> {
             ends_alone: is_set(flags.ends_alone),
             drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
             shape: flags.shape.clone(),
+            write_cache: None,
         };
         if self.context.content == Content::Nothing && lays_out(&workload) {
             workload.layout = Layout::Provides;

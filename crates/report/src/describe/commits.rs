@@ -4,7 +4,7 @@
 use crate::labels;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Origin;
+use diskproof_model::plan::{OFF_SUFFIX, Origin};
 use diskproof_model::record::{Estimate, OpRecord, Record};
 use diskproof_model::units::format_latency;
 
@@ -50,6 +50,7 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
     }
     lines.push(("default", of_default));
     lines.extend(group(record, default).map(|text| ("shared", text)));
+    lines.extend(switched_off(record, default).map(|text| ("cache off", text)));
     lines
 }
 
@@ -80,14 +81,29 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
         .filter_map(|name| Some((sessions(name)?, commits(record, name)?)))
         .max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value))?;
     let (sessions, shared) = best;
-    let gain = shared.iops.value / one.iops.value.max(f64::MIN_POSITIVE);
-    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
-    let half = gain * width(&shared.iops).hypot(width(&one.iops));
     Some(format!(
         "{sessions} sessions share syncs (group commit): {}, {} times one session",
         text(shared),
-        rounded(gain, Some(half))
+        ratio(&shared.iops, &one.iops)
     ))
+}
+
+/// The default with the write cache of the disk off, beside the same with it on.
+fn switched_off(record: &Record, on: &OpRecord) -> Option<String> {
+    let off = commits(record, &format!("{}{OFF_SUFFIX}", METHODS[0]))?;
+    Some(format!(
+        "{}: {}, {} times the rate with the write cache on",
+        METHODS[0],
+        text(off),
+        ratio(&off.iops, &on.iops)
+    ))
+}
+
+/// How many times one rate is the other, with the digits that both intervals support.
+fn ratio(rate: &Estimate, base: &Estimate) -> String {
+    let value = rate.value / base.value.max(f64::MIN_POSITIVE);
+    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
+    rounded(value, Some(value * width(rate).hypot(width(base))))
 }
 
 fn low(rate: &Estimate) -> f64 {
@@ -131,12 +147,18 @@ mod tests {
             ("fdatasync", 500.0),
             ("open_datasync", 900.0),
             ("group-c16", 4000.0),
+            ("fdatasync-off", 50.0),
         ];
         let mut faster = record(&rates);
         let lines = summary(&faster);
         assert!(lines[0].1.starts_with("open_datasync: 900/s"), "{lines:?}");
         assert!(lines[1].1.starts_with("fdatasync: 500/s"), "{lines:?}");
         assert!(lines[2].1.ends_with("8.0 times one session"), "{lines:?}");
+        assert_eq!(lines[3].0, "cache off");
+        assert!(
+            lines[3].1.contains("0.100 times the rate with"),
+            "{lines:?}"
+        );
         faster.measurements[1]
             .ops
             .get_mut(&OpKind::Commit)

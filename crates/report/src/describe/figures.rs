@@ -5,8 +5,9 @@ use crate::labels;
 use crate::text::list;
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::SyncPolicy;
+use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
+use diskproof_model::target::WriteCache;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
@@ -19,6 +20,8 @@ pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     facts.extend(labels::offered(workload.rate));
     facts.extend(workload.shape.facts());
     facts.push(labels::cache(workload.cache).to_owned());
+    let switched = workload.write_cache.map(labels::switched_write_cache);
+    facts.extend(switched.map(str::to_owned));
     facts.extend(labels::together(&workload.together_with));
     list(facts)
 }
@@ -91,6 +94,21 @@ pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
     };
     if ops.iter().any(has_unknown) {
         legend.push_str(" –:\u{a0}fewer than ten samples beyond it.");
+    }
+    let names = |state| {
+        let of_state = measurements
+            .iter()
+            .filter(move |m| m.workload.write_cache == Some(state));
+        of_state.map(|m| m.workload.name.as_str())
+    };
+    let with_cache: Vec<&str> = names(WriteCache::WriteBack).collect();
+    let is_off = |name: &str| {
+        with_cache
+            .iter()
+            .any(|on| name.strip_suffix(OFF_SUFFIX) == Some(on))
+    };
+    if names(WriteCache::WriteThrough).any(is_off) {
+        legend.push_str(" -off: with the write cache of the disk off.");
     }
     if ops.iter().any(|op| op.latency_intended.is_some()) {
         legend.push_str(" Latencies under an offered load count from the intended start.");

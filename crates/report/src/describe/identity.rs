@@ -165,15 +165,14 @@ fn unknown() -> String {
 
 /// The kernel's setting and what it means for a commit.
 fn write_cache_text(layer: &Layer) -> Option<String> {
-    match layer.write_cache {
-        Some(WriteCache::WriteBack) => {
-            Some("write back: data is safe after a flush only".to_owned())
-        }
+    let text = match layer.write_cache {
+        Some(WriteCache::WriteBack) => "write back: data is safe after a flush only".to_owned(),
         Some(WriteCache::WriteThrough) => {
-            Some("write through: no cache, or one that needs no flush".to_owned())
+            "write through: no cache, or one that needs no flush".to_owned()
         }
-        None => known_of_disks(layer).then(unknown),
-    }
+        None => known_of_disks(layer).then(unknown)?,
+    };
+    Some(format!("{text}{}", labels::reported_write_cache(layer)))
 }
 
 /// With the exact number of bytes, for comparison with a data sheet.

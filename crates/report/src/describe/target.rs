@@ -96,8 +96,9 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     facts.extend(labels::rotation(disk).map(str::to_owned));
     facts.extend(named("scheduler", &disk.scheduler));
     facts.push(format!(
-        "write cache: {}",
-        labels::write_cache(disk.write_cache)
+        "write cache: {}{}",
+        labels::write_cache(disk.write_cache),
+        labels::reported_write_cache(disk)
     ));
     if disk.read_only {
         facts.push("read-only".to_owned());

@@ -74,6 +74,7 @@ fn default_workload() -> Workload {
         ends_alone: false,
         drops_cache_first: false,
         shape: Default::default(),
+        write_cache: None,
     }
 }
 

@@ -1,0 +1,121 @@
+//! `--write-cache`: which states the disk's write cache is measured in, and the consent to switch
+//! it.
+
+use crate::failure::Failure;
+use crate::stderr::{Verbosity, eprint_line};
+use diskproof_device::WriteCacheSwitch;
+use diskproof_model::plan::{OFF_SUFFIX, Workload};
+use diskproof_model::target::{TargetIdentity, WriteCache};
+use std::io::{self, IsTerminal as _};
+
+/// The states to measure in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CacheStates {
+    /// Switched on
+    On,
+    /// Switched off
+    Off,
+    /// On and off in turns, with the rows of --quick
+    Both,
+}
+
+/// `--write-cache` and `--yes`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct WriteCacheFlags {
+    /// Switch the volatile write cache of the disk for the run and restore it afterwards, also
+    /// after Ctrl-C or a crash; needs root and hdparm (ATA), nvme (NVMe) or sdparm (SCSI)
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["postgres", "fit_for"])]
+    pub write_cache: Option<CacheStates>,
+    /// Switch the write cache without asking first
+    #[arg(long, requires = "write_cache")]
+    pub yes: bool,
+}
+
+impl WriteCacheFlags {
+    /// The switch of the disks below the target, where one was requested.
+    pub(crate) fn switch(
+        &self,
+        identity: &TargetIdentity,
+    ) -> Result<Option<WriteCacheSwitch>, Failure> {
+        let Some(_) = self.write_cache else {
+            return Ok(None);
+        };
+        let path = std::env::var_os("PATH");
+        let switch = WriteCacheSwitch::find(identity, path.as_deref());
+        Ok(Some(switch.map_err(Failure::WriteCache)?))
+    }
+
+    /// The workload in the states that were requested.
+    pub(crate) fn states_of(&self, workload: Workload) -> Vec<Workload> {
+        let with = |state, suffix: &str| Workload {
+            name: format!("{}{suffix}", workload.name),
+            write_cache: Some(state),
+            ..workload.clone()
+        };
+        let (on, off) = (WriteCache::WriteBack, WriteCache::WriteThrough);
+        match self.write_cache {
+            None => vec![workload],
+            Some(CacheStates::On) => vec![with(on, "")],
+            Some(CacheStates::Off) => vec![with(off, "")],
+            Some(CacheStates::Both) => vec![with(on, ""), with(off, OFF_SUFFIX)],
+        }
+    }
+
+    /// Has the user agree to the switch: by `--yes`, else by an answer on the terminal.
+    pub(crate) fn ask(
+        &self,
+        switch: &WriteCacheSwitch,
+        verbosity: Verbosity,
+    ) -> Result<(), Failure> {
+        let notice = self.notice(switch);
+        if self.yes {
+            verbosity.note(&notice);
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Err(Failure::Unconfirmed(format!(
+                "{notice} Nothing was switched: add --yes to agree"
+            )));
+        }
+        eprint_line(&notice);
+        eprint_line("Switch it? Type 'yes' to agree.");
+        let mut answer = String::new();
+        // What cannot be read is no consent.
+        let _ = io::stdin().read_line(&mut answer);
+        match ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+            true => Ok(()),
+            false => Err(Failure::Unconfirmed("nothing was switched".to_owned())),
+        }
+    }
+
+    /// What is going to happen to which disk.
+    fn notice(&self, switch: &WriteCacheSwitch) -> String {
+        let disks: Vec<String> = switch
+            .found()
+            .map(|(disk, found)| format!("{disk} (now {})", text(found)))
+            .collect();
+        let (how, what) = match self.write_cache {
+            Some(CacheStates::On) => ("on", LOSES),
+            Some(CacheStates::Off) | None => ("off", SLOWER),
+            Some(CacheStates::Both) => ("off and on in turns", SLOWER),
+        };
+        format!(
+            "The write cache of {} is switched {how} during the run and restored at its end, also \
+             after Ctrl-C or a crash. {what}",
+            disks.join(", ")
+        )
+    }
+}
+
+/// What the user has to know.
+const SLOWER: &str = "While it is off, all writes to the disk are slower, those of other programs \
+                      too.";
+const LOSES: &str = "While it is on, a power failure loses what programs wrote without a flush.";
+
+/// `on` or `off`.
+fn text(state: WriteCache) -> &'static str {
+    match state {
+        WriteCache::WriteBack => "on",
+        WriteCache::WriteThrough => "off",
+    }
+}

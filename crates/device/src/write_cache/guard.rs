@@ -1,0 +1,236 @@
+//! The process that restores the write cache. It waits until its standard input closes, which
+//! happens however the program ends, also by kill -9; then it restores and says so. It is the
+//! program itself with a hidden verb.
+
+use super::tool::CacheTool;
+use super::{SwitchedDisk, WriteCacheError, WriteCacheSwitch, state_text};
+use diskproof_model::target::WriteCache;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// The hidden verb.
+pub const WRITE_CACHE_GUARD_VERB: &str = "write-cache-guard";
+/// Lines of the guard.
+const READY: &str = "ready";
+const RESTORED: &str = "restored";
+/// Words of an argument list for each disk.
+const WORDS: usize = 5;
+const POLL: Duration = Duration::from_millis(10);
+/// The guard starts at once; a loaded machine takes its time.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// A disk that is busy answers late. Longer than what the guard waits for one disk.
+const RESTORED_WITHIN: Duration = Duration::from_secs(75);
+
+/// Runs the guard with the arguments behind its verb.
+pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
+    let disks: Option<Vec<SwitchedDisk>> = arguments.chunks(WORDS).map(disk_of).collect();
+    let Some(disks) = disks.filter(|disks| !disks.is_empty()) else {
+        return ExitCode::from(2);
+    };
+    let ending = Arc::new(AtomicBool::new(false));
+    for number in [SIGTERM, SIGINT, SIGHUP] {
+        if signal_hook::flag::register(number, Arc::clone(&ending)).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    let closed = Arc::clone(&ending);
+    let waits = std::thread::Builder::new().spawn(move || {
+        // Nothing is ever written to it.
+        let _ = std::io::stdin().read(&mut [0]);
+        closed.store(true, Ordering::SeqCst);
+    });
+    if waits.is_err() {
+        return ExitCode::FAILURE;
+    }
+    report(READY);
+    while !ending.load(Ordering::SeqCst) {
+        std::thread::sleep(POLL);
+    }
+    match restore(&disks) {
+        Ok(()) => {
+            report(RESTORED);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            report(&why);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A line for the program, if it still lives.
+fn report(line: &str) {
+    let line = line.replace('\n', "; ");
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Restores all; the error is why some are not.
+fn restore(disks: &[SwitchedDisk]) -> Result<(), String> {
+    let errors: Vec<String> = disks
+        .iter()
+        .filter_map(|disk| {
+            let why = disk
+                .tool
+                .switch(&disk.program, &disk.node, disk.found)
+                .err()?;
+            Some(format!("{}: {why}", disk.name))
+        })
+        .collect();
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors.join("; ")),
+    }
+}
+
+fn words_of(disk: &SwitchedDisk) -> [OsString; WORDS] {
+    [
+        disk.name.clone().into(),
+        disk.node.clone().into(),
+        disk.tool.program().into(),
+        disk.program.clone().into(),
+        state_text(disk.found).into(),
+    ]
+}
+
+fn disk_of(words: &[OsString]) -> Option<SwitchedDisk> {
+    let [name, node, tool, program, found] = words else {
+        return None;
+    };
+    let states = [WriteCache::WriteBack, WriteCache::WriteThrough];
+    Some(SwitchedDisk {
+        name: name.to_str()?.to_owned(),
+        node: PathBuf::from(node),
+        tool: CacheTool::ALL
+            .into_iter()
+            .find(|one| OsStr::new(one.program()) == tool)?,
+        program: PathBuf::from(program),
+        found: states
+            .into_iter()
+            .find(|state| OsStr::new(state_text(*state)) == found)?,
+    })
+}
+
+/// Write caches that may be switched, because a guard restores them. Ends with [`Self::restore`];
+/// dropped without it, the guard restores them all the same.
+#[derive(Debug)]
+pub struct GuardedWriteCache {
+    switch: WriteCacheSwitch,
+    guard: Child,
+    lifeline: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// The state that the disks were last switched to.
+    state: Option<WriteCache>,
+}
+
+impl GuardedWriteCache {
+    /// Starts the guard. Changes nothing yet.
+    pub fn start(switch: WriteCacheSwitch) -> Result<Self, WriteCacheError> {
+        Self::start_as(switch, Command::new("/proc/self/exe"))
+    }
+
+    pub(super) fn start_as(
+        switch: WriteCacheSwitch,
+        mut program: Command,
+    ) -> Result<Self, WriteCacheError> {
+        let failed = |error: std::io::Error| WriteCacheError::Guard(format!("failed: {error}"));
+        // Its own group keeps Ctrl-C of the terminal away from it.
+        program
+            .arg(WRITE_CACHE_GUARD_VERB)
+            .args(switch.disks.iter().flat_map(words_of))
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut guard = program.spawn().map_err(failed)?;
+        let lifeline = guard.stdin.take();
+        let (sender, lines) = channel();
+        if let Some(output) = guard.stdout.take() {
+            std::thread::Builder::new()
+                .spawn(move || {
+                    let lines = BufReader::new(output).lines().map_while(Result::ok);
+                    lines
+                        .take_while(|line| sender.send(line.clone()).is_ok())
+                        .for_each(drop);
+                })
+                .map_err(failed)?;
+        }
+        let mut guarded = Self {
+            switch,
+            guard,
+            lifeline,
+            lines,
+            state: None,
+        };
+        match guarded.lines.recv_timeout(READY_WITHIN) {
+            Ok(line) if line == READY => Ok(guarded),
+            _ => {
+                guarded.lifeline = None;
+                Err(WriteCacheError::Guard(
+                    "did not start; nothing was changed".to_owned(),
+                ))
+            }
+        }
+    }
+
+    /// Switches all disks. Does nothing where that is their state already.
+    pub fn set(&mut self, state: WriteCache) -> Result<(), WriteCacheError> {
+        if !matches!(self.guard.try_wait(), Ok(None)) {
+            return Err(WriteCacheError::Guard(
+                "has ended by itself; the cache is not switched without it".to_owned(),
+            ));
+        }
+        if self.state == Some(state) {
+            return Ok(());
+        }
+        self.state = None;
+        for disk in &self.switch.disks {
+            let switched = disk.tool.switch(&disk.program, &disk.node, state);
+            switched.map_err(|why| WriteCacheError::NotSwitched {
+                disk: disk.name.clone(),
+                state: state_text(state),
+                why,
+            })?;
+        }
+        self.state = Some(state);
+        Ok(())
+    }
+
+    /// Has the guard restore the states that were found, and does it itself where the guard has
+    /// died.
+    pub fn restore(mut self) -> Result<(), WriteCacheError> {
+        self.lifeline = None;
+        let said = loop {
+            match self.lines.recv_timeout(RESTORED_WITHIN) {
+                Ok(line) if line == READY => {}
+                Ok(line) if line == RESTORED => break Ok(()),
+                Ok(line) => break Err(line),
+                Err(RecvTimeoutError::Disconnected) => break restore(&self.switch.disks),
+                Err(RecvTimeoutError::Timeout) => {
+                    break Err("the disk does not answer".to_owned());
+                }
+            }
+        };
+        said.map_err(|why| WriteCacheError::NotRestored {
+            why,
+            commands: self.switch.restoring_commands(),
+        })
+    }
+}
+
+impl Drop for GuardedWriteCache {
+    fn drop(&mut self) {
+        self.lifeline = None;
+        // It ends by itself; one that is done is reaped.
+        let _ = self.guard.try_wait();
+    }
+}
