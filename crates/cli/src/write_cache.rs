@@ -15,7 +15,7 @@ pub enum CacheStates {
     On,
     /// Switched off
     Off,
-    /// On and off in turns, with the rows of --quick
+    /// On and off in turns: each method by one session, and 16 sessions
     Both,
 }
 
@@ -74,7 +74,7 @@ impl WriteCacheFlags {
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Err(Failure::Unconfirmed(format!(
-                "{notice} Nothing was switched: add --yes to agree"
+                "--write-cache changes a setting of the disk; add --yes to agree. {notice}"
             )));
         }
         eprint_line(&notice);

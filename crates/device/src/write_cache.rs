@@ -105,7 +105,7 @@ impl WriteCacheSwitch {
         match disks.is_empty() {
             true => Err(WriteCacheError::NoSwitch {
                 disk: identity.path.clone(),
-                why: "no disk is known below it".to_owned(),
+                why: "no local disk is known below it".to_owned(),
             }),
             false => Ok(Self { disks }),
         }

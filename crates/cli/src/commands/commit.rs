@@ -192,8 +192,7 @@ pub fn plan(
             format_bytes(SEGMENT_BYTES)
         )));
     }
-    let is_doubled = commit.cache.write_cache == Some(CacheStates::Both);
-    let breadth = if commit.quick || is_doubled {
+    let breadth = if commit.quick {
         Breadth::Quick
     } else {
         Breadth::All
@@ -247,11 +246,14 @@ fn rows(
     breadth: Breadth,
     file_bytes: u64,
 ) -> Result<(Vec<CommitRow>, Vec<Skipped>), Failure> {
-    let mut alone = alone(breadth);
+    let (mut alone, mut beside) = (alone(breadth), beside(file_bytes));
+    if commit.cache.write_cache == Some(CacheStates::Both) {
+        alone.retain(CommitRow::shows_write_cache);
+        beside.clear();
+    }
     if commit.rewrite {
         alone.iter_mut().for_each(CommitRow::rewrite);
     }
-    let beside = beside(file_bytes);
     let no_room = (file_bytes < SEGMENT_BYTES + DATA_BYTES_LEAST).then(|| {
         format!(
             "less than {} beside the segment",
@@ -341,6 +343,19 @@ impl CommitRow {
             let bytes = workload.block_bytes * workload.depth;
             workload.span.length_bytes = Some(u64::from(bytes));
         }
+    }
+
+    /// Whether it is measured in both states of the write cache: fewer rows get more turns each.
+    fn shows_write_cache(&self) -> bool {
+        self.workloads.iter().all(|workload| {
+            workload.block_bytes == PAGE_BYTES
+                && workload.cache == CachePolicy::Cached
+                && !matches!(
+                    workload.sync,
+                    SyncPolicy::None | SyncPolicy::OtherDescriptor { .. }
+                )
+                && [1, COMMITTERS_QUICK[0]].contains(&workload.depth)
+        })
     }
 
     /// The row in each state of the write cache that was requested.

@@ -40,3 +40,4 @@ mod targets;
 mod together;
 mod watch;
 mod watch_server;
+mod write_cache;

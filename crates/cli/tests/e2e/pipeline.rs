@@ -48,6 +48,7 @@ fn disk() -> Layer {
         request_bytes_max: Some(1 << 20),
         read_ahead_bytes: Some(128 << 10),
         write_cache: Some(WriteCache::WriteThrough),
+        reported_write_cache: None,
         link: Some(Link {
             bus: "PCIe".to_owned(),
             speed: Some("8.0 GT/s PCIe x4".to_owned()),

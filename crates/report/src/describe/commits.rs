@@ -50,7 +50,7 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
     }
     lines.push(("default", of_default));
     lines.extend(group(record, default).map(|text| ("shared", text)));
-    lines.extend(switched_off(record, default).map(|text| ("cache off", text)));
+    lines.extend(write_cache(record, default));
     lines
 }
 
@@ -88,15 +88,22 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
     ))
 }
 
-/// The default with the write cache of the disk off, beside the same with it on.
-fn switched_off(record: &Record, on: &OpRecord) -> Option<String> {
-    let off = commits(record, &format!("{}{OFF_SUFFIX}", METHODS[0]))?;
-    Some(format!(
-        "{}: {}, {} times the rate with the write cache on",
-        METHODS[0],
-        text(off),
-        ratio(&off.iops, &on.iops)
-    ))
+/// The default with the write cache of the disk off, beside the same with it on; else the state that
+/// the cache was switched to.
+fn write_cache(record: &Record, on: &OpRecord) -> Option<SummaryLine> {
+    let fdatasync = METHODS[0];
+    if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
+        let text = format!(
+            "{fdatasync}: {}, {} times the rate with the write cache on",
+            text(off),
+            ratio(&off.iops, &on.iops)
+        );
+        return Some(("cache off", text));
+    }
+    let mut measured = record.measurements.iter();
+    let state = measured.find_map(|m| m.workload.write_cache)?;
+    let state = labels::switched_write_cache(state);
+    Some(("cache", format!("{state} for this run, then restored")))
 }
 
 /// How many times one rate is the other, with the digits that both intervals support.
