@@ -62,8 +62,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 hit.disk.name
             ),
             format!(
-                "Have the kernel send flushes: echo 'write back' > /sys/block/{}/queue/write_cache, \
-                 or switch the cache off.",
+                "Have the kernel send flushes: echo 'write back' > \
+                 /sys/block/{}/queue/write_cache, or switch the cache off.",
                 hit.disk.name
             ),
         ),

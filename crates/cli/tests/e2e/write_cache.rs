@@ -165,7 +165,7 @@ fn switch_needs_consent_and_a_disk_that_has_one() {
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("add --yes"), "{}", ran.err);
     assert!(ran.err.contains("nvme0n1 (now on)"), "{}", ran.err);
-    // Nothing could be restored to a state that nobody knows.
+    // A state that is unknown could not be restored.
     std::fs::write(disk.file("state"), "x").unwrap();
     let ran = disk.run(&["--write-cache", "off", "--yes"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);

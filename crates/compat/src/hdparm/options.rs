@@ -5,6 +5,7 @@ use crate::drop_in::{DropInOption, option};
 
 const IDENTIFY: &str = "use 'diskproof info DEVICE', or the real hdparm";
 const SETTINGS: &str = "diskproof changes no drive; use the real hdparm";
+const WRITE_CACHE: &str = "use 'diskproof commit DIR --write-cache both', or the real hdparm";
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option("-a", "", "", "", Refused(SETTINGS)),
@@ -58,7 +59,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option("-v", "", "", "", Refused(IDENTIFY)),
     option("-V", "", "", "print the version", Carried),
     option("-w", "", "", "", Refused(SETTINGS)),
-    option("-W", "", "", "", Refused(SETTINGS)),
+    option("-W", "", "", "", Refused(WRITE_CACHE)),
     option("-x", "", "", "", Refused(SETTINGS)),
     option("-X", "", "", "", Refused(SETTINGS)),
     option("-y", "", "", "", Refused(SETTINGS)),

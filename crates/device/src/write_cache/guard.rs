@@ -2,8 +2,8 @@
 //! happens however the program ends, also by kill -9; then it restores and says so. It is the
 //! program itself with a hidden verb.
 
-use super::tool::CacheTool;
-use super::{SwitchedDisk, WriteCacheError, WriteCacheSwitch, state_text};
+use super::switch::{SwitchedDisk, WriteCacheError, WriteCacheSwitch};
+use super::tool::{CacheTool, state_text};
 use diskproof_model::target::WriteCache;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};

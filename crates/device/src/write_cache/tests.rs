@@ -1,11 +1,11 @@
 //! Tools that behave as the real ones do, on a state file, and what they print word for word.
 
+use super::switch::tool_of;
 use super::tool::CacheTool;
-use super::*;
 use crate::disk::bare_layer;
-use diskproof_model::target::Link;
+use diskproof_model::target::{LayerKind, Link, WriteCache};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// hdparm 9.65 on an ATA disk, on one without a write cache and on one that is none.

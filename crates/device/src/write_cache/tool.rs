@@ -1,6 +1,5 @@
 //! The command lines of hdparm, nvme and sdparm, and what they print.
 
-use super::state_text;
 use crate::external_program::{NoAnswer, output_of};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::WriteCache;
@@ -125,6 +124,14 @@ impl CacheTool {
             1 => Some(WriteCache::WriteBack),
             _ => None,
         }
+    }
+}
+
+/// `on` or `off`.
+pub(crate) fn state_text(state: WriteCache) -> &'static str {
+    match state {
+        WriteCache::WriteBack => "on",
+        WriteCache::WriteThrough => "off",
     }
 }
 

@@ -88,8 +88,8 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
     ))
 }
 
-/// The default with the write cache of the disk off, beside the same with it on; else the state that
-/// the cache was switched to.
+/// The default with the write cache of the disk off, beside the same with it on; else the state
+/// that the cache was switched to.
 fn write_cache(record: &Record, on: &OpRecord) -> Option<SummaryLine> {
     let fdatasync = METHODS[0];
     if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
