@@ -5,7 +5,8 @@ use crate::drop_in::{DropInOption, option};
 
 const IDENTIFY: &str = "use 'diskproof info DEVICE', or the real hdparm";
 const SETTINGS: &str = "diskproof changes no drive; use the real hdparm";
-const WRITE_CACHE: &str = "use 'diskproof commit DIR --write-cache both', or the real hdparm";
+const WRITE_CACHE: &str =
+    "use 'diskproof commit DIR --write-cache both' to compare, or use the real hdparm";
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option("-a", "", "", "", Refused(SETTINGS)),
