@@ -188,7 +188,11 @@ mod tests {
         assert_eq!(reported(on, on).unwrap().severity, Severity::Note);
         let unflushed = reported(off, on).unwrap();
         assert_eq!(unflushed.severity, Severity::Warning);
-        assert!(unflushed.claim.contains("sends no flushes"), "{}", unflushed.claim);
+        assert!(
+            unflushed.claim.contains("sends no flushes"),
+            "{}",
+            unflushed.claim
+        );
     }
 
     #[test]
