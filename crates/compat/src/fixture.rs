@@ -164,6 +164,7 @@ pub(crate) fn measurement(
         slices: Vec::new(),
         shortened_from_ns: None,
         requests: Vec::new(),
+        steady: None,
         stopped: StopReason::Time,
     }
 }

@@ -91,6 +91,8 @@ pub struct Measurement {
     pub shortened_from_ns: Option<u64>,
     /// The newest requests of a ping, in order; empty for every other workload.
     pub requests: Vec<SingleRequest>,
+    /// Whether its rate was steady, where that ends it.
+    pub steady: Option<SteadyOutcome>,
     /// Why it ended.
     pub stopped: StopReason,
 }
@@ -361,6 +363,19 @@ pub struct BadBlock {
     pub why: String,
 }
 
+/// The newest rates of a workload that ends once its rate is steady.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SteadyOutcome {
+    /// Whether the rate was steady at the end.
+    pub is_attained: bool,
+    /// What was compared with the limit; `None` where there were too few rates.
+    pub criterion: Option<f64>,
+    /// Operations per second, the oldest first.
+    pub iops_samples: Vec<u64>,
+    /// Bytes per second, the oldest first.
+    pub rate_samples: Vec<u64>,
+}
+
 /// Why a workload ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -386,6 +401,8 @@ pub enum StopReason {
     TooSlow,
     /// The rate fell below the least that the user set.
     BelowFloor,
+    /// Its rate was steady.
+    Steady,
     /// The reader of the output has gone.
     Unread,
 }

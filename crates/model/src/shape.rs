@@ -50,6 +50,98 @@ pub struct LoadShape {
     /// What is written; `None`: new random data each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<WriteContent>,
+    /// It ends once its rate is steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyEnd>,
+    /// How its threads are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<ThreadScheduling>,
+    /// Sequential operations go through parts of the span, and skip what is between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_stride: Option<ZoneStride>,
+}
+
+/// When a rate counts as steady, which ends each worker.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SteadyEnd {
+    /// The rate.
+    pub figure: SteadyFigure,
+    /// What is compared with the limit.
+    pub test: SteadyTest,
+    /// The limit, of the rate per second or in percent of its mean.
+    pub limit: f64,
+    /// Whether the limit is in percent.
+    pub is_percent: bool,
+    /// The newest rates over so many nanoseconds count.
+    pub over_ns: u64,
+    /// Rates before this time do not count, in nanoseconds after the start.
+    pub settle_ns: u64,
+    /// A rate is taken each time after so many nanoseconds.
+    pub every_ns: u64,
+}
+
+impl SteadyEnd {
+    /// Number of rates that count.
+    pub fn samples(&self) -> usize {
+        (self.over_ns / self.every_ns.max(1)) as usize
+    }
+}
+
+/// A rate that becomes steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyFigure {
+    /// Operations per second.
+    Ops,
+    /// Bytes per second.
+    Bytes,
+}
+
+/// What tells that a rate is steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyTest {
+    /// The largest deviation from the mean.
+    Deviation,
+    /// The slope of the regression line, for each interval.
+    Slope,
+}
+
+/// How threads are scheduled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadScheduling {
+    /// The processors that they may use; all without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u16>,
+    /// The priority of their requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_priority: Option<IoPriority>,
+    /// Added to their nice value.
+    pub nice: i8,
+}
+
+/// The priority of requests, as ionice(1) sets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IoPriority {
+    /// 1 real time, 2 best effort, 3 idle.
+    pub class: u8,
+    /// 0 to 7; the lowest comes first.
+    pub level: u8,
+}
+
+/// Parts of a span in turn, with gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ZoneStride {
+    /// Bytes of a part.
+    pub zone_bytes: u64,
+    /// Bytes between two parts.
+    pub skip_bytes: u64,
 }
 
 /// Written data that is compressible, repeated or a pattern.
@@ -75,6 +167,23 @@ pub struct WriteContent {
     /// Whether each buffer is filled once, and written again and again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_buffers: bool,
+}
+
+impl ThreadScheduling {
+    fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        if !self.cpus.is_empty() {
+            let cpus: Vec<String> = self.cpus.iter().map(u16::to_string).collect();
+            facts.push(format!("on the processors {}", cpus.join(", ")));
+        }
+        if let Some(IoPriority { class, level }) = self.io_priority {
+            facts.push(format!("I/O priority {level} of class {class}"));
+        }
+        if self.nice != 0 {
+            facts.push(format!("nice {}", self.nice));
+        }
+        facts
+    }
 }
 
 impl WriteContent {
@@ -237,6 +346,19 @@ impl LoadShape {
                 (1, _) => format!("pauses of {pause} after each operation"),
                 (ops, _) => format!("pauses of {pause} after every {ops} operations"),
             });
+        }
+        if let Some(zones) = self.zone_stride {
+            let (zone, skip) = (
+                format_bytes(zones.zone_bytes),
+                format_bytes(zones.skip_bytes),
+            );
+            facts.push(format!("zones of {zone}, {skip} between them"));
+        }
+        if let Some(scheduling) = &self.scheduling {
+            facts.extend(scheduling.facts());
+        }
+        if self.steady.is_some() {
+            facts.push("until the rate is steady".to_owned());
         }
         if let Some(content) = &self.content {
             facts.push(content.fact());

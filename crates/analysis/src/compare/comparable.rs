@@ -244,6 +244,7 @@ fn faults(reasons: &mut Reasons, run: Measured<'_>, harmless: &[&str]) {
         | StopReason::Companion
         | StopReason::TooSlow
         | StopReason::BelowFloor
+        | StopReason::Steady
         | StopReason::Unread => {}
     }
     let reads = m.workload.read_permille > 0;

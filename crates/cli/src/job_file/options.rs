@@ -260,6 +260,29 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "a lower rate of a copy over `rate_cycle` ends the job, and `as fio` fails with error 5, \
          as fio does",
     ),
+    translated(
+        &[
+            "steadystate/ss",
+            "steadystate_duration/ss_dur",
+            "steadystate_ramp_time/ss_ramp",
+            "steadystate_check_interval/ss_interval",
+        ],
+        "the job ends once its rate is steady: `iops:`, `iops_slope:`, `bw:` or `bw_slope:`. \
+         `lat:` is refused, and so is `group_reporting` over several jobs or copies",
+    ),
+    translated(
+        &["zonemode", "zonesize", "zonerange", "zoneskip"],
+        "`strided` with `read` or `write`: parts of the file in turn; `zbd`, random requests and \
+         another `zonerange` are refused",
+    ),
+    translated(
+        &["cpus_allowed", "cpumask", "cpus_allowed_policy"],
+        "the processors of the job's threads; the policy `split` is refused",
+    ),
+    translated(
+        &["prio", "prioclass", "nice"],
+        "the I/O priority (as ionice sets it) and nice value of the job's threads",
+    ),
     ignored(&["thread/threads", "comm"], "threads are always used"),
     ignored(
         &[
@@ -394,7 +417,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "errors are counted by kind; a disk that returns only errors ends the run",
     ),
     ignored(
-        &["cpus_allowed_policy", "cgroup_nodelete"],
+        &["cgroup_nodelete"],
         "no effect without the option that it belongs to",
     ),
     ignored(
@@ -486,12 +509,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     refused(&["opendir"], ALWAYS),
     refused(&["lockfile"], NONE),
-    refused(&["zonemode"], NONE),
     refused(
         &[
-            "zonesize",
-            "zonerange",
-            "zoneskip",
             "zonecapacity",
             "read_beyond_wp",
             "max_open_zones",
@@ -513,15 +532,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
     refused(&["flow", "flow_id", "flow_sleep", "flow_watermark"], ZERO),
     refused(
         &[
-            "steadystate/ss",
-            "steadystate_duration/ss_dur",
-            "steadystate_ramp_time/ss_ramp",
-            "steadystate_check_interval/ss_interval",
-        ],
-        ALWAYS,
-    ),
-    refused(
-        &[
             "read_iolog",
             "read_iolog_chunked",
             "replay_no_stall",
@@ -538,9 +548,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     refused(&["exec_prerun", "exec_postrun"], ALWAYS),
     refused(&["ioscheduler"], ALWAYS),
-    refused(&["cpus_allowed", "cpumask"], ALWAYS),
     refused(&["numa_cpu_nodes", "numa_mem_policy"], ALWAYS),
-    refused(&["prio", "prioclass", "priohint"], ALWAYS),
+    refused(&["priohint"], ALWAYS),
     refused(
         &[
             "cmdprio",
@@ -551,7 +560,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
         ],
         ALWAYS,
     ),
-    refused(&["nice"], ZERO),
     refused(&["cgroup", "cgroup_weight", "uid", "gid"], ALWAYS),
     refused(&["profile"], ALWAYS),
     refused(&["gpu_dev_id", "rwmixcycle", "thp"], ZERO),

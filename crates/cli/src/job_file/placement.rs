@@ -480,7 +480,11 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
     }
     Ok(FilePart {
         start,
-        length,
+        // Zones go on to the end of the file.
+        length: match (job.shape.zone_stride, rest) {
+            (Some(_), Some(rest)) => rest,
+            _ => length,
+        },
         job_bytes: length,
         is_whole_file: start == 0,
     })

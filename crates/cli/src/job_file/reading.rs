@@ -4,6 +4,9 @@
 mod content;
 mod operations;
 mod shape;
+mod steady;
+mod thread;
+mod zones;
 
 use super::error::JobFileError;
 use super::jobs::{Cache, Filename, FioJob, JobExtent, WaitsFor};
@@ -157,6 +160,9 @@ impl<'a> JobReader<'a, '_> {
                     true => self.content(&blocks, &write_mix)?,
                     false => None,
                 },
+                steady: self.steady()?,
+                scheduling: self.scheduling()?,
+                zone_stride: self.zone_stride(rw)?,
                 ..self.shape(rw, postfix, &blocks, write_mix)?
             },
             blocks,

@@ -13,7 +13,7 @@ use crate::workload::{
     WorkloadFlags,
 };
 use diskproof_compat::JobWorkload;
-use diskproof_model::shape::LoadShape;
+use diskproof_model::shape::{LoadShape, ZoneStride};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -46,6 +46,16 @@ pub(crate) fn plan(
         let settled = SettledCaches::of(&group, jobs, closeness, notes);
         let (mut members, carried) = members(&group, jobs, placements, &settled, notes)?;
         add_group_notes(&members, notes);
+        let summed = members.iter().find(|(job, ..)| {
+            members.len() > 1 && job.shape.steady.is_some() && job.reports_together
+        });
+        if let Some((job, ..)) = summed {
+            return Err(job.source.error(format!(
+                "[{}]: with group_reporting the sum of several jobs would have to be steady, which \
+                 is not supported; remove group_reporting, or steadystate",
+                job.section
+            )));
+        }
         let ends_alone = ends_alone(&members);
         for index in group
             .iter()
@@ -333,6 +343,9 @@ fn workloads(
 fn united(job: &FioJob, parts: &[FilePart], closeness: Closeness) -> Option<FilePart> {
     let first = parts[0];
     let is_one = parts.iter().all(|part| *part == first);
+    if parts.len() > 1 && (job.shape.steady.is_some() || job.shape.zone_stride.is_some()) {
+        return None;
+    }
     if parts.len() == 1 || (is_one && job.rw.order == Order::Random) {
         return Some(first);
     }
@@ -464,6 +477,9 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
         .extent
         .io_size
         .map(|size| whole_blocks(size.of(own.job_bytes)));
+    if let Some(zones) = job.shape.zone_stride {
+        return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
+    }
     let is_ordered = job.rw.order == Order::Sequential && job.rw.direction != RwDirection::Mixed;
     let total = match job.walk_order {
         WalkOrder::Plain if is_ordered || job.is_mapped => passes(own.job_bytes),
@@ -492,6 +508,18 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
         ),
         Some(bytes) => Ok(bytes),
         None => Ok(total),
+    }
+}
+
+/// The bytes of a job with zones: those of its size, in several laps where they need them. As in
+/// fio, it ends where the end of the file cuts a zone short.
+fn zone_bytes(zones: ZoneStride, own: FilePart, block: u64) -> u64 {
+    let size = own.job_bytes / block * block;
+    let period = zones.zone_bytes.saturating_add(zones.skip_bytes).max(1);
+    let (whole, rest) = (own.length / period, own.length % period);
+    match rest > 0 && rest < zones.zone_bytes {
+        true => size.min((whole * zones.zone_bytes + rest) / block * block),
+        false => size,
     }
 }
 

@@ -266,6 +266,8 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
         return 1;
     };
     let is_divisible = only.rate.is_none()
+        && only.shape.steady.is_none()
+        && only.shape.zone_stride.is_none()
         && only.verify == Verify::Off
         && only.sync != SyncPolicy::AtEnd
         && only.layout == Layout::Needed

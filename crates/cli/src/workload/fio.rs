@@ -32,10 +32,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is the default: sequential jobs divide the span among them; remove it",
     ),
     (
-        &["zonemode", "zonerange", "zonesize", "zoneskip"],
-        "is for zoned disks, or for gaps between zones; use stride for gaps, span for a part",
-    ),
-    (
         &["bs_unaligned"],
         "is a mix of block sizes; use bssplit, such as 4k/50:8k/50",
     ),
@@ -66,17 +62,31 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "bsrange",
             "buffer_compress_percentage",
             "buffer_pattern",
+            "cpumask",
+            "cpus_allowed",
+            "cpus_allowed_policy",
             "dedupe_percentage",
             "max_latency",
+            "nice",
+            "prio",
+            "prioclass",
             "rate_process",
             "rw_sequencer",
             "scramble_buffers",
+            "ss",
+            "ss_dur",
             "startdelay",
+            "steadystate",
+            "steadystate_duration",
             "thinktime",
             "thinktime_blocks",
             "thinktime_iotime",
             "wait_for",
             "zero_buffers",
+            "zonemode",
+            "zonerange",
+            "zonesize",
+            "zoneskip",
         ],
         "is an option of jobs; write the whole command after run: diskproof run fio --name=t …",
     ),
@@ -218,18 +228,9 @@ const ANSWERS: &[(&[&str], &str)] = &[
          same workload wrote",
     ),
     (
-        &["cpus_allowed", "cpus_allowed_policy", "cpumask"],
-        "is not supported; start diskproof with taskset",
-    ),
-    (
         &["numa_cpu_nodes", "numa_mem_policy"],
         "is not supported; start diskproof with numactl",
     ),
-    (
-        &["prio", "prioclass"],
-        "is not supported; start diskproof with ionice",
-    ),
-    (&["nice"], "is not supported; start diskproof with nice"),
     (
         &[
             "gtod_reduce",
@@ -272,10 +273,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
     (
         &["allow_mounted_write"],
         "is not supported: diskproof never writes to a device in use",
-    ),
-    (
-        &["steadystate", "ss", "steadystate_duration", "ss_dur"],
-        "is precision, which ends a workload when its rate is known well enough",
     ),
     (
         &["ioscheduler"],

@@ -160,6 +160,94 @@ fn json_of_as_fio_has_the_keys_of_the_real_one() {
 }
 
 #[test]
+fn as_fio_ends_a_job_once_its_rate_is_steady() {
+    let here = place();
+    let directory = format!("--directory={}", text(here.path()));
+    let job = |limit: &str, runtime: &str| {
+        let ran = as_tool(&[
+            "fio",
+            &directory,
+            "--name=a",
+            "--rw=randread",
+            "--size=64k",
+            "--time_based",
+            "--cpus_allowed=0",
+            "--prioclass=2",
+            "--prio=1",
+            "--ss_dur=2",
+            "--output-format=normal,json",
+            &format!("--runtime={runtime}"),
+            &format!("--ss={limit}"),
+        ]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let json = &ran.out[ran.out.find("\n{").unwrap()..];
+        let json = &json[..json.find("\n}").unwrap() + 2];
+        let json: Value = serde_json::from_str(json).unwrap();
+        (json["jobs"][0].clone(), ran.out)
+    };
+    // Any two rates, unless one of them is 0.
+    let (found, out) = job("iops:100.1%", "60");
+    let steady = &found["steadystate"];
+    assert_eq!(
+        (steady["attained"].as_u64(), steady["duration"].as_u64()),
+        (Some(1), Some(2))
+    );
+    assert_eq!(steady["ss"].as_str(), Some("iops:100.100000%"));
+    assert_eq!(steady["data"]["iops"].as_array().map(Vec::len), Some(2));
+    assert!(found["job_runtime"].as_u64().unwrap() < 55_000, "{found}");
+    assert!(out.contains("  steadystate  : attained=yes, bw="), "{out}");
+    let (found, out) = job("iops:0%", "3");
+    assert_eq!(found["steadystate"]["attained"].as_u64(), Some(0));
+    assert!(out.contains("  steadystate  : attained=no, bw="), "{out}");
+}
+
+#[test]
+fn as_fio_writes_the_data_of_the_job() {
+    let here = place();
+    let file = here.path().join("data");
+    for (options, holds) in [
+        (
+            &["--zero_buffers"][..],
+            (|block| block.iter().all(|byte| *byte == 0)) as fn(&[u8]) -> bool,
+        ),
+        (&["--buffer_pattern=0xab12"], |block| {
+            block.chunks(2).all(|pair| pair == [0xab, 0x12])
+        }),
+        (
+            &[
+                "--buffer_compress_percentage=50",
+                "--buffer_compress_chunk=4k",
+            ],
+            |block| {
+                block[2048..].iter().all(|byte| *byte == 0)
+                    && block[..64].iter().any(|byte| *byte > 0)
+            },
+        ),
+        (&[], |block| {
+            block
+                .chunks(512)
+                .all(|sector| sector.iter().any(|byte| *byte > 0))
+        }),
+    ] {
+        std::fs::write(&file, vec![0xee; 64 << 10]).unwrap();
+        let name = format!("--filename={}", text(&file));
+        let own = [
+            "as",
+            "--overwrite",
+            "fio",
+            "--name=a",
+            "--rw=write",
+            "--size=64k",
+            &name,
+        ];
+        let ran = run(own.iter().chain(options));
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let written = std::fs::read(&file).unwrap();
+        assert!(written.chunks(4096).all(holds), "{options:?}");
+    }
+}
+
+#[test]
 fn as_fio_writes_logs_of_rates() {
     let here = place();
     let prefix = here.path().join("log");

@@ -3,10 +3,13 @@
 use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
 use super::options::{EMULATES, SWITCHES};
-use super::stats::{DirectionStats, JobEntry, RateSamples, bins, figures, percentiles};
+use super::stats::{
+    DirectionStats, JobEntry, RateSamples, SteadyEntry, bins, figures, percentiles,
+};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::shape::{SteadyFigure, SteadyTest};
 
 /// The whole document. `has_bins` for the form json+.
 pub(super) fn document(frame: &RunFrame<'_>, entries: &[JobEntry], has_bins: bool) -> String {
@@ -106,10 +109,59 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     ]) else {
         return Json::Object(Vec::new());
     };
+    let steady = entry
+        .steady
+        .iter()
+        .map(|found| ("steadystate".to_owned(), steady(found)));
+    let pairs: JsonObject = pairs.into_iter().chain(steady).collect();
     Json::Object(match entry.is_mixed {
         true => pairs.into_iter().filter_map(as_mixed).collect(),
         false => pairs,
     })
+}
+
+fn steady(found: &SteadyEntry) -> Json {
+    let (end, outcome) = (&found.end, &found.outcome);
+    let slope = match end.test {
+        SteadyTest::Deviation => "",
+        SteadyTest::Slope => "_slope",
+    };
+    let unit = found.unit();
+    let criterion = outcome.criterion.unwrap_or(0.0);
+    // fio shows the deviation and the slope without regard to the unit.
+    let whole = match (end.is_percent, end.figure) {
+        (false, _) => criterion,
+        (true, SteadyFigure::Ops) => criterion * found.mean(&outcome.iops_samples) as f64 / 100.0,
+        (true, SteadyFigure::Bytes) => criterion * found.mean(&outcome.rate_samples) as f64 / 100.0,
+    };
+    let (deviation, of_slope) = match end.test {
+        SteadyTest::Deviation => (whole, 0.0),
+        SteadyTest::Slope => (0.0, whole),
+    };
+    let list =
+        |samples: &[u64]| Json::Array(found.padded(samples).into_iter().map(Json::from).collect());
+    object([
+        (
+            "ss",
+            format!("{}{slope}:{:.6}{unit}", found.figure(), end.limit)
+                .as_str()
+                .into(),
+        ),
+        ("duration", (end.over_ns / 1_000_000_000).into()),
+        ("attained", u64::from(outcome.is_attained).into()),
+        ("criterion", format!("{criterion:.6}{unit}").as_str().into()),
+        ("max_deviation", deviation.into()),
+        ("slope", of_slope.into()),
+        (
+            "data",
+            object([
+                ("bw_mean", found.mean(&outcome.rate_samples).into()),
+                ("iops_mean", found.mean(&outcome.iops_samples).into()),
+                ("iops", list(&outcome.iops_samples)),
+                ("bw", list(&outcome.rate_samples)),
+            ]),
+        ),
+    ])
 }
 
 /// Reads and writes in one are called mixed.

@@ -1,9 +1,10 @@
 //! fio's normal output.
 
 use super::number::{Steps, TimeFigures, both, short};
-use super::stats::{DirectionStats, JobEntry, RateSamples, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::shape::SteadyTest;
 use std::fmt::Write as _;
 
 /// The entry of a job. `all_kib` is the rate of its group in KiB/s, for reads and writes.
@@ -40,7 +41,25 @@ pub(super) fn entry(entry: &JobEntry, rates: (u64, u64), time: &str, pid: u32) -
         ));
     }
     text.push_str(&footer(entry));
+    text.extend(entry.steady.iter().map(steady));
     text
+}
+
+fn steady(steady: &SteadyEntry) -> String {
+    let outcome = &steady.outcome;
+    let (rate, decimal_rate) = both(steady.mean(&outcome.rate_samples), "/s");
+    format!(
+        "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}, {} {}={:.3}{}\n",
+        if outcome.is_attained { "yes" } else { "no" },
+        short(steady.mean(&outcome.iops_samples), 4, Steps::Decimal, ""),
+        steady.figure(),
+        match steady.end.test {
+            SteadyTest::Deviation => "mean dev",
+            SteadyTest::Slope => "slope",
+        },
+        outcome.criterion.unwrap_or(0.0),
+        steady.unit()
+    )
 }
 
 fn direction(

@@ -4,7 +4,8 @@ use super::number::TimeFigures;
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption};
 use diskproof_model::fio_bins::{PERCENTILES, bin};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{Measurement, OpKind, StopReason};
+use diskproof_model::measurement::{Measurement, OpKind, SteadyOutcome, StopReason};
+use diskproof_model::shape::{SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
 const SECOND: f64 = 1e9;
@@ -34,6 +35,46 @@ pub(super) struct JobEntry {
     /// Requests in flight on average.
     pub in_flight: f64,
     pub latency: LatencyOptions,
+    /// Whether the rate was steady (`steadystate`).
+    pub steady: Option<SteadyEntry>,
+}
+
+/// When the rate is steady, and the rates at the end.
+#[derive(Debug, Clone)]
+pub(super) struct SteadyEntry {
+    pub end: SteadyEnd,
+    pub outcome: SteadyOutcome,
+}
+
+impl SteadyEntry {
+    /// fio prints as many rates as the duration has; those that were not taken are 0.
+    pub(super) fn padded(&self, samples: &[u64]) -> Vec<u64> {
+        let missing = self.end.samples().saturating_sub(samples.len());
+        let mut all = samples.to_vec();
+        all.extend(std::iter::repeat_n(0, missing));
+        all
+    }
+
+    /// The mean of such rates.
+    pub(super) fn mean(&self, samples: &[u64]) -> u64 {
+        samples.iter().sum::<u64>() / self.end.samples().max(1) as u64
+    }
+
+    /// fio's word for the rate.
+    pub(super) fn figure(&self) -> &'static str {
+        match self.end.figure {
+            SteadyFigure::Ops => "iops",
+            SteadyFigure::Bytes => "bw",
+        }
+    }
+
+    /// The unit of the limit.
+    pub(super) fn unit(&self) -> &'static str {
+        match self.end.is_percent {
+            true => "%",
+            false => "",
+        }
+    }
 }
 
 /// Which latencies are shown.
@@ -291,6 +332,11 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         entry.in_flight += measurement.achieved_depth;
         cpu.0 += measurement.cpu.user_ns;
         cpu.1 += measurement.cpu.system_ns;
+        if let (Some(end), Some(outcome)) = (measurement.workload.shape.steady, &measurement.steady)
+        {
+            let outcome = outcome.clone();
+            entry.steady.get_or_insert(SteadyEntry { end, outcome });
+        }
         let errors = measurement.ops.values().flat_map(|op| op.errors.keys());
         for name in errors {
             entry

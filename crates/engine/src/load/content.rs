@@ -11,7 +11,7 @@ pub(crate) struct ContentWriter {
     content: WriteContent,
     /// The data of this number is never written by another worker.
     own: u64,
-    /// The seed of data that several workers repeat.
+    /// The seed of data that is repeated.
     shared: u64,
     /// Decides which blocks repeat others.
     choice: Random,
@@ -22,14 +22,15 @@ pub(crate) struct ContentWriter {
 impl ContentWriter {
     /// For a worker with this stream of random numbers; all workers have the same `seed`.
     pub(crate) fn new(content: WriteContent, seed: u64, stream: u64) -> Self {
-        let mut own = Random::new(seed, stream);
+        let own = Random::new(seed, stream).bits();
+        // As in fio, a worker repeats the first blocks that it does not repeat.
         let shared = match content.shares_repeated {
             true => Random::new(seed, u64::MAX).bits(),
-            false => own.bits(),
+            false => own,
         };
         Self {
             content,
-            own: own.bits(),
+            own,
             shared,
             choice: Random::new(seed, !stream),
             newest: 0,
@@ -66,7 +67,7 @@ impl ContentWriter {
         if repeat > 0 && self.choice.below(100) < repeat {
             return match self.content.repeated_blocks {
                 0 => self.own ^ self.newest,
-                blocks => self.shared ^ self.choice.below(blocks),
+                blocks => self.shared ^ (1 + self.choice.below(blocks)),
             };
         }
         // With 100 % every block is the same one.

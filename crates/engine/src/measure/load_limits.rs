@@ -1,7 +1,8 @@
 //! Limits on latency and rate that end a worker as failed. Checked at the end of a cell.
 
 use crate::measure::result::EndReason;
-use diskproof_model::measurement::OpKind;
+use crate::measure::steady::SteadyWatch;
+use diskproof_model::measurement::{OpKind, SteadyOutcome};
 use diskproof_model::series::Cell;
 use diskproof_model::shape::{FloorUnit, LoadShape, RateFloor};
 
@@ -18,12 +19,15 @@ pub(crate) struct LoadLimits {
     done: [(u64, u64); 2],
     /// The same when each floor was last checked, and when that was.
     checked: Vec<(u64, (u64, u64))>,
+    steady: Option<SteadyWatch>,
 }
 
 impl LoadLimits {
     /// The limits of a workload that starts at `start_ns`; `None` without any.
     pub(crate) fn of(shape: &LoadShape, start_ns: u64) -> Option<Box<Self>> {
-        let has_any = shape.latency_limit_ns.is_some() || !shape.rate_floors.is_empty();
+        let has_any = shape.latency_limit_ns.is_some()
+            || !shape.rate_floors.is_empty()
+            || shape.steady.is_some();
         has_any.then(|| {
             Box::new(Self {
                 latency_ns: shape.latency_limit_ns,
@@ -31,6 +35,7 @@ impl LoadLimits {
                 start_ns,
                 done: [(0, 0); 2],
                 checked: vec![(start_ns, (0, 0)); shape.rate_floors.len()],
+                steady: shape.steady.map(|end| SteadyWatch::new(end, start_ns)),
             })
         })
     }
@@ -38,13 +43,26 @@ impl LoadLimits {
     /// Why the worker ends at `now`, after a cell with these events of each kind.
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
         let mut longest_ns = 0;
-        for (done, kind) in self.done.iter_mut().zip([OpKind::Read, OpKind::Write]) {
-            let cell = cell(kind);
+        // A write that is a commit by itself counts as that only.
+        let kinds = [&[OpKind::Read][..], &[OpKind::Write, OpKind::Commit]];
+        for (done, kinds) in self.done.iter_mut().zip(kinds) {
+            let cells = kinds.iter().map(|kind| cell(*kind));
+            let cell = cells.reduce(|one, next| if one.ops > 0 { one } else { next });
+            let cell = cell.unwrap_or_default();
             (done.0, done.1) = (done.0 + cell.ops, done.1 + cell.bytes);
             longest_ns = longest_ns.max(cell.latency_max_ns);
         }
         if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
             return Some(EndReason::TooSlow);
+        }
+        let [reads, writes] = self.done;
+        let all = (reads.0 + writes.0, reads.1 + writes.1);
+        if self
+            .steady
+            .as_mut()
+            .is_some_and(|steady| steady.check(all, now))
+        {
+            return Some(EndReason::Steady);
         }
         if now < self.start_ns.saturating_add(SETTLE_NS) {
             return None;
@@ -67,6 +85,11 @@ impl LoadLimits {
             }
         }
         None
+    }
+
+    /// Whether the rate was steady, where that ends the worker.
+    pub(crate) fn steady(&self) -> Option<SteadyOutcome> {
+        self.steady.as_ref().map(SteadyWatch::outcome)
     }
 }
 

@@ -1,7 +1,9 @@
 //! What a worker returns, and why it ended.
 
 use crate::io::clock::ProcessorWait;
-use diskproof_model::measurement::{ByteCount, Interruption, OpKind, OpMeasurement, ZeroSample};
+use diskproof_model::measurement::{
+    ByteCount, Interruption, OpKind, OpMeasurement, SteadyOutcome, ZeroSample,
+};
 use diskproof_model::window::Window;
 use std::collections::BTreeMap;
 
@@ -20,6 +22,8 @@ pub(crate) enum EndReason {
     TooSlow,
     /// The rate fell below its least.
     BelowFloor,
+    /// The rate was steady.
+    Steady,
 }
 
 /// What a worker measured.
@@ -48,6 +52,8 @@ pub(crate) struct WorkerResult {
     /// The measured time in windows, the last one up to [`WorkerResult::stop_ns`]; empty where it
     /// timed out.
     pub windows: Vec<Window>,
+    /// Whether its rate was steady, where that ends it.
+    pub steady: Option<SteadyOutcome>,
     /// Why it ended.
     pub ending: EndReason,
 }

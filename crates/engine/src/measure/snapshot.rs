@@ -118,6 +118,7 @@ impl WorkerSnapshot {
             processor_wait: self.processor_wait,
             interruptions: std::mem::take(&mut self.interruptions),
             windows: Vec::new(),
+            steady: None,
             ending,
         }
     }

@@ -544,6 +544,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let done_before_wait = self.backend.done_before_wait();
         let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
         WorkerResult {
+            steady: self.limits.as_ref().and_then(|limits| limits.steady()),
             ops,
             asked,
             stop_ns,

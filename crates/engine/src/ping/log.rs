@@ -134,7 +134,9 @@ impl PingLog {
             EndReason::Budget => StopReason::Ops,
             EndReason::Time => StopReason::Time,
             EndReason::Errors(_) => StopReason::Errors,
-            EndReason::Stopped | EndReason::TooSlow | EndReason::BelowFloor => self.stopped,
+            EndReason::Stopped | EndReason::TooSlow | EndReason::BelowFloor | EndReason::Steady => {
+                self.stopped
+            }
         };
     }
 
@@ -213,6 +215,7 @@ impl PingLog {
             slices: Vec::new(),
             shortened_from_ns: None,
             requests: self.requests.into(),
+            steady: None,
             stopped: self.stopped,
             workload,
         }

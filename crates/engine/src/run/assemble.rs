@@ -9,8 +9,8 @@ use crate::measure::windows::add_up;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Interruption, Measurement,
-    OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason,
-    ZeroSample,
+    OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, SteadyOutcome,
+    StopReason, ZeroSample,
 };
 use diskproof_model::plan::{EngineKind, Layout, Workload};
 use diskproof_model::progress::Control;
@@ -74,6 +74,8 @@ struct Combined {
     /// The smallest share among the workers.
     done_before_wait: Option<f64>,
     windows: Vec<Window>,
+    /// Of the last worker: used only where it is the only one.
+    steady: Option<SteadyOutcome>,
 }
 
 impl Combined {
@@ -101,6 +103,7 @@ impl Combined {
             sum.zero_blocks.zero += part.zero_blocks.zero;
             sum.late += part.late;
             windows.push(part.windows);
+            sum.steady = part.steady;
         }
         sum.windows = add_up(windows, flow_ns);
         sum
@@ -220,6 +223,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
         slices: Vec::new(),
         shortened_from_ns: None,
         requests: Vec::new(),
+        steady: sum.steady,
         stopped: course.stopped,
         workload,
     }
@@ -433,6 +437,7 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
         _ if any(|e| matches!(e, EndReason::Errors(_))) => StopReason::Errors,
         _ if any(|e| matches!(e, EndReason::TooSlow)) => StopReason::TooSlow,
         _ if any(|e| matches!(e, EndReason::BelowFloor)) => StopReason::BelowFloor,
+        _ if any(|e| matches!(e, EndReason::Steady)) => StopReason::Steady,
         _ if any(|e| matches!(e, EndReason::Time)) => StopReason::Time,
         Control::Enough if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Precision,
         // Only the end of another workload stopped it.
@@ -480,6 +485,7 @@ mod tests {
             },
             interruptions: Vec::new(),
             windows: Vec::new(),
+            steady: None,
             ending,
         }
     }

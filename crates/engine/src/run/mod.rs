@@ -10,6 +10,7 @@ pub(crate) mod finish;
 pub(crate) mod hang;
 pub(crate) mod limits;
 pub(crate) mod prepare;
+mod scheduling;
 pub(crate) mod select;
 pub(crate) mod session;
 pub(crate) mod spawn;

@@ -27,6 +27,7 @@ use crate::random::Random;
 use crate::run::descriptor::own_descriptors;
 use crate::run::error::WorkerPanic;
 use crate::run::limits::largest_block;
+use crate::run::scheduling::schedule_thread;
 use diskproof_model::measurement::{CpuTime, HUGE_PAGES};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
@@ -167,6 +168,9 @@ fn work(
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
+    if let Some(scheduling) = &config.workload.shape.scheduling {
+        schedule_thread(scheduling)?;
+    }
     let shift = write_buffer_shift(&config.workload, config.depth);
     let largest = largest_block(&config.workload);
     let mut buffers = Buffers::new((config.depth + shift) as usize, largest as usize)?;

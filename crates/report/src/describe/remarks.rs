@@ -165,6 +165,7 @@ fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
         | StopReason::Bytes
         | StopReason::Ops
         | StopReason::Companion
+        | StopReason::Steady
         | StopReason::Unread => return None,
     };
     Some(remark(RemarkKind::Failed, text))

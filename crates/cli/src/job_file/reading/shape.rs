@@ -36,7 +36,7 @@ impl JobReader<'_, '_> {
             start_delay_ns: self.time("startdelay")?,
             latency_limit_ns: self.latency_limit(rw)?,
             rate_floors: self.rate_floors(rw)?,
-            content: None,
+            ..LoadShape::default()
         })
     }
 

@@ -145,6 +145,82 @@ fn data_of_writes_is_that_of_fio() {
 }
 
 #[test]
+fn scheduling_of_threads_is_that_of_fio() {
+    use diskproof_model::shape::{IoPriority, ThreadScheduling};
+    let of = |options: &str| only(options).shape.scheduling;
+    assert_eq!(
+        of("cpus_allowed=0-1,3\nprio=4\nnice=-3"),
+        Some(ThreadScheduling {
+            cpus: vec![0, 1, 3],
+            // Best effort, without a class.
+            io_priority: Some(IoPriority { class: 2, level: 4 }),
+            nice: -3,
+        })
+    );
+    assert_eq!(of("cpumask=5").map(|found| found.cpus), Some(vec![0, 2]));
+    let idle = of("prioclass=3").and_then(|found| found.io_priority);
+    assert_eq!(idle, Some(IoPriority { class: 3, level: 0 }));
+    assert_eq!(of("nice=0"), None);
+}
+
+#[test]
+fn steady_state_ends_each_job_by_itself() {
+    use diskproof_model::shape::{SteadyEnd, SteadyFigure, SteadyTest};
+    const SECOND: u64 = 1_000_000_000;
+    let of = |options: &str| only(options).shape.steady;
+    let wanted = SteadyEnd {
+        figure: SteadyFigure::Ops,
+        test: SteadyTest::Deviation,
+        limit: 2.5,
+        is_percent: true,
+        over_ns: 30 * SECOND,
+        settle_ns: 5 * SECOND,
+        every_ns: SECOND,
+    };
+    assert_eq!(
+        of("steadystate=iops:2.5%\nss_dur=30\nss_ramp=5s"),
+        Some(wanted)
+    );
+    assert_eq!(
+        of("ss=bw_slope:10k\nss_dur=30\nss_ramp=5s\nss_interval=2"),
+        Some(SteadyEnd {
+            figure: SteadyFigure::Bytes,
+            test: SteadyTest::Slope,
+            limit: 10240.0,
+            is_percent: false,
+            every_ns: 2 * SECOND,
+            ..wanted
+        })
+    );
+    // Without a duration fio ignores it.
+    assert_eq!(of("ss=iops:2%"), None);
+    let copies = "[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=2\nss=iops:2%\nss_dur=3\n";
+    assert_eq!(plan(copies).workloads.len(), 2);
+}
+
+#[test]
+fn strided_zones_transfer_the_size_of_the_job() {
+    use diskproof_model::shape::ZoneStride;
+    let text = |options: &str| only(&format!("bs=1m\n{options}"));
+    let flags = text("zonemode=strided\nzonesize=4m\nzoneskip=12m\nsize=40m");
+    let stride = ZoneStride {
+        zone_bytes: 4 * MIB,
+        skip_bytes: 12 * MIB,
+    };
+    assert_eq!(flags.shape.zone_stride, Some(stride));
+    // The zones go on to the end of the device.
+    assert_eq!(
+        (flags.bytes.map(|bytes| bytes.0), flags.span),
+        (Some(40 * MIB), None)
+    );
+    // On a scratch file of 64 MiB, whose end cuts the third zone short.
+    let scratch = "[a]\ndirectory=/data\nbs=1m\nzonesize=10m\nzoneskip=20m\nsize=64m\n";
+    let bytes = plan(scratch).workloads[0].flags.bytes.map(|bytes| bytes.0);
+    assert_eq!(bytes, Some(24 * MIB));
+    assert_eq!(text("zonemode=none\nzonesize=1m").shape.zone_stride, None);
+}
+
+#[test]
 fn kinds_of_verify_become_own_checksums() {
     let text = |options: &str| format!("[job]\nfilename=/dev/sda\nrw=write\n{options}\n");
     for kind in [
@@ -495,7 +571,24 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "set size in bytes",
     ),
     ("rw=write\nsync=2", "use none, sync or dsync"),
-    ("zonemode=zbd", "fio's 'zonemode'"),
+    ("zonemode=zbd", "use strided"),
+    ("zonemode=strided", "it needs a zonesize"),
+    ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
+    ("rw=randread\nzonesize=1m", "with read and write"),
+    ("ss=lat:5%\nss_dur=5", "a steady latency is not supported"),
+    ("ss=iops\nss_dur=5", "write iops:"),
+    ("ss=iops:5%\nss_dur=1", "less than two intervals"),
+    (
+        "ss=iops:5%\nss_dur=5\nnumjobs=2\ngroup_reporting",
+        "the sum of several jobs",
+    ),
+    ("cpus_allowed=3-1", "write numbers and ranges"),
+    (
+        "cpus_allowed=0-1\ncpus_allowed_policy=split",
+        "a section with cpus_allowed for each copy",
+    ),
+    ("prio=8", "write 0 to 7"),
+    ("nice=20", "write -20 to 19"),
     ("latency_target=500", "fio's 'latency_target'"),
     ("rw=randread:-8", "is positive"),
     ("rw=read:-4k", "write -8192 for this bs"),

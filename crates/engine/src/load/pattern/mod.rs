@@ -166,7 +166,10 @@ impl Pattern {
                 _ => None,
             };
             let align = align.unwrap_or(sizes.smallest());
-            let walk = OffsetWalk::new(&workload.access, extent, align, sizes.largest());
+            let walk = match (&workload.access, workload.shape.zone_stride) {
+                (Access::Sequential, Some(stride)) => OffsetWalk::zones_in_turn(extent, stride),
+                (access, _) => OffsetWalk::new(access, extent, align, sizes.largest()),
+            };
             match workload.shape.random_run {
                 Some(run) => OffsetWalk::Runs(Box::new(RandomRuns::new(
                     walk,

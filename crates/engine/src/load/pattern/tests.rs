@@ -261,6 +261,23 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
 }
 
 #[test]
+fn zones_in_turn_skip_what_is_between_them() {
+    let mut w = Workload::named("w");
+    (w.block_bytes, w.access) = (4096, Access::Sequential);
+    w.shape.zone_stride = Some(diskproof_model::shape::ZoneStride {
+        zone_bytes: 2 * 4096,
+        skip_bytes: 3 * 4096,
+    });
+    let mut pattern = Pattern::new(&w, extent_at(8192, 11 * 4096), 1, 0);
+    let blocks: Vec<u64> = (0..8)
+        .map(|_| (pattern.step().offset - 8192) / 4096)
+        .collect();
+    // As in fio: the end of the file cuts the third zone short.
+    assert_eq!(blocks, [0, 1, 5, 6, 10, 0, 1, 5]);
+    assert_eq!(pattern.lap(), 2);
+}
+
+#[test]
 fn mapped_random_offsets_visit_every_block_once_per_lap() {
     let mut w = Workload::named("w");
     (w.block_bytes, w.read_permille) = (4096, 500);

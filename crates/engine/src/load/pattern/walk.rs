@@ -5,7 +5,7 @@ use super::skewed::SkewedBlocks;
 use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
-use diskproof_model::shape::{RandomRun, RunFollow};
+use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +25,16 @@ pub(crate) enum OffsetWalk {
         blocks: u64,
         len: u64,
         next: Arc<AtomicU64>,
+    },
+    /// Ascending through parts of the extent; wraps.
+    ZonesInTurn {
+        start: u64,
+        end: u64,
+        at: u64,
+        lap: u64,
+        /// Where the current part begins.
+        zone: u64,
+        stride: ZoneStride,
     },
     /// Descending; wraps.
     Backward {
@@ -132,6 +142,18 @@ impl OffsetWalk {
         }
     }
 
+    /// Ascending through parts of `extent`.
+    pub(crate) fn zones_in_turn(extent: Extent, stride: ZoneStride) -> Self {
+        Self::ZonesInTurn {
+            start: extent.start,
+            end: extent.start + extent.length,
+            at: extent.start,
+            lap: 0,
+            zone: extent.start,
+            stride,
+        }
+    }
+
     /// Begins so many bytes further on, to whole blocks of `len`, where it is sequential; wraps.
     pub(crate) fn skip(&mut self, bytes: u64, len: u64) {
         if let Self::Sequential { start, end, at, .. } = self {
@@ -149,6 +171,7 @@ impl OffsetWalk {
         match self {
             Self::Sequential { lap, .. }
             | Self::Backward { lap, .. }
+            | Self::ZonesInTurn { lap, .. }
             | Self::Stride { lap, .. } => *lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
             Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
@@ -243,6 +266,24 @@ impl OffsetWalk {
                 *lap += u64::from(is_over);
                 *at = if is_over { *end } else { *at } - len;
                 *at
+            }
+            Self::ZonesInTurn {
+                start,
+                end,
+                at,
+                lap,
+                zone,
+                stride,
+            } => {
+                if *at >= *zone + stride.zone_bytes {
+                    *zone += stride.zone_bytes + stride.skip_bytes;
+                    *at = *zone;
+                }
+                if *at + len > *end {
+                    (*at, *zone, *lap) = (*start, *start, *lap + 1);
+                }
+                *at += len;
+                *at - len
             }
             Self::Stride {
                 start,
