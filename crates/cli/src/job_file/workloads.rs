@@ -46,16 +46,7 @@ pub(crate) fn plan(
         let settled = SettledCaches::of(&group, jobs, closeness, notes);
         let (mut members, carried) = members(&group, jobs, placements, &settled, notes)?;
         add_group_notes(&members, notes);
-        let summed = members.iter().find(|(job, ..)| {
-            members.len() > 1 && job.shape.steady.is_some() && job.reports_together
-        });
-        if let Some((job, ..)) = summed {
-            return Err(job.source.error(format!(
-                "[{}]: with group_reporting the sum of several jobs would have to be steady, which \
-                 is not supported; remove group_reporting, or steadystate",
-                job.section
-            )));
-        }
+        check_steady(&members)?;
         let ends_alone = ends_alone(&members);
         for index in group
             .iter()
@@ -117,6 +108,21 @@ fn note(jobs: &[FioJob]) -> Option<String> {
     match descriptions.as_slice() {
         [note] => Some((*note).clone()),
         _ => None,
+    }
+}
+
+/// Refuses jobs whose sum would have to be steady.
+fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
+    let summed = members
+        .iter()
+        .find(|(job, ..)| job.shape.steady.is_some() && job.reports_together);
+    match summed.filter(|_| members.len() > 1) {
+        Some((job, ..)) => Err(job.source.error(format!(
+            "[{}]: with group_reporting the sum of several jobs would have to be steady, which is \
+             not supported; remove group_reporting, or steadystate",
+            job.section
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -172,12 +172,7 @@ fn work(
         schedule_thread(scheduling)?;
     }
     let shift = write_buffer_shift(&config.workload, config.depth);
-    let largest = largest_block(&config.workload);
-    let mut buffers = Buffers::new((config.depth + shift) as usize, largest as usize)?;
-    buffers.fill_random(&mut Random::new(config.seed, !config.stream));
-    if let Some(mut content) = content_of(&config) {
-        content.fill_all(&mut buffers, (config.depth + shift) as usize);
-    }
+    let buffers = filled_buffers(&config, config.depth + shift)?;
     let submission = SubmitPolicy::of(&config.workload.access, config.cache);
     match config.kind {
         EngineKind::Uring => {
@@ -239,6 +234,17 @@ fn work(
             )
         }
     }
+}
+
+/// Buffers with the data of the first writes.
+fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
+    let largest = largest_block(&config.workload);
+    let mut buffers = Buffers::new(slots as usize, largest as usize)?;
+    buffers.fill_random(&mut Random::new(config.seed, !config.stream));
+    if let Some(mut content) = content_of(config) {
+        content.fill_all(&mut buffers, slots as usize);
+    }
+    Ok(buffers)
 }
 
 /// What is written, where it is not new random data.

@@ -7,6 +7,7 @@ mod skewed;
 mod visit_map;
 mod walk;
 mod zipf;
+mod zone_walk;
 
 use crate::io::Extent;
 use crate::random::Random;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use visit_map::VisitMap;
 use walk::{OffsetWalk, RandomRuns, WalkPosition};
+use zone_walk::ZoneWalk;
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +169,9 @@ impl Pattern {
             };
             let align = align.unwrap_or(sizes.smallest());
             let walk = match (&workload.access, workload.shape.zone_stride) {
-                (Access::Sequential, Some(stride)) => OffsetWalk::zones_in_turn(extent, stride),
+                (Access::Sequential, Some(stride)) => {
+                    OffsetWalk::ZonesInTurn(Box::new(ZoneWalk::new(extent, stride)))
+                }
                 (access, _) => OffsetWalk::new(access, extent, align, sizes.largest()),
             };
             match workload.shape.random_run {

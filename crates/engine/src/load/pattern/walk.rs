@@ -2,10 +2,11 @@
 
 use super::permutation::Permutation;
 use super::skewed::SkewedBlocks;
+use super::zone_walk::ZoneWalk;
 use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
-use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
+use diskproof_model::shape::{RandomRun, RunFollow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,15 +28,7 @@ pub(crate) enum OffsetWalk {
         next: Arc<AtomicU64>,
     },
     /// Ascending through parts of the extent; wraps.
-    ZonesInTurn {
-        start: u64,
-        end: u64,
-        at: u64,
-        lap: u64,
-        /// Where the current part begins.
-        zone: u64,
-        stride: ZoneStride,
-    },
+    ZonesInTurn(Box<ZoneWalk>),
     /// Descending; wraps.
     Backward {
         start: u64,
@@ -142,18 +135,6 @@ impl OffsetWalk {
         }
     }
 
-    /// Ascending through parts of `extent`.
-    pub(crate) fn zones_in_turn(extent: Extent, stride: ZoneStride) -> Self {
-        Self::ZonesInTurn {
-            start: extent.start,
-            end: extent.start + extent.length,
-            at: extent.start,
-            lap: 0,
-            zone: extent.start,
-            stride,
-        }
-    }
-
     /// Begins so many bytes further on, to whole blocks of `len`, where it is sequential; wraps.
     pub(crate) fn skip(&mut self, bytes: u64, len: u64) {
         if let Self::Sequential { start, end, at, .. } = self {
@@ -171,10 +152,10 @@ impl OffsetWalk {
         match self {
             Self::Sequential { lap, .. }
             | Self::Backward { lap, .. }
-            | Self::ZonesInTurn { lap, .. }
             | Self::Stride { lap, .. } => *lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
             Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
+            Self::ZonesInTurn(walk) => walk.lap(),
             Self::Runs(runs) => runs.lap(),
             Self::Uniform { .. } | Self::Zones { .. } | Self::Skewed { .. } => 0,
         }
@@ -267,24 +248,6 @@ impl OffsetWalk {
                 *at = if is_over { *end } else { *at } - len;
                 *at
             }
-            Self::ZonesInTurn {
-                start,
-                end,
-                at,
-                lap,
-                zone,
-                stride,
-            } => {
-                if *at >= *zone + stride.zone_bytes {
-                    *zone += stride.zone_bytes + stride.skip_bytes;
-                    *at = *zone;
-                }
-                if *at + len > *end {
-                    (*at, *zone, *lap) = (*start, *start, *lap + 1);
-                }
-                *at += len;
-                *at - len
-            }
             Self::Stride {
                 start,
                 end,
@@ -310,6 +273,7 @@ impl OffsetWalk {
                 zone.start + random.below(zone.blocks) * *align
             }
             Self::Skewed { start, align, law } => *start + law.block(random) * *align,
+            Self::ZonesInTurn(walk) => walk.next(len),
             Self::Runs(runs) => runs.next(len, random),
         }
     }
