@@ -491,22 +491,17 @@ pub(crate) const ROWS: &[OptionRow] = &[
     refused(
         &[
             "verify_only",
-            "verify_backlog",
             "verify_pattern_interval",
             "verify_state_load",
         ],
         ZERO,
     ),
+    refused(&["verify_backlog"], ZERO),
     refused(
-        &[
-            "file_append",
-            "fill_device/fill_fs",
-            "pre_read",
-            "create_only",
-            "unlink_each_loop",
-        ],
+        &["file_append", "pre_read", "create_only", "unlink_each_loop"],
         ZERO,
     ),
+    refused(&["fill_device/fill_fs"], ZERO),
     refused(&["opendir"], ALWAYS),
     refused(&["lockfile"], NONE),
     refused(

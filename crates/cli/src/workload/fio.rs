@@ -49,7 +49,8 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["latency_target", "latency_window", "latency_percentile"],
-        "is a threshold at a rate; use --rate and --expect",
+        "changes the depth during the run, which is not supported; diskproof load finds the highest \
+         rate that keeps a latency, and a job with rate_iops measures one rate",
     ),
     (
         &["thinkcycles", "thinktime_spin", "latency_run"],
@@ -228,6 +229,11 @@ const ANSWERS: &[(&[&str], &str)] = &[
          same workload wrote",
     ),
     (
+        &["fill_device", "fill_fs"],
+        "is not supported: it leaves no free space; set the size of the job, and verify reads back \
+         what it wrote",
+    ),
+    (
         &["numa_cpu_nodes", "numa_mem_policy"],
         "is not supported; start diskproof with numactl",
     ),
@@ -260,7 +266,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "unlink",
             "pre_read",
             "file_append",
-            "fill_device",
         ],
         "is not supported: the scratch file is written before it is needed and vanishes by \
          itself; remove it",

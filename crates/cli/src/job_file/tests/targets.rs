@@ -358,3 +358,52 @@ fn section_flag_selects_sections() {
         )
     );
 }
+
+/// Own jobs with the options of fio's examples jesd219, poisson-rate-submission, 1mbs_clients,
+/// waitfor, dedupe-global and disk-zone-profile, and how many workloads each becomes.
+const LIKE_EXAMPLES: &[(&str, usize)] = &[
+    (
+        "[mix]\nioengine=libaio\ndirect=1\nrw=randrw\nnorandommap\nrandrepeat=0\nrwmixread=40\n\
+         rwmixwrite=60\niodepth=64\nnumjobs=2\nbssplit=512/10:4k/80:64k/10\nblockalign=4k\n\
+         random_distribution=zoned:50/5:30/15:20/80\nfilename=/dev/sda\ngroup_reporting\n",
+        1,
+    ),
+    (
+        "[rate]\nsize=64m\nrw=randread\nioengine=libaio\niodepth=8\ndirect=1\n\
+         io_submit_mode=offload\nrate_iops=80\nrate_process=poisson\n",
+        1,
+    ),
+    (
+        "[global]\nsize=8m\nrw=read\ndirectory=/tmp\nrate=2000\nratemin=1500\n[one]\n\
+         startdelay=0\n[two]\nstartdelay=3\n",
+        2,
+    ),
+    (
+        "[global]\nthreads=1\ngroup_reporting\nfilename=/tmp/f\nfilesize=16m\nruntime=2\n\
+         numjobs=2\n[a]\nrw=write\nbs=64k\n[b]\nnew_group\nwait_for=a\nrw=randread\n",
+        2,
+    ),
+    (
+        "[global]\nioengine=libaio\niodepth=16\nsize=10m\ndedupe_mode=working_set\n\
+         dedupe_global=1\ndedupe_percentage=40\nrw=write\nbuffer_compress_percentage=40\n\
+         dedupe_working_set_percentage=40\n[a]\n[b]\n",
+        2,
+    ),
+    (
+        "[zones]\nbs=64k\ndirect=1\nrw=read\nioengine=libaio\niodepth=2\nzonemode=strided\n\
+         zonesize=64m\nzoneskip=1g\nfilename=/dev/sdb\nwrite_bw_log\nlog_offset=1\n",
+        1,
+    ),
+];
+
+#[test]
+fn jobs_like_the_examples_of_fio_become_workloads() {
+    for (text, workloads) in LIKE_EXAMPLES {
+        let overrides = CliOverrides {
+            closeness: Closeness::Fio,
+            ..CliOverrides::default()
+        };
+        let read = translated(text, overrides).unwrap_or_else(|why| panic!("{text}{why}"));
+        assert!(read.plan.workloads.len() >= *workloads, "{text}");
+    }
+}
