@@ -83,9 +83,12 @@ fn fill(content: &WriteContent, block: &mut [u8], seed: u64) {
     for chunk in block.chunks_mut(chunk_bytes) {
         let random_share = 100 - usize::from(content.filler_percent.min(100));
         let (data, filler) = chunk.split_at_mut(chunk_bytes.min(chunk.len()) * random_share / 100);
-        for word in data.chunks_mut(8) {
-            word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]);
+        let mut words = data.chunks_exact_mut(8);
+        for word in &mut words {
+            word.copy_from_slice(&random.bits().to_le_bytes());
         }
+        let rest = words.into_remainder();
+        rest.copy_from_slice(&random.bits().to_le_bytes()[..rest.len()]);
         match content.filler.as_slice() {
             [] => filler.fill(0),
             pattern => filler
