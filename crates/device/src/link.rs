@@ -194,6 +194,16 @@ fn nvme_controller(disk: &Path) -> Option<PathBuf> {
     subsystem.join(name).canonicalize().ok()
 }
 
+/// The name of the controller of an NVMe disk, such as `nvme0`.
+pub(crate) fn nvme_controller_name(disk: &Path) -> Option<String> {
+    let name = |at: &Path| {
+        let name = at.file_name()?.to_str()?;
+        numbered(name, "nvme").map(|_| name.to_owned())
+    };
+    let above = disk.ancestors().find_map(name);
+    above.or_else(|| name(&nvme_controller(disk)?))
+}
+
 fn components(path: &Path) -> impl Iterator<Item = &str> {
     path.iter().filter_map(|part| part.to_str())
 }
@@ -209,6 +219,21 @@ fn numbered(name: &str, prefix: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn controller_of_an_nvme_disk_is_found_with_and_without_multipath() {
+        let sysfs = FakeSysfs::new();
+        let below = "pci0000:00/0000:00:04.0/nvme/nvme3";
+        sysfs.block(&format!("{below}/nvme3n1"), "259:0", &[]);
+        sysfs.block("virtual/nvme-subsystem/nvme-subsys1/nvme1n1", "259:1", &[]);
+        let subsystem = "devices/virtual/nvme-subsystem/nvme-subsys1";
+        sysfs.link(&format!("{subsystem}/nvme1n1/device"), subsystem);
+        sysfs.link(&format!("{subsystem}/nvme3"), &format!("devices/{below}"));
+        for device in ["259:0", "259:1"] {
+            let disk = sysfs.root().block_device(device).unwrap();
+            assert_eq!(nvme_controller_name(&disk).unwrap(), "nvme3");
+        }
+    }
     use crate::fake_sysfs::FakeSysfs;
     use proptest::prelude::*;
 

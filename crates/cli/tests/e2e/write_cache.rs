@@ -298,6 +298,6 @@ fn state_that_is_not_restored_is_an_error_with_the_command() {
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert!(ran.err.contains("NOT restored"), "{}", ran.err);
-    let by_hand = "nvme set-feature --feature-id=6 --value=1 /dev/nvme0n1";
+    let by_hand = "nvme set-feature --feature-id=6 --value=1 /dev/nvme0";
     assert!(ran.err.contains(by_hand), "{}", ran.err);
 }

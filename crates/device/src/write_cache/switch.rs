@@ -3,9 +3,11 @@
 use super::tool::CacheTool;
 use crate::external_program::find_program;
 use crate::health::node_of;
+use crate::link::nvme_controller_name;
+use crate::sysroot::SysRoot;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why the write cache of a disk is not switched. Nothing was changed, unless the message says so.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +134,7 @@ fn switched_disk(
         why,
     };
     let tool = tool_of(disk).map_err(|why| no_switch(why.to_owned()))?;
-    let node = node_of(disk).ok_or_else(|| {
+    let node = node_for(tool, disk).ok_or_else(|| {
         no_switch(format!(
             "/dev has no node of {} here; run outside of the container",
             disk.name
@@ -163,6 +165,17 @@ fn switched_disk(
         program,
         found,
     })
+}
+
+/// What the tool opens. The cache of NVMe belongs to the controller: some refuse the feature for a
+/// namespace.
+fn node_for(tool: CacheTool, disk: &Layer) -> Option<PathBuf> {
+    let node = node_of(disk)?;
+    if tool != CacheTool::Nvme {
+        return Some(node);
+    }
+    let controller = nvme_controller_name(&SysRoot::default().block_device(&disk.device)?)?;
+    Some(Path::new("/dev").join(controller))
 }
 
 /// The tool of a disk, or why it has none.
