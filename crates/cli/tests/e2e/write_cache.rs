@@ -52,9 +52,10 @@ echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat stat
 "#;
 
 struct NvmeDisk {
-    place: TempDir,
     mount: Mount,
     device: Loop,
+    // Dropped last: the others lie in it.
+    place: TempDir,
 }
 
 impl NvmeDisk {
