@@ -4,7 +4,7 @@
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Access;
+use diskproof_model::plan::{Access, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_percent, format_throughput};
@@ -52,6 +52,7 @@ pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
     }
     let known = by_rate(m, index)
         .or_else(|| by_syncs(m, index))
+        .or_else(|| by_durable_writes(m, index))
         .or_else(|| by_link(record, m, index))
         .or_else(|| by_serialisation(record, m, index))
         .or_else(|| by_depth(record, m, index));
@@ -130,6 +131,30 @@ fn by_syncs(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
             "ops/sync/latency/mean",
             sync.latency.mean,
             SYNC_SHARE_MIN * worker_ns / sync.count as f64,
+            "ns",
+        )],
+    })
+}
+
+/// Writes of one session that are durable when they return: the flush is a part of each.
+fn by_durable_writes(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
+    let w = &m.workload;
+    let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
+    let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
+    let commit = m.ops.get(&OpKind::Commit).filter(|op| op.count > 1)?;
+    let steady_ns = m.steady_ns() as f64;
+    let share = commit.latency.mean * commit.count as f64 / steady_ns;
+    (is_alone && is_durable && share >= SYNC_SHARE_MIN).then(|| LimitedBy {
+        limit: RateLimit::Flush,
+        why: format!(
+            "{} of the time passed in writes that return when they are durable",
+            format_percent(share.min(1.0))
+        ),
+        evidence: vec![observed(
+            index,
+            "ops/commit/latency/mean",
+            commit.latency.mean,
+            SYNC_SHARE_MIN * steady_ns / commit.count as f64,
             "ns",
         )],
     })
@@ -291,6 +316,7 @@ const SAME_GAIN: f64 = 1.1;
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::plan::WriteFlag;
 
     fn of(record: &Record, name: &str) -> LimitedBy {
         let mut measurements = record.measurements.iter();
@@ -335,6 +361,21 @@ mod tests {
         assert_eq!(commits.limit, RateLimit::Flush, "{commits:?}");
         let path = &commits.evidence[0].path;
         assert!(path.ends_with("/ops/sync/latency/mean"), "{path}");
+    }
+
+    #[test]
+    fn durable_writes_of_one_session_are_limited_by_the_flush() {
+        let mut record = fixture::record();
+        let name = "commit-fdatasync";
+        let mut all = record.measurements.iter();
+        let index = all.position(|m| m.workload.name == name).unwrap();
+        let m = &mut record.measurements[index];
+        m.workload.sync = SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenDsync,
+        };
+        m.ops.remove(&OpKind::Sync);
+        let path = limited_by(&record, index).evidence[0].path.clone();
+        assert!(path.ends_with("/ops/commit/latency/mean"), "{path}");
     }
 
     #[test]

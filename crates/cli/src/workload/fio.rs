@@ -49,8 +49,8 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["latency_target", "latency_window", "latency_percentile"],
-        "changes the depth during the run, which is not supported; diskproof load finds the \
-         highest rate that keeps a latency, and a job with rate_iops measures one rate",
+        "changes the depth during the run, which is not supported; diskproof sweep shows the \
+         latency at each depth, and a job with rate_iops at one rate",
     ),
     (
         &["thinkcycles", "thinktime_spin", "latency_run"],

@@ -30,8 +30,9 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
             .collect();
         let disks = Vec::from_iter(disks).join(", ");
         format!(
-            "the kernel's counters of {disks} confirm {} of the bytes",
-            share_text(range)
+            "the kernel's counters of {disks} confirm {} of the bytes{}",
+            share_text(range),
+            why_apart(range)
         )
     });
     match (known, why.is_empty()) {
@@ -41,6 +42,23 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
         (None, false) => Some(format!(
             "unknown, the disk's counters are not available: {why}"
         )),
+    }
+}
+
+/// From these shares on the difference deserves a clause.
+const LESS: f64 = 0.9;
+const MORE: f64 = 1.1;
+
+/// Why the counters differ from what was measured, as the end of a sentence.
+fn why_apart((low, high): (f64, f64)) -> &'static str {
+    match (low < LESS, high > MORE) {
+        (false, false) => "",
+        (true, false) => "; a cache answered the rest",
+        (false, true) => "; the rest is of the filesystem's journal and of other programs",
+        (true, true) => {
+            "; less where a cache answered, more where the filesystem's journal or other \
+             programs wrote, too"
+        }
     }
 }
 
