@@ -251,8 +251,8 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
         );
     };
     refused(
-        "[a]\ndirectory=HERE\nsize=4m\nnice=10\n",
-        "job.fio: line 4: nice=10: [a]: fio's 'nice' is not supported",
+        "[a]\ndirectory=HERE\nsize=4m\nflow=10\n",
+        "job.fio: line 4: flow=10: [a]: fio's 'flow' ",
     );
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",
