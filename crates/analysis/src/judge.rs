@@ -139,8 +139,9 @@ pub fn judge(
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
-    let conditions = expected.iter().map(|e| e.evaluate(&record));
-    record.expectations.extend(conditions.collect::<Vec<_>>());
+    let conditions: Vec<_> = expected.iter().map(|e| e.evaluate(&record)).collect();
+    record.expectations.extend(conditions);
+    verdict::answer_fitness(&mut record);
     record
 }
 

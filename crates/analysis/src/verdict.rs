@@ -13,7 +13,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::ObservedDevice;
 use diskproof_model::ping::{PingLatency, PingRecord};
 use diskproof_model::plan::Origin;
-use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
 use diskproof_model::units::{counted, format_bytes, format_percent};
@@ -119,6 +119,45 @@ pub fn verdict(record: &Record) -> RunVerdict {
             .chain(unseen_burst(record))
             .collect(),
     }
+}
+
+/// The headline of a run that judged the limits of a database is their answer.
+pub(crate) fn answer_fitness(record: &mut Record) {
+    let headline = fitness_headline(record);
+    if let Some((verdict, headline)) = record.verdict.as_mut().zip(headline) {
+        verdict.headline = headline;
+    }
+}
+
+/// Fit, not fit or undecided.
+fn fitness_headline(record: &Record) -> Option<String> {
+    let profile = record.plan.fit_for.as_ref()?;
+    let of = |outcome: ExpectationOutcome| {
+        let judged = record.expectations.iter();
+        let such = judged.filter(move |one| one.outcome() == outcome);
+        such.map(|one| one.expression.as_str()).collect::<Vec<_>>()
+    };
+    let (missed, undecided) = (
+        of(ExpectationOutcome::Missed),
+        of(ExpectationOutcome::Undecided),
+    );
+    Some(match (missed.as_slice(), undecided.as_slice()) {
+        ([], []) if record.expectations.is_empty() => {
+            format!("Undecided for {profile}: nothing was judged.")
+        }
+        ([], []) => format!(
+            "Fit for {profile}: {} met.",
+            match record.expectations.len() {
+                1 => "its limit is".to_owned(),
+                count => format!("all {count} limits are"),
+            }
+        ),
+        ([], open) => format!(
+            "Undecided for {profile}: the intervals leave open {}.",
+            enumerated(open)
+        ),
+        (missed, _) => format!("Not fit for {profile}: missed {}.", enumerated(missed)),
+    })
 }
 
 /// How much of a rotating disk the random figures cover, and what they are on the whole disk.
@@ -508,7 +547,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::record::WorkloadRecord;
+    use diskproof_model::record::{Expectation, WorkloadRecord};
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict
@@ -659,6 +698,40 @@ mod tests {
         let Origin::Native { verb, .. } = &mut run.plan.origin;
         *verb = "run".to_owned();
         assert!(verdict(&run).caveats.is_empty());
+    }
+
+    #[test]
+    fn headline_of_a_fitness_test_is_its_answer() {
+        let mut record = fixture::record();
+        assert_eq!(fitness_headline(&record), None);
+        record.plan.fit_for = Some("etcd".to_owned());
+        let judged = |expression: &str, met, undecided| Expectation {
+            expression: expression.to_owned(),
+            observed: Some(1.0),
+            interval: None,
+            met,
+            undecided,
+            decided_by_ns: None,
+            promise: None,
+        };
+        let mut headline = |expectations: &[Expectation]| {
+            record.expectations = expectations.to_vec();
+            fitness_headline(&record).unwrap()
+        };
+        let (met, open) = (judged("a>=1", true, false), judged("b<=2ms", false, true));
+        let missed = judged("c<=3ms", false, false);
+        let both = [met.clone(), met.clone()];
+        assert_eq!(headline(&both), "Fit for etcd: all 2 limits are met.");
+        assert_eq!(headline(&both[..1]), "Fit for etcd: its limit is met.");
+        assert_eq!(
+            headline(&[met, open.clone()]),
+            "Undecided for etcd: the intervals leave open b<=2ms."
+        );
+        assert_eq!(
+            headline(&[open, missed]),
+            "Not fit for etcd: missed c<=3ms."
+        );
+        assert!(headline(&[]).starts_with("Undecided"));
     }
 
     #[test]

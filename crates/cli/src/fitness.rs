@@ -124,6 +124,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: Some(job.profile.to_owned()),
         postgres_version: None,
         skipped,
         origin: Origin::Native {

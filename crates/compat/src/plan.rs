@@ -26,6 +26,7 @@ pub(crate) fn plan_of(
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         first_write_ns: None,
         time_limit_ns: None,
         postgres_version: None,

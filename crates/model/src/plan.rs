@@ -90,6 +90,9 @@ pub struct Plan {
     /// The observed load that the workloads repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<LikePlan>,
+    /// The profile whose limits say whether the target is fit for a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit_for: Option<String>,
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,

@@ -8,6 +8,8 @@ use std::process::Stdio;
 /// The end of a log is enough to explain an error.
 const BYTES_MAX: u64 = 64 << 10;
 const LINES_MAX: usize = 4;
+/// Severities that end a server, as it words them in the locale C.
+const CAUSES: [&str; 2] = ["PANIC:", "FATAL:"];
 
 /// An output of a program.
 pub(crate) struct ProgramLog {
@@ -42,17 +44,41 @@ impl ProgramLog {
         }
     }
 
-    /// The last lines as the end of a sentence: `: …`.
+    /// The lines that tell why, else the last ones, as the end of a sentence: `: …`.
     pub(crate) fn quoted(self) -> String {
-        let text = self.text();
-        let lines: Vec<&str> = text
-            .lines()
-            .map(str::trim)
-            .filter(|l| !l.is_empty())
-            .collect();
-        match &lines[lines.len().saturating_sub(LINES_MAX)..] {
-            [] => String::new(),
-            last => format!(": {}", last.join("; ")),
-        }
+        telling_lines(&self.text())
+    }
+}
+
+fn telling_lines(text: &str) -> String {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let causes: Vec<&str> = lines()
+        .filter(|line| CAUSES.iter().any(|word| line.contains(word)))
+        .collect();
+    let lines = match causes.is_empty() {
+        true => lines().collect(),
+        false => causes,
+    };
+    match &lines[lines.len().saturating_sub(LINES_MAX)..] {
+        [] => String::new(),
+        last => format!(": {}", last.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_is_quoted_before_what_followed_from_it() {
+        let log = "LOG: database system is ready\n\
+                   PANIC:  could not write to file \"pg_wal/x\": No space left on device\n\
+                   LOG: shutting down\nLOG: a\nLOG: b\nLOG: c\n";
+        assert_eq!(
+            telling_lines(log),
+            ": PANIC:  could not write to file \"pg_wal/x\": No space left on device"
+        );
+        assert_eq!(telling_lines("LOG: a\n\nLOG: b\n"), ": LOG: a; LOG: b");
+        assert_eq!(telling_lines(""), "");
     }
 }

@@ -286,6 +286,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         data_sheet: check.spec.map(|sheet| sheet.0),
         disk_access: None,
         like: None,
+        fit_for: None,
         sweep: None,
         postgres: None,
         files: None,

@@ -219,6 +219,7 @@ pub fn plan(
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         first_write_ns: None,
         time_limit_ns: None,
         sweep: None,

@@ -218,6 +218,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         data_sheet: curve.spec.map(|sheet| sheet.0),
         disk_access: None,
         like: None,
+        fit_for: None,
         sweep: None,
         postgres: None,
         files: None,

@@ -249,6 +249,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         first_write_ns: None,
         time_limit_ns: None,
         postgres: None,

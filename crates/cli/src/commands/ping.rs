@@ -284,6 +284,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         first_write_ns: None,
         time_limit_ns: None,
         postgres_version: None,

@@ -317,6 +317,7 @@ impl RunRequest {
         };
         let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
         Ok(Plan {
+            fit_for: None,
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,
             seed: self.seed.unwrap_or_else(random_seed),

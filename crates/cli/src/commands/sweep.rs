@@ -347,6 +347,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),
         skipped: matrix.skipped.clone(),
         origin: Origin::Native {

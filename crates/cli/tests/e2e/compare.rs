@@ -72,6 +72,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         sweep: None,
         postgres: None,
         files: None,

@@ -130,7 +130,7 @@ fn observed_unit(expression: &str) -> Option<&'static str> {
     }
     // Not at the last dot, because `p99.9` contains one.
     let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
-    let metric = ["read.", "write.", "commit."]
+    let metric = ["read.", "write.", "commit.", "sync."]
         .iter()
         .find_map(|operation| metric.strip_prefix(operation))
         .unwrap_or(metric);
@@ -160,6 +160,7 @@ mod tests {
             ("sequential-read.throughput>=1GB", 1.234e9, "1230 MB/s"),
             ("curve.min>=80MB/s", 49e6, "49.0 MB/s"),
             ("access.mean<=15ms", 14_900_000.0, "14.9 ms"),
+            ("etcd-wal.sync.p99<=10ms", 185_471.0, "185 µs"),
             ("x.other>1", 0.5, "0.5"),
         ];
         for (expression, value, text) in cases {

@@ -174,6 +174,7 @@ fn plan(
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         sweep: None,
         postgres: None,
         files: None,

@@ -78,6 +78,7 @@ fn plan(targets: &[TargetIdentity]) -> Plan {
         files: None,
         layers: None,
         like: None,
+        fit_for: None,
         data_sheet: None,
         disk_access: None,
         postgres_version: None,

@@ -268,6 +268,7 @@ fn facts() -> RunFacts {
         data_sheet: None,
         disk_access: None,
         like: None,
+        fit_for: None,
         postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {
