@@ -55,7 +55,9 @@ impl LivePlan {
         sides: usize,
     ) -> Result<Self, Failure> {
         let scratch_bytes = scratch_size(flags, identities)?;
-        let time_ns = flags.time.unwrap_or(if flags.quick { QUICK_NS } else { TIME_NS });
+        let time_ns = flags
+            .time
+            .unwrap_or(if flags.quick { QUICK_NS } else { TIME_NS });
         let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
         let write_bytes = identities.iter().map(|one| one.size_bytes).min();
         let budget = WriteBudget {
