@@ -37,6 +37,10 @@ const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 const SCRATCH_BYTES_MIN: u64 = 8 << 20;
 const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 
+fn default_time_ns(flags: &LiveFlags) -> u64 {
+    if flags.quick { QUICK_NS } else { TIME_NS }
+}
+
 /// What is measured, and for how long.
 pub(super) struct LivePlan {
     /// The plan of one side.
@@ -55,9 +59,7 @@ impl LivePlan {
         sides: usize,
     ) -> Result<Self, Failure> {
         let scratch_bytes = scratch_size(flags, identities)?;
-        let time_ns = flags
-            .time
-            .unwrap_or(if flags.quick { QUICK_NS } else { TIME_NS });
+        let time_ns = flags.time.unwrap_or(default_time_ns(flags));
         let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
         let write_bytes = identities.iter().map(|one| one.size_bytes).min();
         let budget = WriteBudget {
