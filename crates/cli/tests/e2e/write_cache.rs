@@ -14,67 +14,93 @@ use tempfile::TempDir;
 
 const PROGRAMS: [&str; 5] = ["unshare", "losetup", "mkfs.ext4", "mknod", "mount"];
 
-/// Shows device $2 (loop node $1) as nvme0n1, then becomes the program.
+/// Shows $1 loop devices, whose nodes follow, as nvme0n1 and so on, members of one btrfs, by files
+/// in $0. Then becomes the program.
 const AS_NVME: &str = r#"
 set -e
-place=$1 node=$2 number=$3
-shift 3
-disk=devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1
-mkdir -p "$place/sys/dev/block" "$place/sys/class/block" "$place/sys/$disk/queue" "$place/dev"
-for file in dev size ro queue/logical_block_size queue/physical_block_size queue/scheduler; do
-    cat "/sys/dev/block/$number/$file" > "$place/sys/$disk/$file"
-done
-echo 'write back' > "$place/sys/$disk/queue/write_cache"
-echo 0 > "$place/sys/$disk/queue/rotational"
-ln -s "../../$disk" "$place/sys/dev/block/$number"
-ln -s "../../$disk" "$place/sys/class/block/nvme0n1"
+place=$0 disks=$1
+shift
+mkdir -p "$place/dev"
 mount -t tmpfs tmpfs "$place/dev"
-cp -a /dev/null /dev/zero /dev/random /dev/urandom "$node" "$place/dev/"
+cp -a /dev/null /dev/zero /dev/random /dev/urandom "$place/dev/"
 ln -s /proc/self/fd "$place/dev/fd"
-mknod "$place/dev/nvme0n1" b "${number%:*}" "${number#*:}"
+i=0
+while [ $i -lt "$disks" ]; do
+    node=$1
+    shift
+    number=$(stat -c %Hr:%Lr "$node")
+    disk=devices/pci0000:00/0000:00:0$i.0/nvme/nvme$i/nvme${i}n1
+    mkdir -p "$place/sys/dev/block" "$place/sys/class/block" "$place/sys/$disk/queue"
+    for file in dev size ro queue/logical_block_size queue/physical_block_size queue/scheduler; do
+        cat "/sys/dev/block/$number/$file" > "$place/sys/$disk/$file"
+    done
+    echo 'write back' > "$place/sys/$disk/queue/write_cache"
+    echo 0 > "$place/sys/$disk/queue/rotational"
+    ln -s "../../$disk" "$place/sys/dev/block/$number"
+    ln -s "../../$disk" "$place/sys/class/block/nvme${i}n1"
+    mkdir -p "$place/sys/fs/btrfs/uuid/devices"
+    ln -s "../../../../$disk" "$place/sys/fs/btrfs/uuid/devices/nvme${i}n1"
+    cp -a "$node" "$place/dev/"
+    mknod "$place/dev/nvme${i}n1" b "${number%:*}" "${number#*:}"
+    i=$((i + 1))
+done
 mount --move "$place/dev" /dev
 mount --bind "$place/sys" /sys
 exec "$@"
 "#;
 
-/// The state is in `state`; `calls` lists the changes. While `broken` exists, changes fail.
+/// The state of nvme0 is in `nvme0`; `calls` lists the changes. While `broken` exists, changes
+/// fail.
 const NVME: &str = r#"#!/bin/sh
 cd "$(dirname "$0")/.." || exit 1
+for controller; do :; done
+controller=${controller##*/}
 case $* in
 *--value=*)
     [ -e broken ] && { echo 'NVMe status: Internal Error(0x6)' >&2; exit 6; }
     value=${*##*--value=}
-    echo "${value%% *}" > state
-    echo "${value%% *}" >> calls
+    echo "${value%% *}" > "$controller"
+    echo "$controller ${value%% *}" >> calls
     ;;
 esac
-echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat state)"
+echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat "$controller")"
 "#;
 
-struct NvmeDisk {
+struct NvmeDisks {
     mount: Mount,
-    device: Loop,
+    devices: Vec<Loop>,
     // Dropped last: the others lie in it.
     place: TempDir,
 }
 
-impl NvmeDisk {
+impl NvmeDisks {
     /// A disk whose write cache is in this state.
-    fn new(state: &str) -> Self {
+    fn one(state: &str) -> Self {
+        Self::new(&[state], "mkfs.ext4", &["-q"])
+    }
+
+    /// Disks with one filesystem, and the states of their write caches.
+    fn new(states: &[&str], mkfs: &str, options: &[&str]) -> Self {
         let place = place();
-        let device = Loop::sparse(&place.path().join("image"), 6 << 30, &[]);
-        run("mkfs.ext4", &["-q", device.node.to_str().unwrap()]);
+        let devices: Vec<Loop> = (0..states.len())
+            .map(|i| Loop::sparse(&place.path().join(format!("image{i}")), 6 << 30, &[]))
+            .collect();
+        let nodes: Vec<&str> = devices.iter().map(|d| d.node.to_str().unwrap()).collect();
+        run(mkfs, &[options, &nodes].concat());
         let point = place.path().join("mounted");
-        let mount = Mount::new("ext4", device.node.to_str().unwrap(), &point, "defaults");
+        let kind = mkfs.trim_start_matches("mkfs.");
+        let mount = Mount::new(kind, nodes[0], &point, "defaults");
         let folder = place.path().join("bin");
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("nvme"), NVME).unwrap();
         std::fs::set_permissions(folder.join("nvme"), PermissionsExt::from_mode(0o755)).unwrap();
-        std::fs::write(place.path().join("state"), state).unwrap();
+        for (i, state) in states.iter().enumerate() {
+            std::fs::write(place.path().join(format!("nvme{i}")), state).unwrap();
+        }
         Self {
             place,
             mount,
-            device,
+            devices,
         }
     }
 
@@ -87,7 +113,7 @@ impl NvmeDisk {
     }
 
     fn state(&self) -> String {
-        self.text("state").trim().to_owned()
+        self.text("nvme0").trim().to_owned()
     }
 
     /// `diskproof commit` on it.
@@ -95,10 +121,6 @@ impl NvmeDisk {
         let target = self.mount.point.to_str().unwrap();
         let common = ["commit", target, "--size", "64M", "--no-health"];
         let inner = program(common.iter().chain(flags));
-        let number = run(
-            "stat",
-            &["-c", "%Hr:%Lr", self.device.node.to_str().unwrap()],
-        );
         let mut command = Command::new("unshare");
         command
             .args([
@@ -108,10 +130,10 @@ impl NvmeDisk {
                 "sh",
                 "-c",
                 AS_NVME,
-                "sh",
             ])
-            .args([self.place.path(), &self.device.node])
-            .arg(number.trim())
+            .arg(self.place.path())
+            .arg(self.devices.len().to_string())
+            .args(self.devices.iter().map(|device| &device.node))
             .arg(inner.get_program())
             .args(inner.get_args())
             .stdin(Stdio::null());
@@ -161,13 +183,13 @@ fn switch_needs_consent_and_a_disk_that_has_one() {
     if !can_run("switch_needs_consent_and_a_disk_that_has_one", &PROGRAMS) {
         return;
     }
-    let disk = NvmeDisk::new("1");
+    let disk = NvmeDisks::one("1");
     let ran = disk.run(&["--write-cache", "off"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("add --yes"), "{}", ran.err);
     assert!(ran.err.contains("nvme0n1 (now on)"), "{}", ran.err);
     // A state that is unknown could not be restored.
-    std::fs::write(disk.file("state"), "x").unwrap();
+    std::fs::write(disk.file("nvme0"), "x").unwrap();
     let ran = disk.run(&["--write-cache", "off", "--yes"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("does not tell the state"), "{}", ran.err);
@@ -191,7 +213,7 @@ fn both_states_are_measured_in_turns_and_the_first_one_is_restored() {
         return;
     }
     for found in ["1", "0"] {
-        let disk = NvmeDisk::new(found);
+        let disk = NvmeDisks::one(found);
         let flags = [
             "--write-cache",
             "both",
@@ -237,7 +259,7 @@ fn state_is_restored_however_the_program_ends() {
         (Signal::TERM, Some(143)),
         (Signal::KILL, None),
     ] {
-        let disk = NvmeDisk::new("1");
+        let disk = NvmeDisks::one("1");
         let mut child = disk.start_until_off();
         kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), code);
@@ -246,6 +268,28 @@ fn state_is_restored_however_the_program_ends() {
             "{signal:?}: not restored"
         );
     }
+}
+
+/// Each disk gets back the state that it was found in.
+#[test]
+fn all_disks_of_a_filesystem_are_switched_and_restored() {
+    let test = "all_disks_of_a_filesystem_are_switched_and_restored";
+    if !can_run(test, &[&PROGRAMS[..], &["mkfs.btrfs"]].concat()) {
+        return;
+    }
+    let disks = NvmeDisks::new(&["0", "1"], "mkfs.btrfs", &["-q", "-d", "raid0"]);
+    let refused = disks.run(&["--write-cache", "off"]);
+    let asked = "nvme0n1 (now off), nvme1n1 (now on)";
+    assert!(refused.err.contains(asked), "{}", refused.err);
+    let flags = ["--yes", "--time", "4s", "--only", "fdatasync"];
+    let ran = disks.run(&[&["--write-cache", "both"], &flags[..]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let calls = disks.text("calls");
+    for change in ["nvme0 0", "nvme0 1", "nvme1 0", "nvme1 1"] {
+        assert!(calls.lines().any(|call| call == change), "{calls}");
+    }
+    assert_eq!(disks.text("nvme0").trim(), "0", "{calls}");
+    assert_eq!(disks.text("nvme1").trim(), "1", "{calls}");
 }
 
 /// The process that would restore the state dies: the program ends, and restores it itself.
@@ -257,7 +301,7 @@ fn state_is_restored_without_the_guard() {
     ) {
         return;
     }
-    let disk = NvmeDisk::new("1");
+    let disk = NvmeDisks::one("1");
     let mut command = disk.command(&[
         "--write-cache",
         "both",
@@ -292,7 +336,7 @@ fn state_that_is_not_restored_is_an_error_with_the_command() {
     ) {
         return;
     }
-    let disk = NvmeDisk::new("1");
+    let disk = NvmeDisks::one("1");
     let child = disk.start_until_off();
     std::fs::write(disk.file("broken"), "").unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();

@@ -26,7 +26,7 @@ const WORDS: usize = 5;
 const POLL: Duration = Duration::from_millis(10);
 /// The guard starts at once; a loaded machine takes its time.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// A disk that is busy answers late. Longer than what the guard waits for one disk.
+/// A disk that is busy answers late. For each disk, longer than what the guard waits for it.
 const RESTORED_WITHIN: Duration = Duration::from_secs(75);
 
 /// Runs the guard with the arguments behind its verb.
@@ -209,8 +209,9 @@ impl GuardedWriteCache {
     /// died.
     pub fn restore(mut self) -> Result<(), WriteCacheError> {
         self.lifeline = None;
+        let within = RESTORED_WITHIN * self.switch.disks.len() as u32;
         let said = loop {
-            match self.lines.recv_timeout(RESTORED_WITHIN) {
+            match self.lines.recv_timeout(within) {
                 Ok(line) if line == READY => {}
                 Ok(line) if line == RESTORED => break Ok(()),
                 Ok(line) => break Err(line),
