@@ -123,14 +123,7 @@ impl NvmeDisks {
         let inner = program(common.iter().chain(flags));
         let mut command = Command::new("unshare");
         command
-            .args([
-                "--mount",
-                "--propagation",
-                "private",
-                "sh",
-                "-c",
-                AS_NVME,
-            ])
+            .args(["--mount", "--propagation", "private", "sh", "-c", AS_NVME])
             .arg(self.place.path())
             .arg(self.devices.len().to_string())
             .args(self.devices.iter().map(|device| &device.node))
