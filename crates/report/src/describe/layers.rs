@@ -115,8 +115,10 @@ fn percent(share: f64, half_width: Option<f64>) -> String {
 
 fn share(cost: &LayerCost) -> String {
     match cost.meaning {
-        CostMeaning::Noise | CostMeaning::Unknown => labels::UNKNOWN.to_owned(),
-        _ => {
+        CostMeaning::Noise | CostMeaning::Unknown | CostMeaning::OtherBlocks => {
+            labels::UNKNOWN.to_owned()
+        }
+        CostMeaning::Real | CostMeaning::Lowest => {
             let LayerDifference {
                 difference,
                 half_width_95,
