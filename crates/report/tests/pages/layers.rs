@@ -99,8 +99,7 @@ fn layered() -> Record {
 fn only_the_lowest_device_has_a_medium() {
     let record = mirror();
     let target = &record.targets[0];
-    let page =
-        written(|out| terminal::write_identity(&examined(&record, target), &PLAIN_80, out));
+    let page = written(|out| terminal::write_identity(&examined(&record, target), &PLAIN_80, out));
     assert!(page.contains("on top of"), "{page}");
     assert!(!page.contains("medium              rotating"), "{page}");
     let unknown = "medium              unknown: the kernel reports every virtio disk";
