@@ -117,6 +117,23 @@ fn disks_of_several_layers_are_named_once() {
 }
 
 #[test]
+fn layers_without_a_place_share_their_reason() {
+    let mut record = layered();
+    let layers = record.layers.as_mut().expect("it has layers");
+    for place in &mut layers.places[1..] {
+        (place.blocks, place.compared) = (BlockMatch::Unknown, 0);
+        place.why = Some("the array spreads its blocks".to_owned());
+    }
+    layers.costs[0].own_time.difference = -12_500.0;
+    let page = record_page(&record, &PLAIN_80);
+    assert!(page.contains("−12.5 µs"), "{page}");
+    let words: Vec<&str> = page.split_whitespace().collect();
+    let text = "caution md0, vdb (1 of 2) were read at other blocks of the same length: the array \
+                spreads its blocks; vdb is one of 2 devices";
+    assert!(words.join(" ").contains(text), "{page}");
+}
+
+#[test]
 fn difference_to_one_of_several_disks_has_no_share() {
     let page = record_page(&layered(), &PLAIN_80);
     let row = |name: &str| {
