@@ -204,8 +204,14 @@ mod tests {
         let line = "fio-1 [000] d..1. 1.5: block_rq_issue: 7,0 R 4096 () 88 + 8 none,0,0 [fio]\n";
         let mut batch = TraceBatch::default();
         batch.add(&line.repeat(REQUESTS_MAX));
-        assert_eq!((batch.requests.len(), batch.is_incomplete), (REQUESTS_MAX, false));
+        assert_eq!(
+            (batch.requests.len(), batch.is_incomplete),
+            (REQUESTS_MAX, false)
+        );
         batch.add(line);
-        assert_eq!((batch.requests.len(), batch.is_incomplete), (REQUESTS_MAX, true));
+        assert_eq!(
+            (batch.requests.len(), batch.is_incomplete),
+            (REQUESTS_MAX, true)
+        );
     }
 }

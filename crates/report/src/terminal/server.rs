@@ -31,7 +31,11 @@ pub(super) fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::R
             };
             // The server's own errors begin with its name.
             let why = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
-            indented(page, TextStyle::Warning, &format!("PostgreSQL: {next}: {why}"))
+            indented(
+                page,
+                TextStyle::Warning,
+                &format!("PostgreSQL: {next}: {why}"),
+            )
         }
         ServerView::Step(step) => write_rates(page, step),
     }
@@ -179,7 +183,9 @@ mod tests {
         );
         let words: Vec<&str> = page.split_whitespace().collect();
         assert!(
-            words.join(" ").contains("of the writes of nvme0n1p3 (30 s)"),
+            words
+                .join(" ")
+                .contains("of the writes of nvme0n1p3 (30 s)"),
             "{page}"
         );
         assert!(text(&ServerView::Step(busy()), 120).contains("client bulkread"));
