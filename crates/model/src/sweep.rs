@@ -1,6 +1,7 @@
 //! A sweep: block size × depth × operation. What was requested, the matrix that was measured, and
 //! what follows from it. Knows nothing of how it is measured or printed.
 
+use crate::digits::positive_interval;
 use crate::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -376,7 +377,43 @@ impl SpanStep {
     }
 }
 
+/// The share of a target that a short stroke uses.
+const SHORT_STROKE_MAX: f64 = 0.1;
+/// Least ratio of the rates of a short stroke and of the whole target.
+const SHORT_STROKE_GAIN_MIN: f64 = 1.25;
+
+/// What reads gain on a part of a disk whose arm then moves less.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpanGain {
+    /// The part, from the start.
+    pub span_bytes: u64,
+    /// The whole target.
+    pub whole_bytes: u64,
+    /// The ratio of their rates.
+    pub gain: f64,
+}
+
 impl SweepRecord {
+    /// The gain on the longest span of a tenth of the target that no cache answers; `None` where
+    /// the intervals of the rates overlap or the gain is small.
+    pub fn short_stroke(&self) -> Option<SpanGain> {
+        let whole = self.spans.last()?;
+        let cached_bytes = self.span_step().map_or(0, |step| step.fast_bytes);
+        let longest = SHORT_STROKE_MAX * whole.span_bytes as f64;
+        let part = self
+            .spans
+            .iter()
+            .filter(|span| span.span_bytes > cached_bytes && span.span_bytes as f64 <= longest)
+            .max_by_key(|span| span.span_bytes)?;
+        let (high, low) = (part.iops.as_ref()?, whole.iops.as_ref()?);
+        let gain = high.value / low.value;
+        (is_certainly_above(high, low)? && gain >= SHORT_STROKE_GAIN_MIN).then_some(SpanGain {
+            span_bytes: part.span_bytes,
+            whole_bytes: whole.span_bytes,
+            gain,
+        })
+    }
+
     /// The largest step from a span to the next longer one whose intervals are apart; `None` where
     /// a read nowhere takes twice as long.
     pub fn span_step(&self) -> Option<SpanStep> {
@@ -389,10 +426,16 @@ impl SweepRecord {
     }
 }
 
+/// Whether the intervals of two rates are apart; `None` where one is unknown.
+fn is_certainly_above(high: &Estimate, low: &Estimate) -> Option<bool> {
+    let [least, _] = positive_interval(high.value, high.half_width_95?);
+    Some(least > low.value + low.half_width_95?)
+}
+
 /// Both spans, if the rate of the longer one is certainly lower.
 fn step(fast: &SpanRate, slow: &SpanRate) -> Option<SpanStep> {
     let (high, low) = (fast.iops.as_ref()?, slow.iops.as_ref()?);
-    let are_apart = high.value - high.half_width_95? > low.value + low.half_width_95?;
+    let are_apart = is_certainly_above(high, low)?;
     Some(SpanStep {
         fast_bytes: fast.span_bytes,
         slow_bytes: slow.span_bytes,
@@ -449,6 +492,34 @@ mod tests {
         let step = gap.span_step().unwrap();
         assert_eq!((step.fast_bytes, step.slow_bytes), (1 << 20, 16 << 20));
         assert_eq!(over_spans(&[], None).span_step(), None);
+    }
+
+    /// Its rate rises while the cache fills, so it is known only roughly.
+    #[test]
+    fn a_cached_span_of_a_rough_rate_is_still_a_step() {
+        let mut record = over_spans(&[30.0, 33.0, 5400.0, 5500.0], Some(0.04));
+        let warming = record.spans[1].iops.as_mut().unwrap();
+        warming.half_width_95 = Some(1.5 * warming.value);
+        let step = record.span_step().unwrap();
+        assert_eq!((step.fast_bytes, step.slow_bytes), (4 << 20, 16 << 20));
+    }
+
+    #[test]
+    fn short_stroke_is_the_gain_of_a_tenth_beyond_the_cache() {
+        // 1, 4, 16 and 64 MiB of 256 MiB, the first of which is cached.
+        let latencies = [20.0, 5000.0, 6000.0, 9000.0, 12_000.0];
+        let stroke = over_spans(&latencies, Some(0.05)).short_stroke().unwrap();
+        assert_eq!(
+            (stroke.span_bytes, stroke.whole_bytes),
+            (16 << 20, 256 << 20)
+        );
+        assert!((stroke.gain - 2.0).abs() < 1e-9);
+        assert_eq!(over_spans(&latencies, Some(0.5)).short_stroke(), None);
+        let even = [20.0, 90.0, 91.0, 90.0, 90.0];
+        assert_eq!(over_spans(&even, Some(0.01)).short_stroke(), None);
+        // The cache answers a tenth of the target and more.
+        let cached = [20.0, 20.0, 20.0, 90.0, 91.0];
+        assert_eq!(over_spans(&cached, Some(0.01)).short_stroke(), None);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use crate::text::list;
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::sweep::{
-    BandwidthLimit, CellState, CostModel, DepthKnee, SweepCell, SweepMatrix, SweepRecord,
+    BandwidthLimit, CellState, CostModel, DepthKnee, SpanGain, SpanStep, SweepCell, SweepMatrix,
+    SweepRecord,
 };
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, format_latency, format_percent};
@@ -14,30 +15,34 @@ use diskproof_model::units::{format_bytes, format_latency, format_percent};
 const ROUGH: f64 = 0.1;
 /// A span whose rate is so many times that of the longest one is faster by more than chance.
 const FAST_GAIN: f64 = 2.0;
+/// No disk whose platters turn answers in less, on average.
+const ARM_MIN_NS: f64 = 2e6;
 
 /// A share of a figure that is one unit of its third digit, so that three digits print.
 fn three_digits(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
 
-/// What the reads over spans show: up to which span a cache answers, and what lies beyond.
+/// What the reads over spans show: up to which span a cache answers, what a short stroke gains.
 pub(crate) fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
     let disks = record.targets.iter().flat_map(TargetIdentity::disks);
-    let rotates = disks.into_iter().any(|disk| disk.rotational == Some(true));
-    if let Some(step) = sweep.span_step() {
-        let latency = |ns: f64| format_latency(ns.round() as u64);
-        let fast = format_bytes(step.fast_bytes);
-        let claim = match rotates {
-            true => format!("Up to about {fast} a cache answers or the arm moves less"),
-            false => format!("A cache answers up to about {fast}"),
+    let rotational: Vec<Option<bool>> = disks.map(|disk| disk.rotational).collect();
+    spans_on(&rotational, sweep)
+}
+
+/// The same for disks that rotate, that do not, and of an unknown kind.
+fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
+    let step = sweep.span_step().map(|step| step_text(&step));
+    let stroke = sweep.short_stroke().and_then(|stroke| {
+        let rotates = match rotational {
+            [] | [None, ..] => slowest_ns(sweep) >= ARM_MIN_NS,
+            known => known.contains(&Some(true)),
         };
-        return format!(
-            "{claim}: a read there takes {}. Over {} it takes {}, {:.1} times as long.",
-            latency(step.fast_ns),
-            format_bytes(step.slow_bytes),
-            latency(step.slow_ns),
-            step.times()
-        );
+        rotates.then(|| stroke_text(&stroke))
+    });
+    let known: Vec<String> = step.into_iter().chain(stroke).collect();
+    if !known.is_empty() {
+        return known.join(" ");
     }
     let spans = sweep.spans.iter();
     let fast = spans.filter(|span| span.gain.is_some_and(|gain| gain >= FAST_GAIN));
@@ -51,6 +56,39 @@ pub(crate) fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
                  of an arm shows."
             .to_owned(),
     }
+}
+
+fn step_text(step: &SpanStep) -> String {
+    let latency = |ns: f64| format_latency(ns.round() as u64);
+    let fast = format_bytes(step.fast_bytes);
+    let claim = match step.fast_ns >= ARM_MIN_NS {
+        true => format!("Up to about {fast} a cache answers or the arm moves less"),
+        false => format!("A cache answers up to about {fast}"),
+    };
+    format!(
+        "{claim}: a read there takes {}. Over {} it takes {}, {:.1} times as long.",
+        latency(step.fast_ns),
+        format_bytes(step.slow_bytes),
+        latency(step.slow_ns),
+        step.times()
+    )
+}
+
+fn stroke_text(stroke: &SpanGain) -> String {
+    let share = stroke.span_bytes as f64 / stroke.whole_bytes as f64;
+    format!(
+        "Within the first {} ({} of the target) the rate is {:.1} times that of the whole: the \
+         arm moves less.",
+        format_bytes(stroke.span_bytes),
+        format_percent(share),
+        stroke.gain
+    )
+}
+
+/// The latency over the longest span.
+fn slowest_ns(sweep: &SweepRecord) -> f64 {
+    let whole = sweep.spans.last();
+    whole.and_then(|span| span.latency_mean_ns).unwrap_or(0.0)
 }
 
 /// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
@@ -212,4 +250,53 @@ pub(crate) fn missing_texts(record: &Record) -> Vec<String> {
         format!("{sign} {which}: {why}")
     };
     reasons.into_iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::sweep::SpanRate;
+
+    /// Spans of 1, 4, 16 … MiB with these latencies in microseconds.
+    fn over(latencies_us: &[f64]) -> SweepRecord {
+        let whole = latencies_us[latencies_us.len() - 1];
+        let spans = latencies_us.iter().enumerate().map(|(index, us)| SpanRate {
+            span_bytes: 1 << (20 + 2 * index),
+            iops: Some(Estimate {
+                n: 10,
+                value: 1e6 / us,
+                half_width_95: Some(0.05e6 / us),
+                unit: "1/s".to_owned(),
+            }),
+            latency_mean_ns: Some(us * 1e3),
+            gain: Some(whole / us),
+        });
+        SweepRecord {
+            matrices: Vec::new(),
+            spans: spans.collect(),
+        }
+    }
+
+    #[test]
+    fn spans_name_the_cache_and_the_short_stroke() {
+        let sweep = over(&[25.0, 26.0, 6000.0, 9000.0, 13_000.0]);
+        let cache = "A cache answers up to about 4 MiB: a read there takes 26.0 µs. Over 16 MiB it \
+                     takes 6.00 ms, 230.8 times as long.";
+        let stroke = "Within the first 16 MiB (6.2 % of the target) the rate is 2.2 times that of \
+                      the whole: the arm moves less.";
+        let both = format!("{cache} {stroke}");
+        assert_eq!(spans_on(&[Some(true)], &sweep), both);
+        // A disk of an unknown kind that takes as long as an arm and a turn.
+        assert_eq!(spans_on(&[], &sweep), both);
+        assert_eq!(spans_on(&[Some(false)], &sweep), cache);
+    }
+
+    #[test]
+    fn even_spans_show_neither() {
+        let text = spans_on(&[None], &over(&[90.0, 91.0, 90.0]));
+        assert!(text.starts_with("No span reaches twice"), "{text}");
+        let slow = over(&[80.0, 140.0, 180.0, 230.0, 250.0]);
+        let text = spans_on(&[Some(false)], &slow);
+        assert!(text.starts_with("Up to 1 MiB the rate"), "{text}");
+    }
 }

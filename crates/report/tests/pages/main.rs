@@ -4,7 +4,6 @@
 mod charts;
 mod fio_json;
 mod fixture;
-mod layers;
 mod svg;
 mod tables;
 
