@@ -277,6 +277,33 @@ fn fall_shortly_before_the_end_is_told_but_not_cut() {
     );
 }
 
+/// The lower level varies by 40 % of itself.
+#[test]
+fn fall_to_an_uneven_level_is_none() {
+    let tail = |i: usize| if i.is_multiple_of(2) { 3.0 } else { 7.0 };
+    let series = series((0..1000).map(|i| if i < 850 { 60.0 } else { tail(i) }));
+    assert_eq!(lasting_fall(&series, wall(&series)), None);
+}
+
+#[test]
+fn slices_settle_at_the_cell_of_a_lasting_fall() {
+    let mut series = series((0..1000).map(|i| if i < 700 { 60.0 } else { 6.0 }));
+    series.start_ns = 500_000_000;
+    let slices: Vec<SliceRate> = (1..)
+        .zip([6000.0, 6000.0, 6000.0, 3300.0, 600.0])
+        .map(|(i, rate)| SliceRate {
+            rate,
+            end_ns: i * 2_100_000_000,
+        })
+        .collect();
+    let settling = settling_of_slices(&series, wall(&series), &slices);
+    assert_eq!(settling.settled, Some(true));
+    assert!(
+        (7_500_000_000..7_600_000_000).contains(&settling.settling_ns),
+        "{settling:?}"
+    );
+}
+
 #[test]
 fn single_operation_has_no_interval() {
     let once = series((0..500).map(|cell| f64::from(u8::from(cell == 499))));
