@@ -2,14 +2,13 @@
 //! n of another followed each other, so that what changes over time cancels in their difference.
 
 use crate::estimate::PairedDifference;
-use diskproof_model::digits::figure_text;
+use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::layers::{
     BlockMatch, CostMeaning, LayerCost, LayerDifference, LayerPlace, LayersPlan, LayersRecord,
     PlannedLayer,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::units::format_percent;
 
 /// A layer that was measured.
 struct MeasuredLayer<'a> {
@@ -69,7 +68,7 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
             half_width_95,
             ..
         } = cost.own_time;
-        let percent = format_percent(cost.share.difference.abs());
+        let percent = share_text(&cost.share);
         let time = figure_text(difference.abs(), half_width_95, "ns");
         match (cost.meaning, difference < 0.0) {
             (CostMeaning::Lowest, _) => {
@@ -103,6 +102,12 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
             parts.join(" and ")
         )
     })
+}
+
+/// With as many digits as its interval allows, as in the table.
+fn share_text(share: &LayerDifference) -> String {
+    let half = share.half_width_95.map(|half| half * 100.0);
+    format!("{} %", rounded(share.difference.abs() * 100.0, half))
 }
 
 /// The cost of each layer in one workload, the highest first.

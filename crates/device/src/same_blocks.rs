@@ -247,6 +247,14 @@ fn map_below(
         }
         Some(LayerKind::Md) if read_text(&at.join("md/level")).as_deref() == Some("raid1") => {
             let member = at.join(format!("md/dev-{}", kernel_name(lower)));
+            let state = read_text(&member.join("state")).unwrap_or_default();
+            // A spare, or one that failed, holds no or old data.
+            if !state.split(',').any(|word| word.trim() == "in_sync") {
+                return BlockMap::Unknown(format!(
+                    "{} is no member in sync of the array ({state})",
+                    lower.name
+                ));
+            }
             match read_number::<u64>(&member.join("offset")) {
                 Some(offset) => one(offset * SECTOR_BYTES, size_bytes),
                 None => unknown("sysfs does not show where the array's data begins"),

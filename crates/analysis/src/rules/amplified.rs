@@ -2,7 +2,7 @@
 //! it. `disturbed` reports what other processes moved.
 
 use super::disturbed::{Excess, Traffic, excess_of};
-use super::evidence::{evidence, heaviest, real, scope, together};
+use super::evidence::{evidence, heaviest, real, scope, together, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -86,7 +86,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         claim: format!(
             "The disk moved more than requested in {}: in {} it {did} {}, {asked}. {}",
             scope(record, hits.iter().map(|hit| hit.index)),
-            worst.m.workload.name,
+            workload_name(record, worst.m),
             format_bytes(worst.bytes),
             cause.claim
         ),

@@ -1,6 +1,6 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
-use super::evidence::{Measured, evidence, real, scope, together, wanted_depth};
+use super::evidence::{Measured, evidence, real, scope, together, wanted_depth, workload_name};
 use super::missed_schedule;
 #[cfg(test)]
 use super::rule::Examples;
@@ -57,7 +57,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be \
              faster than the figures show.",
             scope(record, hits.iter().map(|h| h.0)),
-            worst.workload.name,
+            workload_name(record, worst),
             format_percent(if all_busy {
                 joint_share(record, worst)
             } else {

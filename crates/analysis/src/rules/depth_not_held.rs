@@ -1,7 +1,7 @@
 //! `depth-not-held`: fewer requests were in flight than requested.
 
 use super::cpu_limited::is_cpu_limited;
-use super::evidence::{Measured, evidence, real, scope, wanted_depth};
+use super::evidence::{Measured, evidence, real, scope, wanted_depth, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -64,7 +64,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             scope(record, hits.iter().map(|h| h.0.0)),
             depth.seen,
             wanted_depth(worst),
-            worst.workload.name,
+            workload_name(record, worst),
         ),
         evidence: hits
             .iter()

@@ -2,7 +2,7 @@
 //! than was asked without anybody's help, so bytes written count only where a process is seen that
 //! wrote them; bytes read count by themselves.
 
-use super::evidence::{Measured, SURVEY, heaviest, places, real, together};
+use super::evidence::{Measured, SURVEY, heaviest, places, real, together, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
@@ -53,7 +53,7 @@ const NAMED_MAX: usize = 3;
 /// What was requested from a target's disks and what they did: of a workload or of the survey.
 pub(super) struct Traffic<'a> {
     index: Option<usize>,
-    name: &'a str,
+    name: String,
     target: &'a TargetIdentity,
     /// Smallest request, in bytes.
     block_bytes: u32,
@@ -69,7 +69,7 @@ impl<'a> Traffic<'a> {
     pub(super) fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
         Some(Self {
             index: Some(index),
-            name: &m.workload.name,
+            name: workload_name(record, m),
             target: record.targets.get(m.target)?,
             block_bytes: together(record, m).map(|m| m.workload.block_bytes).min()?,
             rounded_bytes: 0,
@@ -95,7 +95,7 @@ impl<'a> Traffic<'a> {
             .unwrap_or(0);
         Some(Self {
             index: None,
-            name: SURVEY,
+            name: SURVEY.to_owned(),
             target,
             block_bytes: u32::MAX,
             rounded_bytes: record.access.len() as u64 * u64::from(sector_bytes),

@@ -62,12 +62,12 @@ const NAMES_SHOWN: usize = 4;
 pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     let mut indices: Vec<usize> = indices.into_iter().collect();
     indices.dedup();
-    let names: Vec<&str> = indices
+    let names: Vec<String> = indices
         .iter()
-        .map(|i| record.measurements[*i].workload.name.as_str())
+        .map(|i| workload_name(record, &record.measurements[*i]))
         .collect();
     match (names.len(), record.measurements.len()) {
-        (1, 1) => names[0].to_owned(),
+        (1, 1) => names[0].clone(),
         (hit, all) if hit == all => format!("all {all} workloads"),
         (hit, all) if hit > NAMES_MAX => {
             let (first, more) = (names[..NAMES_SHOWN].join(", "), hit - NAMES_SHOWN);
@@ -75,6 +75,23 @@ pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -
         }
         (hit, all) => format!("{hit} of {all} workloads ({})", names.join(", ")),
     }
+}
+
+/// The name of a workload; with its layer or target where it ran on several.
+pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
+    let name = &m.workload.name;
+    let is_elsewhere =
+        |other: &MeasurementRecord| &other.workload.name == name && other.target != m.target;
+    if !record.measurements.iter().any(is_elsewhere) {
+        return name.clone();
+    }
+    let mut layers = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let layer = layers.find(|layer| layer.target == Some(m.target));
+    let target = record.targets.get(m.target);
+    let place = layer
+        .map(|layer| &layer.name)
+        .or(target.map(|target| &target.path));
+    place.map_or_else(|| name.clone(), |place| format!("{name} on {place}"))
 }
 
 /// The same with the survey among them, which has no index: `all 8 workloads and the survey`.
@@ -133,6 +150,40 @@ mod tests {
         assert_eq!(
             scope(&record, [2, 2, 3]),
             "2 of 8 workloads (random-read-d1, random-read-d32)"
+        );
+    }
+
+    #[test]
+    fn scope_tells_layers_and_targets_apart() {
+        use diskproof_model::layers::{LayersPlan, PlannedLayer};
+        let mut record = fixture::record();
+        let mut second = record.measurements[2].clone();
+        second.target = 1;
+        record.measurements.push(second);
+        let mut target = record.targets[0].clone();
+        (record.targets[0].path, target.path) = ("/data".to_owned(), "/dev/dm-0".to_owned());
+        record.targets.push(target);
+        assert_eq!(
+            scope(&record, [2, 3, 8]),
+            "3 of 9 workloads (random-read-d1 on /data, random-read-d32, random-read-d1 on \
+             /dev/dm-0)"
+        );
+        let layer = |target: usize, name: &str| PlannedLayer {
+            name: name.to_owned(),
+            path: name.to_owned(),
+            device_kind: None,
+            target: Some(target),
+            skipped: None,
+            one_of: 1,
+        };
+        record.plan.layers = Some(LayersPlan {
+            layers: vec![layer(0, "file on ext4"), layer(1, "dm-0 (crypt data)")],
+            unresolved: None,
+        });
+        assert_eq!(
+            scope(&record, [2, 8]),
+            "2 of 9 workloads (random-read-d1 on file on ext4, random-read-d1 on dm-0 (crypt \
+             data))"
         );
     }
 }

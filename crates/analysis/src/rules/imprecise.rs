@@ -3,7 +3,7 @@
 
 use super::cpu_limited;
 use super::cpu_stolen;
-use super::evidence::{Measured, evidence, gigabytes, heaviest, real, scope};
+use super::evidence::{Measured, evidence, gigabytes, heaviest, real, scope, workload_name};
 use super::ragged;
 #[cfg(test)]
 use super::rule::Examples;
@@ -254,7 +254,7 @@ fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec
 /// Workloads whose rate is known only roughly, with the least known one.
 fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> {
     let roughest = rough.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
-    let name = &record.measurements[roughest.index].workload.name;
+    let name = workload_name(record, &record.measurements[roughest.index]);
     let width = if roughest.width.is_finite() {
         format!("to ±{}", format_percent(roughest.width))
     } else {
@@ -420,7 +420,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
             "Measure when the machine is quieter, or raise the program's priority (chrt -f 10 \
              diskproof … as root): in {} it got no processor for {} of the time, which makes any \
              rate uneven.",
-            m.workload.name,
+            workload_name(record, m),
             format_percent(m.starved.share)
         );
     }
@@ -456,7 +456,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     );
     format!(
         "Measure longer ({how}): to know {} to ±5 % takes about {needed} instead of {had}.",
-        m.workload.name
+        workload_name(record, m)
     )
 }
 

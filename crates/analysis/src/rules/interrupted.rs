@@ -1,6 +1,6 @@
 //! `interrupted`: this program did not run for a while. The figures exclude that time.
 
-use super::evidence::{SURVEY, evidence};
+use super::evidence::{SURVEY, evidence, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -32,7 +32,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         for (number, one) in m.interruptions.iter().enumerate() {
             let path = format!("interruptions/{number}/length_ns");
             let evidence = evidence(index, &path, one.length_ns as f64, 0.0, "ns");
-            seen.push((place(m, one), *one, evidence));
+            seen.push((place(record, m, one), *one, evidence));
         }
     }
     if let Some(surface) = &record.surface {
@@ -75,8 +75,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn place(m: &MeasurementRecord, one: &Interruption) -> String {
-    let name = &m.workload.name;
+fn place(record: &Record, m: &MeasurementRecord, one: &Interruption) -> String {
+    let name = workload_name(record, m);
     match one.start_ns.checked_sub(m.start_ns) {
         Some(since_ns) => format!("{} into {name}", format_duration(since_ns)),
         None => format!("during the warm-up of {name}"),

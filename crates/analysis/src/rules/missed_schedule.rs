@@ -1,6 +1,6 @@
 //! `missed-schedule`: in an open loop, operations could not start when they should have.
 
-use super::evidence::{evidence, real, scope};
+use super::evidence::{evidence, real, scope, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -56,7 +56,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(worst.workload.rate.unwrap_or(0.0)),
             format_percent(share(worst)),
-            worst.workload.name,
+            workload_name(record, worst),
         ),
         evidence: hits
             .iter()

@@ -2,7 +2,7 @@
 //! answered. Where no counter below a loop device shows what the disk did, the loop device's own
 //! setting decides: without direct I/O it goes through the page cache.
 
-use super::evidence::{SURVEY, heaviest, places, real, together};
+use super::evidence::{SURVEY, heaviest, places, real, together, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
@@ -43,7 +43,7 @@ const ASKED_BYTES_MIN: u64 = 1 << 20;
 #[derive(Clone)]
 struct CountedBytes<'a> {
     target: usize,
-    name: &'a str,
+    name: String,
     /// `/measurements/2/device` or `/surface/device`.
     path: String,
     cache: CachePolicy,
@@ -118,7 +118,7 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
     let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
     CountedBytes {
         target: m.target,
-        name: &m.workload.name,
+        name: workload_name(record, m),
         path: format!("/measurements/{index}/device"),
         cache: if is_cached {
             CachePolicy::Cached
@@ -143,7 +143,7 @@ fn unwritten_share(m: &MeasurementRecord) -> f64 {
 fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
     CountedBytes {
         target: s.target,
-        name: SURVEY,
+        name: SURVEY.to_owned(),
         path: "/surface/device".to_owned(),
         cache: s.cache,
         asked: s.asked,

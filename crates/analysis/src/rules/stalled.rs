@@ -1,7 +1,7 @@
 //! `stalled`: for a while no request completed, and then the disk went on. One that never went on
 //! is `hung`; a short pause among slow requests is their latency.
 
-use super::evidence::{Measured, SURVEY, evidence, heaviest, real, wanted_depth};
+use super::evidence::{Measured, SURVEY, evidence, heaviest, real, wanted_depth, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -50,7 +50,9 @@ struct Pause {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let mut pauses: Vec<Pause> = real(record).filter_map(of_workload).collect();
+    let mut pauses: Vec<Pause> = real(record)
+        .filter_map(|measured| of_workload(record, measured))
+        .collect();
     pauses.extend(of_survey(record));
     if pauses.is_empty() {
         return None;
@@ -94,7 +96,7 @@ fn describe(pause: &Pause) -> String {
 }
 
 /// The longest pause of a workload.
-fn of_workload((index, m): Measured) -> Option<Pause> {
+fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     // The page cache makes writers wait until it has written enough; that is how it works.
     if m.workload.cache != CachePolicy::Direct || m.hang.is_some() {
         return None;
@@ -132,7 +134,7 @@ fn of_workload((index, m): Measured) -> Option<Pause> {
         .map(|(_, op)| longer_than(op, length_ns / 2))
         .sum();
     Some(Pause {
-        place: m.workload.name.clone(),
+        place: workload_name(record, m),
         at_ns: gap.end_ns.saturating_sub(length_ns),
         length_ns,
         // Several pauses of one length would add up.

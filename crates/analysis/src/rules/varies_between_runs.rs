@@ -1,7 +1,7 @@
 //! `varies-between-runs`: earlier runs of the same plan on the same target show that a rate changes
 //! more from run to run than this run alone can tell.
 
-use super::evidence::{Measured, evidence, real, scope};
+use super::evidence::{Measured, evidence, real, scope, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -81,7 +81,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              expect {} from the next one.",
             scope(record, found.iter().map(|varying| varying.index)),
             runs.earlier_runs,
-            worst.m.workload.name,
+            workload_name(record, worst.m),
             worst.range(runs.lowest_iops, runs.highest_iops),
             worst.range(runs.next_low_iops, runs.next_high_iops),
         ),

@@ -7,6 +7,10 @@ use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use diskproof_model::watch::{DeviceStep, DirectionStep};
 
+/// Smaller requests do not show how many bytes a second the disk can move.
+const BLOCK_BYTES_MIN: u32 = 64 << 10;
+/// A direction that was never measured is ignored where it has at most this share of the load.
+const IGNORED_SHARE: f64 = 0.01;
 /// Below this share of the bytes seen by the disk's own counters, a cache answered.
 const ACCOUNTED_MIN: f64 = 0.9;
 
@@ -41,7 +45,8 @@ fn is_same_disk(one: &Layer, other: &Layer) -> bool {
     }
 }
 
-/// The most that the run measured on the watched device; `None` where it measured nothing there.
+/// The most that the run measured on the watched device; `None` where it measured neither the
+/// requests nor the bytes per second of a direction there, as one of single workloads or of layers.
 pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
     let is_of_device = |m: &&MeasurementRecord| {
         let target = record.targets.get(m.target);
@@ -54,7 +59,9 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
     let measured: Vec<&MeasurementRecord> =
         record.measurements.iter().filter(is_of_device).collect();
     let most = |kind: OpKind, throughput: bool| {
-        let ops = measured.iter().filter_map(|m| m.ops.get(&kind));
+        let is_large = |m: &&&MeasurementRecord| m.workload.block_bytes >= BLOCK_BYTES_MIN;
+        let shown = measured.iter().filter(|m| !throughput || is_large(m));
+        let ops = shown.filter_map(|m| m.ops.get(&kind));
         let values = ops.map(|op| match throughput {
             true => op.throughput.value,
             false => op.iops.value,
@@ -71,18 +78,26 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
         write_iops: most(OpKind::Write, false),
         write_bytes_per_second: most(OpKind::Write, true),
     };
-    let is_known = capacity.read_iops.is_some() || capacity.write_iops.is_some();
-    is_known.then_some(capacity)
+    let reads = capacity.read_iops.and(capacity.read_bytes_per_second);
+    let writes = capacity.write_iops.and(capacity.write_bytes_per_second);
+    reads.or(writes).is_some().then_some(capacity)
 }
 
 /// The load over the capacity: of each direction the larger of requests and bytes, reads and writes
-/// added up. `None` where a direction with load was never measured.
+/// added up. `None` where a direction with load was never measured. A device that was only read
+/// has no limit of writes, and a filesystem writes a little even when it is only read.
 pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Option<f64> {
+    let [all_iops, all_bytes] = [
+        step.read.iops + step.write.iops,
+        step.read.bytes_per_second + step.write.bytes_per_second,
+    ];
     let share = |load: &DirectionStep, iops: Option<f64>, bytes: Option<f64>| {
-        if load.ops == 0 {
-            return Some(0.0);
+        let is_little = load.iops <= all_iops * IGNORED_SHARE
+            && load.bytes_per_second <= all_bytes * IGNORED_SHARE;
+        match iops.zip(bytes) {
+            Some((iops, bytes)) => Some((load.iops / iops).max(load.bytes_per_second / bytes)),
+            None => (load.ops == 0 || is_little).then_some(0.0),
         }
-        Some((load.iops / iops?).max(load.bytes_per_second / bytes?))
     };
     let read = share(
         &step.read,
@@ -123,6 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn small_requests_alone_show_no_capacity() {
+        let mut record = fixture::record();
+        let watched = record.targets[0].clone();
+        let layers = watched.disks().cloned().collect();
+        let own = TargetIdentity { layers, ..watched };
+        let block = |m: &MeasurementRecord| m.workload.block_bytes;
+        let bytes = |record: &Record| disk_capacity(record, &own)?.read_bytes_per_second;
+        assert!(bytes(&record).is_some());
+        // As `check --layers` and `check --only random-read-d1` measure it.
+        record.measurements.retain(|m| block(m) < BLOCK_BYTES_MIN);
+        assert!(!record.measurements.is_empty());
+        assert_eq!(disk_capacity(&record, &own), None);
+    }
+
+    #[test]
     fn load_is_the_larger_of_requests_and_bytes() {
         let capacity = MeasuredCapacity {
             run_id: String::new(),
@@ -142,7 +172,10 @@ mod tests {
             ..DirectionStep::default()
         };
         assert_eq!(load_share(&step, &capacity), Some(0.8));
-        step.write.ops = 1;
+        // The journal of a filesystem that is only read.
+        (step.write.ops, step.write.iops) = (1, 5.0);
+        assert_eq!(load_share(&step, &capacity), Some(0.8));
+        step.write.iops = 6.0;
         assert_eq!(load_share(&step, &capacity), None);
     }
 }

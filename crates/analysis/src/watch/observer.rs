@@ -14,8 +14,9 @@ use std::ops::Range;
 
 /// Threads shown per device.
 const PROCESSES_SHOWN: usize = 5;
-/// Fewer traced requests than this share of the counted ones do not show how they follow each
-/// other.
+/// Where the traced requests have less than this share of the counted bytes, they do not show how
+/// they follow each other. Requests are no measure: the kernel counts each empty flush as a write,
+/// and a commit is a write and a flush.
 const TRACED_SHARE_MIN: f64 = 0.8;
 /// With fewer requests, those that were in flight at the ends of the step decide the share.
 const REQUESTS_MIN: u64 = 100;
@@ -64,6 +65,9 @@ struct ObservedLoad {
     /// `None` while the device is not there.
     before: Option<DiskReading>,
     streams: RequestStreams,
+    /// Bytes of traced requests that the counters did not yet have: those in flight at the end of a
+    /// step, and those sent between the two readings.
+    ahead_bytes: u64,
     profile: DeviceProfile,
 }
 
@@ -83,6 +87,7 @@ impl Observer {
             watched,
             before: Some(reading),
             streams: RequestStreams::default(),
+            ahead_bytes: 0,
             profile: DeviceProfile::new(self.interval_ns),
         });
     }
@@ -149,11 +154,7 @@ impl ObservedLoad {
             .filter(|request| self.watched.sectors.contains(&request.sector))
             .collect();
         let counted = step.read.ops + step.write.ops;
-        let is_traced = match own.len() as u64 {
-            0 => false,
-            traced if counted < REQUESTS_MIN => traced > 0,
-            traced => traced as f64 >= TRACED_SHARE_MIN * counted as f64,
-        };
+        let is_traced = self.is_traced(&own, &step);
         let estimated = [estimated_share(&step.read), estimated_share(&step.write)];
         let (shares, method) = match is_traced {
             true => (self.traced_shares(&own, estimated), SeekMethod::Traced),
@@ -178,6 +179,20 @@ impl ObservedLoad {
         self.profile
             .add_step(&step, input.length_ns, shares, method);
         step
+    }
+
+    /// Whether the traced requests are those that the counters show.
+    fn is_traced(&mut self, own: &[&IssuedRequest], step: &DeviceStep) -> bool {
+        let own_bytes = own.iter().map(|request| u64::from(request.sectors) * 512);
+        let traced_bytes = self.ahead_bytes.saturating_add(own_bytes.clone().sum());
+        let counted_bytes = step.read.bytes.saturating_add(step.write.bytes);
+        // What was traced earlier cannot be ahead for longer than a step.
+        self.ahead_bytes = traced_bytes
+            .saturating_sub(counted_bytes)
+            .min(own_bytes.sum());
+        let is_small = step.read.ops + step.write.ops < REQUESTS_MIN;
+        let is_complete = traced_bytes as f64 >= TRACED_SHARE_MIN * counted_bytes as f64;
+        !own.is_empty() && (is_small || is_complete)
     }
 
     /// The seeks among traced reads and writes; those of `instead` where none was traced.
@@ -333,6 +348,39 @@ mod tests {
         let seeks = shown.devices[0].seeks.unwrap();
         assert_eq!((seeks.method, seeks.share), (SeekMethod::Estimated, 1.0));
         assert_eq!(observer.observed()[0].seeks, Some(SeekMethod::Estimated));
+    }
+
+    #[test]
+    fn flushes_that_count_as_writes_do_not_hide_the_trace() {
+        use RequestDirection::Write;
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        // A log: 500 writes one after the other, and an empty flush behind each.
+        let log: Vec<IssuedRequest> = (0..500).map(|at| request(at * 16, Write)).collect();
+        let mut counted = reading("loop0", 0, 500);
+        counted.write.ops += 500;
+        let shown = observer.step(&input(vec![counted], Some(log)));
+        let seeks = shown.devices[0].seeks.unwrap();
+        assert_eq!((seeks.method, seeks.share), (SeekMethod::Traced, 0.0));
+    }
+
+    #[test]
+    fn requests_traced_with_the_step_before_are_not_missing() {
+        use RequestDirection::Read;
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        let scan = |range: std::ops::Range<u64>| -> Option<Vec<IssuedRequest>> {
+            Some(range.map(|at| request(at * 16, Read)).collect())
+        };
+        // The trace was read 0.4 s after the counters.
+        observer.step(&input(vec![reading("loop0", 1000, 0)], scan(0..1400)));
+        let shown = observer.step(&input(vec![reading("loop0", 2000, 0)], scan(1400..2000)));
+        let seeks = shown.devices[0].seeks.unwrap();
+        assert_eq!((seeks.method, seeks.share), (SeekMethod::Traced, 0.0));
+        // Requests that are missing later are missing.
+        let shown = observer.step(&input(vec![reading("loop0", 3000, 0)], scan(2000..2600)));
+        let seeks = shown.devices[0].seeks.unwrap();
+        assert_eq!(seeks.method, SeekMethod::Estimated);
     }
 
     #[test]

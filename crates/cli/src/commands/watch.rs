@@ -67,7 +67,11 @@ fn follow(
     let mut steps = 0;
     loop {
         let next_end = session.next_end();
-        if watch.is_over(steps, next_end) || !view.wait_until(session.due(next_end), interrupt) {
+        if watch.is_over(steps, next_end) {
+            break;
+        }
+        let due = session.due(next_end);
+        if !view.wait_until(due, interrupt, || session.collect()) {
             break;
         }
         steps += 1;

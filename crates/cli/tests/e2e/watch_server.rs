@@ -1,14 +1,19 @@
 //! `diskproof watch --postgres` with a real server, and with what only looks like one.
 
 use crate::postgres::{as_user, output, server, wait_until};
-use crate::program::run;
+use crate::program::{program, run};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::place;
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
+/// Only what must happen within it.
+const WITHIN: Duration = Duration::from_secs(120);
 const PASSWORD: &str = "secret-of-the-test";
 
 /// A server over TCP with passwords as SCRAM; it ends with the test.
@@ -54,7 +59,27 @@ impl TestServer {
         watch(&self.conninfo(password))
     }
 
+    /// The server and its processes.
+    fn pids(&self) -> Vec<Pid> {
+        let pid = self.process.id();
+        let children = format!("/proc/{pid}/task/{pid}/children");
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+        std::iter::once(pid as i32)
+            .chain(children)
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        for pid in self.pids() {
+            // A process of the server may end meanwhile.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
     fn stop(&mut self) {
+        self.signal_all(Signal::CONT);
         // SIGINT is the fast shutdown, which does not wait for sessions.
         let _ = kill_process(Pid::from_child(&self.process), Signal::INT);
         self.process.wait().unwrap();
@@ -64,6 +89,48 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// A `watch` whose lines are read as they come.
+struct WatchLines {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl WatchLines {
+    fn start<const N: usize>(arguments: [&str; N]) -> Self {
+        let mut child = program(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let read = stdout.lines().map_while(Result::ok);
+            read.map_while(|line| sender.send(line).ok()).for_each(drop);
+        });
+        Self { child, lines }
+    }
+
+    fn wait_for_line(&self, part: &str) {
+        let end = Instant::now() + WITHIN;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|error| panic!("no line with '{part}': {error}"));
+            if line.contains(part) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for WatchLines {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -118,6 +185,33 @@ fn watched_server_is_recorded_without_its_password() {
         ran.err
     );
     assert!(!ran.err.contains("wrong-password"), "{}", ran.err);
+}
+
+#[test]
+fn watch_goes_on_while_its_server_stops_and_after_it_died() {
+    let Some(bin) = server("watch_goes_on_while_its_server_stops_and_after_it_died") else {
+        return;
+    };
+    let here = place();
+    let server = TestServer::start(&bin, here.path());
+    let conninfo = server.conninfo(PASSWORD);
+    let mut watch = WatchLines::start(["watch", "-i", "1s", "--postgres", &conninfo]);
+    watch.wait_for_line("server reads");
+    server.signal_all(Signal::STOP);
+    // Each line is that of another step: the steps go on without an answer.
+    for _ in 0..2 {
+        watch.wait_for_line("PostgreSQL: retrying:");
+    }
+    watch.wait_for_line("the server did not answer in time");
+    server.signal_all(Signal::CONT);
+    watch.wait_for_line("PostgreSQL: connected");
+    watch.wait_for_line("server reads");
+    server.signal_all(Signal::KILL);
+    for _ in 0..2 {
+        watch.wait_for_line("PostgreSQL: retrying:");
+    }
+    kill_process(Pid::from_child(&watch.child), Signal::INT).unwrap();
+    assert_eq!(watch.child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

@@ -21,8 +21,10 @@ const PREFIX: &str = "diskproof-";
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
 const BUFFER_KIB_MIN: usize = 256;
-/// Requests that one reading returns at the most; the rest counts as lost.
+/// Requests of one step at the most; the rest counts as lost.
 const REQUESTS_MAX: usize = 200_000;
+/// Text that one reading takes at the most. More requests may come meanwhile than it can read.
+const READ_BYTES_MAX: usize = 32 << 20;
 
 /// Requests since the last reading.
 #[derive(Debug, Default)]
@@ -39,6 +41,8 @@ pub struct RequestTrace {
     /// `None` once it is closed: the instance cannot be removed before.
     pipe: Option<File>,
     instance: PathBuf,
+    /// What was read since the last step.
+    batch: TraceBatch,
     /// The beginning of a line whose end was not there yet.
     unfinished: Vec<u8>,
     /// Our own mount of tracefs, which vanishes with its descriptor.
@@ -58,6 +62,7 @@ impl RequestTrace {
         let mut trace = Self {
             pipe: None,
             instance,
+            batch: TraceBatch::default(),
             unfinished: Vec::new(),
             _mount: mount,
         };
@@ -96,37 +101,49 @@ impl RequestTrace {
 
     /// The requests since the last call.
     pub fn read(&mut self) -> TraceBatch {
-        let mut batch = TraceBatch::default();
+        self.collect();
+        std::mem::take(&mut self.batch)
+    }
+
+    /// Empties the kernel's buffers, which hold few requests on a machine with many CPUs: a quarter
+    /// of a MiB each, about 3000.
+    pub fn collect(&mut self) {
         let Some(pipe) = &mut self.pipe else {
-            return batch;
+            return;
         };
         let mut buffer = vec![0; 64 << 10];
-        loop {
+        let mut left_bytes = READ_BYTES_MAX;
+        while left_bytes > 0 {
             let count = match pipe.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
+            left_bytes = left_bytes.saturating_sub(count);
             self.unfinished.extend_from_slice(&buffer[..count]);
             let Some(end) = self.unfinished.iter().rposition(|byte| *byte == b'\n') else {
                 continue;
             };
             let text = String::from_utf8_lossy(&self.unfinished[..end]).into_owned();
             self.unfinished.drain(..=end);
-            for line in text.lines() {
-                match parse(line) {
-                    TraceLine::Request(request) => batch.requests.push(request),
-                    TraceLine::Lost => batch.is_incomplete = true,
-                    TraceLine::Other => {}
+            self.batch.add(&text);
+        }
+    }
+}
+
+impl TraceBatch {
+    fn add(&mut self, text: &str) {
+        for line in text.lines() {
+            match parse(line) {
+                TraceLine::Request(_) if self.requests.len() >= REQUESTS_MAX => {
+                    self.is_incomplete = true;
                 }
-            }
-            if batch.requests.len() >= REQUESTS_MAX {
-                batch.is_incomplete = true;
-                break;
+                TraceLine::Request(request) => self.requests.push(request),
+                TraceLine::Lost => self.is_incomplete = true,
+                TraceLine::Other => {}
             }
         }
-        batch
     }
 }
 
@@ -175,5 +192,26 @@ fn remove_leftovers(instances: &Path) {
         if is_over {
             let _ = std::fs::remove_dir(instances.join(name));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_drops_what_is_too_much_and_says_so() {
+        let line = "fio-1 [000] d..1. 1.5: block_rq_issue: 7,0 R 4096 () 88 + 8 none,0,0 [fio]\n";
+        let mut batch = TraceBatch::default();
+        batch.add(&line.repeat(REQUESTS_MAX));
+        assert_eq!(
+            (batch.requests.len(), batch.is_incomplete),
+            (REQUESTS_MAX, false)
+        );
+        batch.add(line);
+        assert_eq!(
+            (batch.requests.len(), batch.is_incomplete),
+            (REQUESTS_MAX, true)
+        );
     }
 }

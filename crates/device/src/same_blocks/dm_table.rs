@@ -38,6 +38,8 @@ fn read_table(text: &str, number: &str) -> BlockMap {
         };
         let place = match (*kind, rest) {
             ("linear", [device, offset, ..]) => (device, offset),
+            // A volume with snapshots: its own blocks stay where they are.
+            ("snapshot-origin", [device, ..]) => (device, start),
             ("crypt", [_cipher, _key, _iv, device, offset, ..]) => {
                 is_encrypted = true;
                 (device, offset)
@@ -107,6 +109,22 @@ mod tests {
             Ok((expected.to_vec(), false))
         );
         assert!(segments(read_table(text, "259:4")).is_err());
+    }
+
+    #[test]
+    fn table_of_a_volume_with_snapshots() {
+        let expected = Segment {
+            from: 0,
+            to: 0,
+            length: 3 << 30,
+        };
+        let text = "0 6291456 snapshot-origin 253:6\n";
+        assert_eq!(
+            segments(read_table(text, "253:6")),
+            Ok((vec![expected], false))
+        );
+        let snapshot = "0 6291456 snapshot 253:6 253:7 P 8\n";
+        assert!(segments(read_table(snapshot, "253:6")).is_err());
     }
 
     #[test]

@@ -36,6 +36,9 @@ fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
         ("size", "8000"),
         ("md/level", "raid1"),
         ("md/dev-sda1/offset", "64"),
+        ("md/dev-sda1/state", "in_sync,write_mostly"),
+        ("md/dev-sdb1/offset", "64"),
+        ("md/dev-sdb1/state", "faulty"),
     ];
     sysfs.block("md0", "9:0", &mirror);
     sysfs.block("md1", "9:1", &[("size", "8000"), ("md/level", "raid0")]);
@@ -62,6 +65,11 @@ fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
     assert_eq!(
         map("/dev/md0", LayerKind::Md, "/dev/sda1"),
         one(64 * 512, 8000 * 512)
+    );
+    assert!(
+        map("/dev/md0", LayerKind::Md, "/dev/sdb1")
+            .unwrap_err()
+            .contains("no member in sync of the array (faulty)")
     );
     assert!(map("/dev/md1", LayerKind::Md, "/dev/sda1").is_err());
     assert!(map("/dev/sda", LayerKind::Disk, "/dev/x").is_err());

@@ -87,7 +87,9 @@ pub(crate) fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
 
 fn block_facts(layer: &Layer) -> Vec<LabeledValue> {
     let block = |bytes: Option<u32>| bytes.map(|bytes| format_bytes(u64::from(bytes)));
-    let medium = layer.rotational.map(|_| {
+    // A device that lies on others repeats what they report.
+    let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
+    let medium = layer.rotational.filter(|_| is_lowest).map(|_| {
         labels::rotation(layer)
             .unwrap_or("unknown: the kernel reports every virtio disk as rotating")
             .to_owned()

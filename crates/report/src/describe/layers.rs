@@ -88,7 +88,7 @@ fn own_time(cost: &LayerCost) -> String {
 }
 
 fn time(ns: f64, half_width: Option<f64>) -> String {
-    figure_text(ns, half_width, "ns")
+    figure_text(ns, half_width, "ns").replace('-', "−")
 }
 
 fn rate_change(cost: &LayerCost) -> String {
@@ -115,8 +115,10 @@ fn percent(share: f64, half_width: Option<f64>) -> String {
 
 fn share(cost: &LayerCost) -> String {
     match cost.meaning {
-        CostMeaning::Noise | CostMeaning::Unknown => labels::UNKNOWN.to_owned(),
-        _ => {
+        CostMeaning::Noise | CostMeaning::Unknown | CostMeaning::OtherBlocks => {
+            labels::UNKNOWN.to_owned()
+        }
+        CostMeaning::Real | CostMeaning::Lowest => {
             let LayerDifference {
                 difference,
                 half_width_95,
@@ -168,14 +170,24 @@ fn blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
 
 /// Layers that were read elsewhere, or whose difference is that between one device and several.
 fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
-    let places = layers.places.iter();
-    let mut parts: Vec<String> = places
-        .filter_map(|place| {
-            let why = place.why.as_ref()?;
-            let name = name(record, place.target);
-            Some(format!(
-                "{name} was read at other blocks of the same length: {why}"
-            ))
+    // The layers below one whose place is unknown have the same reason.
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for place in &layers.places {
+        let Some(why) = place.why.as_deref() else {
+            continue;
+        };
+        let name = name(record, place.target);
+        match by_reason.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((why, vec![name])),
+        }
+    }
+    let mut parts: Vec<String> = by_reason
+        .into_iter()
+        .map(|(why, names)| {
+            let were = if names.len() == 1 { "was" } else { "were" };
+            let names = list(names);
+            format!("{names} {were} read at other blocks of the same length: {why}")
         })
         .collect();
     let planned = record.plan.layers.iter().flat_map(|plan| &plan.layers);

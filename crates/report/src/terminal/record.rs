@@ -84,10 +84,14 @@ fn write_title(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     ];
     page.text(TextStyle::Bold.of(title.join(" · ")))?;
     let disks = record.targets.iter().flat_map(|target| target.disks());
-    let mut disks: Vec<String> = disks.map(disk_name).collect();
-    disks.dedup();
+    let mut names: Vec<String> = Vec::new();
+    for name in disks.map(disk_name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let host = format!("host {}", record.host.name);
-    let subject: Vec<String> = disks.into_iter().chain([host]).collect();
+    let subject: Vec<String> = names.into_iter().chain([host]).collect();
     page.text(TextStyle::Dim.of(subject.join(" · ")))?;
     if let Some(note) = &record.note {
         page.text(TextStyle::Dim.of(format!("note: {note}")))?;

@@ -5,7 +5,7 @@ use super::grid::write_grid;
 use crate::describe::server::{COLUMNS, explained_text, facts, rates_text, row, rows};
 use crate::page::{Page, TextStyle};
 use crate::table::{Align, Columns};
-use crate::text::{clean, shortened};
+use crate::text::{clean, glue, shortened};
 use diskproof_model::server_load::{ObservedServer, ServerStep, ServerView};
 use diskproof_model::units::format_duration;
 use std::io;
@@ -29,18 +29,28 @@ pub(super) fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::R
                 true => "retrying",
                 false => "not retried",
             };
-            let text = format!("{INDENT}PostgreSQL: {next}: {why}");
-            page.unbroken(TextStyle::Warning.of(shortened(&clean(&text), page.width())))
+            // The server's own errors begin with its name.
+            let why = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
+            indented(
+                page,
+                TextStyle::Warning,
+                &format!("PostgreSQL: {next}: {why}"),
+            )
         }
         ServerView::Step(step) => write_rates(page, step),
     }
 }
 
+/// Wrapped text, because its end names the device or the remedy.
+fn indented(page: &mut Page<'_>, style: TextStyle, text: &str) -> io::Result<()> {
+    page.entry(style.of(""), INDENT.len(), style.of(clean(text)))
+}
+
 fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
     if let Some(load) = &step.explained {
         let over = format_duration(load.wall_ns);
-        let text = format!("{INDENT}{} ({over})", explained_text(load));
-        page.unbroken(TextStyle::Bold.of(shortened(&clean(&text), page.width())))?;
+        let text = format!("{} ({})", explained_text(load), glue(&over));
+        indented(page, TextStyle::Bold, &text)?;
     }
     let text = format!(
         "{INDENT}server {}",
@@ -171,6 +181,13 @@ mod tests {
             first.contains("explains up to 75 % of the reads, up to 33 %"),
             "{page}"
         );
+        let words: Vec<&str> = page.split_whitespace().collect();
+        assert!(
+            words
+                .join(" ")
+                .contains("of the writes of nvme0n1p3 (30 s)"),
+            "{page}"
+        );
         assert!(text(&ServerView::Step(busy()), 120).contains("client bulkread"));
     }
 
@@ -185,5 +202,15 @@ mod tests {
             "      PostgreSQL: retrying: the server did not answer in time\n"
         );
         assert!(text(&ServerView::Waiting, 80).contains("connected"));
+        let ended = ServerView::Lost {
+            why: "PostgreSQL: FATAL: terminating connection due to unexpected postmaster exit"
+                .to_owned(),
+            is_retried: true,
+        };
+        assert_eq!(
+            text(&ended, 80),
+            "      PostgreSQL: retrying: FATAL: terminating connection due to unexpected\n      \
+             postmaster exit\n"
+        );
     }
 }

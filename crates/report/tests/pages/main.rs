@@ -4,6 +4,7 @@
 mod charts;
 mod fio_json;
 mod fixture;
+mod layers;
 mod svg;
 mod tables;
 

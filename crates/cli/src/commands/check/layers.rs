@@ -281,7 +281,8 @@ fn readable(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> 
 }
 
 /// The layers of a target, the highest first. Where a layer spreads its blocks over several
-/// devices, the first of them stands for all.
+/// devices, the first of the largest stands for all: smaller ones hold the metadata of a thin pool,
+/// the changes of a snapshot, or a cache.
 fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
     let file = |name: &str, path: &str, kind: &str| FoundLayer {
         layer: PlannedLayer {
@@ -303,7 +304,7 @@ fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
     let layers = &identity.layers;
     let is_below = |name: &str| layers.iter().any(|one| one.below.iter().any(|b| b == name));
     let mut next: Vec<&Layer> = layers.iter().filter(|one| !is_below(&one.name)).collect();
-    while let Some(&first) = next.first() {
+    while let Some(first) = first_of_largest(&next) {
         // A circle would be a fault of sysfs.
         if found.len() > layers.len() * 2 + 1 {
             break;
@@ -319,6 +320,12 @@ fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
         next = layers.iter().filter(is_next).collect();
     }
     found
+}
+
+fn first_of_largest<'a>(layers: &[&'a Layer]) -> Option<&'a Layer> {
+    let largest = layers.iter().map(|layer| layer.size_bytes).max()?;
+    let mut layers = layers.iter().copied();
+    layers.find(|layer| layer.size_bytes == largest)
 }
 
 fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {

@@ -45,9 +45,15 @@ impl LiveView {
         })
     }
 
-    /// Waits; false where the user ends the view.
-    pub(super) fn wait_until(&mut self, due: Instant, interrupt: &Interrupt) -> bool {
+    /// Waits, and meanwhile calls `work` again and again; false where the user ends the view.
+    pub(super) fn wait_until(
+        &mut self,
+        due: Instant,
+        interrupt: &Interrupt,
+        mut work: impl FnMut(),
+    ) -> bool {
         while interrupt.signal().is_none() {
+            work();
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;

@@ -17,7 +17,8 @@ use std::time::Duration;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
-const END_OF_LINE: &str = "\x1b[K";
+/// Before the text of a line: behind a full one the cursor is still on its last column.
+const CLEAR_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
 const SIZE_DEFAULT: (usize, usize) = (80, 24);
 /// Ctrl-C and Ctrl-D, where the terminal sends them as keys.
@@ -88,13 +89,7 @@ impl FullScreen {
             write_watch_facts(facts, &style, page)
         });
         written?;
-        let page = String::from_utf8_lossy(&page);
-        let body = rows.saturating_sub(1);
-        let mut frame = HOME.to_owned();
-        for line in page.trim_end().lines().take(body) {
-            frame.push_str(&format!("{line}{END_OF_LINE}\r\n"));
-        }
-        frame.push_str(&format!("{REST_OF_SCREEN}\x1b[{rows};1Hq ends the view"));
+        let frame = frame(&String::from_utf8_lossy(&page), rows);
         to_stdout(|out| out.write_all(frame.as_bytes()))
     }
 }
@@ -107,6 +102,16 @@ impl Drop for FullScreen {
             let _ = std::panic::take_hook();
         }
     }
+}
+
+/// The page on a screen of so many rows.
+fn frame(page: &str, rows: usize) -> String {
+    let mut frame = HOME.to_owned();
+    for line in page.trim_end().lines().take(rows.saturating_sub(1)) {
+        frame.push_str(&format!("{CLEAR_LINE}{line}\r\n"));
+    }
+    frame.push_str(&format!("{REST_OF_SCREEN}\x1b[{rows};1Hq ends the view"));
+    frame
 }
 
 /// Columns and rows of the terminal.
@@ -129,4 +134,18 @@ fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_line_keeps_its_last_column() {
+        let full = "x".repeat(80);
+        let drawn = frame(&format!("{full}\nsecond\nthird\n"), 3);
+        // Clearing behind the text would erase the last character.
+        let lines = format!("\x1b[H\x1b[K{full}\r\n\x1b[Ksecond\r\n");
+        assert_eq!(drawn, format!("{lines}\x1b[J\x1b[3;1Hq ends the view"));
+    }
 }

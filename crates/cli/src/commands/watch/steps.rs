@@ -86,6 +86,10 @@ impl WatchSession {
         let readings = read_counters()?;
         session.read_at = Instant::now();
         session.started = session.read_at;
+        // Connecting to a server may have taken a while; these requests belong to no step.
+        if let Some(trace) = &mut session.trace {
+            trace.read();
+        }
         if let Some(server) = &mut session.server {
             server.begin(session.started);
             session.facts.server = server.facts();
@@ -129,6 +133,13 @@ impl WatchSession {
     /// When an interval ends.
     pub(super) fn due(&self, interval: u64) -> Instant {
         self.started + Duration::from_nanos(self.interval_ns.saturating_mul(interval))
+    }
+
+    /// Takes the traced requests out of the kernel's buffers before these are full.
+    pub(super) fn collect(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.collect();
+        }
     }
 
     /// Reads the kernel: the step ends now.

@@ -68,6 +68,23 @@ fn stack_of_an_array_goes_on_with_its_first_disk() {
 }
 
 #[test]
+fn stack_of_a_thin_pool_goes_on_with_its_data() {
+    let mut metadata = device("dm-0", LayerKind::DeviceMapper, &["sda"]);
+    metadata.size_bytes = 4 << 20;
+    let identity = directory(vec![
+        device("dm-4", LayerKind::DeviceMapper, &["dm-2"]),
+        device("dm-2", LayerKind::DeviceMapper, &["dm-0", "dm-1"]),
+        metadata,
+        device("dm-1", LayerKind::DeviceMapper, &["sda"]),
+        device("sda", LayerKind::Disk, &[]),
+    ]);
+    assert_eq!(
+        names(&identity),
+        ["file on xfs", "dm-4", "dm-2", "dm-1", "sda"]
+    );
+}
+
+#[test]
 fn stack_of_a_loop_device_names_the_file_behind_it() {
     let mut image = device("loop4", LayerKind::Loop, &["sda2"]);
     image.backing_file = Some("/no/such/disk.img".to_owned());
