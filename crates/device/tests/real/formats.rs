@@ -8,7 +8,8 @@ use diskproof_simdisk::testbed::can_run;
 use std::os::unix::fs::FileExt as _;
 use std::process::Command;
 
-/// Name, size in MiB, program, its arguments before the device, a part of the reason.
+/// Name, size in MiB, program, its arguments before the device, for which NODE stands in them, too,
+/// a part of the reason. `pvcreate` would open every block device, also those of other tests.
 type Row = (&'static str, u64, &'static str, &'static str, &'static str);
 
 const MADE_BY_PROGRAMS: &[Row] = &[
@@ -43,12 +44,18 @@ const MADE_BY_PROGRAMS: &[Row] = &[
         "-p 65536",
         "swap space",
     ),
-    ("LVM", 64, "pvcreate", "-qq -ff -y", "LVM physical volume"),
+    (
+        "LVM",
+        64,
+        "pvcreate",
+        "-qq -ff -y --devices NODE",
+        "LVM physical volume",
+    ),
     (
         "LVM label in the fourth sector",
         64,
         "pvcreate",
-        "-qq -ff -y --labelsector 3",
+        "-qq -ff -y --devices NODE --labelsector 3",
         "LVM physical volume",
     ),
     ("bcache", 64, "make-bcache", "-B", "bcache device"),
@@ -133,6 +140,7 @@ fn gate_refuses_what_programs_make_until_it_is_wiped() {
             continue;
         }
         let disk = Disk::new(mib * MIB);
+        let arguments = arguments.replace("NODE", disk.node());
         shell(&format!("{program} {arguments} {} 2>&1", disk.node()));
         assert!(known_to_blkid(&disk), "{name}");
         disk.assert_refused(name, &[part, "→ after saving what it holds: "]);

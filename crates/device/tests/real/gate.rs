@@ -85,9 +85,10 @@ fn gate_refuses_partition_of_array_member() {
     for mark in ["LVM", "Intel RAID"] {
         let disk = Disk::new(64 * MIB);
         if mark == "LVM" {
+            let node = disk.node();
             run(
                 "pvcreate",
-                &["-qq", "-ff", "-y", "--labelsector", "3", disk.node()],
+                &["-qq", "-ffy", "--devices", node, "--labelsector", "3", node],
             );
         } else {
             let end = 64 * MIB - 1024;
