@@ -6,6 +6,7 @@ use crate::compare::run_to_run;
 use crate::expect::Expected;
 use crate::files::files_record;
 use crate::inserts::postgres_record;
+use crate::latency_search::latency_search;
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
 use crate::moved;
@@ -76,6 +77,7 @@ pub fn judge(
     expected: &[Expected],
 ) -> Record {
     let moved = moved::total(measurements, &facts.plan);
+    let latency_search = latency_search(&facts.plan, measurements);
     let mut measurements: Vec<MeasurementRecord> = measurements
         .iter()
         .map(|m| {
@@ -105,6 +107,7 @@ pub fn judge(
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         sweep: sweep_record(&facts.plan, &measurements),
+        latency_search,
         tool: facts.tool,
         method: METHOD_VERSION,
         run_id: facts.run_id,

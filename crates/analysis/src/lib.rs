@@ -23,6 +23,7 @@ mod checked;
 mod files;
 mod inserts;
 mod known;
+mod latency_search;
 mod layers;
 mod limited_by;
 mod mechanics;

@@ -4,6 +4,7 @@
 
 use crate::checked::name_in_check;
 use crate::known::HALF_WIDTH_MAX;
+use crate::latency_search;
 use crate::layers;
 use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
@@ -311,6 +312,7 @@ fn plain_headline(record: &Record) -> String {
     let mut clauses = survey_clauses(record);
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
+    clauses.extend(latency_search::clause(record));
     clauses.extend(files_clause(record));
     clauses.extend(layers::clause(record));
     clauses.extend(observed_clauses(record));

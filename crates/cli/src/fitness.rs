@@ -106,6 +106,16 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
     let (workloads, skipped) = resolve_planned(shown, &file.workloads, context, unit_bytes)?;
+    if let Some(one) = workloads
+        .iter()
+        .find(|one| one.shape.latency_target.is_some())
+    {
+        return Err(Failure::Usage(format!(
+            "{shown}: '{0}' has a latency target, which searches a depth; a profile judges a fixed \
+             one: write a limit such as '{0}.read.p99<=5ms'",
+            one.name
+        )));
+    }
     Ok(Plan {
         schema: PLAN_SCHEMA.to_owned(),
         method: METHOD_VERSION,

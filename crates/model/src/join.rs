@@ -4,7 +4,7 @@
 use crate::measurement::{
     ByteCount, DeviceUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
 };
-use crate::slice::{SliceLatency, SliceOp, TimeSlice};
+use crate::slice::{LateRequests, SliceLatency, SliceOp, TimeSlice};
 use crate::window::Window;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,8 +16,11 @@ impl TimeSlice {
     /// What a measurement of one slice says of it.
     pub fn of(measurement: &Measurement) -> Self {
         let ops = measurement.ops.iter().map(|(kind, op)| {
+            let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);
+            let target = measurement.workload.shape.latency_target.as_ref();
             let slice = SliceOp {
-                latency: SliceLatency::of(op.latency_intended.as_ref().unwrap_or(&op.latency)),
+                latency: SliceLatency::of(latencies),
+                late: target.map(|target| LateRequests::of(latencies, target)),
                 ..SliceOp::of(op.count, op.bytes, measurement.wall_ns)
             };
             (*kind, slice)

@@ -6,6 +6,7 @@ use crate::campaign::CampaignPart;
 use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
+use crate::latency_target::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limited_by::LimitedBy;
 use crate::measurement::{
@@ -88,6 +89,9 @@ pub struct Record {
     /// The matrix of a sweep, and what follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepRecord>,
+    /// The greatest depth at which most requests keep to a latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_search: Option<LatencySearch>,
     /// INSERTs of a temporary PostgreSQL server, beside this run's own commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<PostgresRecord>,

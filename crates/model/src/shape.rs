@@ -1,7 +1,8 @@
 //! What shapes the load of a few workloads: sizes per direction, alignment, pauses, spacing of
 //! starts, limits that end it. Everything here is absent from a plain workload.
 
-use crate::units::{format_bytes, format_duration};
+use crate::latency_target::LatencyTarget;
+use crate::units::{format_bytes, format_duration, format_latency};
 use serde::{Deserialize, Serialize};
 
 /// One block size of a mix.
@@ -59,6 +60,9 @@ pub struct LoadShape {
     /// Sequential operations go through parts of the span, and skip what is between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_stride: Option<ZoneStride>,
+    /// Its depth is one of those at which a latency may be kept to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_target: Option<LatencyTarget>,
 }
 
 /// When a rate counts as steady, which ends each worker.
@@ -362,6 +366,10 @@ impl LoadShape {
         }
         if let Some(content) = &self.content {
             facts.push(content.fact());
+        }
+        if let Some(target) = self.latency_target {
+            let latency = format_latency(target.latency_ns);
+            facts.push(format!("judged by {} % within {latency}", target.percent));
         }
         if self.start_delay_ns > 0 {
             let delay = format_duration(self.start_delay_ns);

@@ -1,6 +1,7 @@
 //! A slice: one of the parts, apart in time, in which a workload is measured.
 
 use crate::histogram::LatencyHistogram;
+use crate::latency_target::LatencyTarget;
 use crate::op::OpKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +36,39 @@ pub struct SliceOp {
     /// Latencies; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<SliceLatency>,
+    /// Those that took longer than the workload's latency target; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateRequests>,
+}
+
+/// Requests, and how many of them took too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LateRequests {
+    /// All of them, including those in flight at the end.
+    pub requests: u64,
+    /// Those that took too long.
+    pub late: u64,
+}
+
+impl LateRequests {
+    /// Of these latencies.
+    pub fn of(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
+        let late = latencies.buckets();
+        let late = late.filter(|(low, ..)| *low > target.latency_ns);
+        Self {
+            requests: latencies.count(),
+            late: late.map(|(.., count)| count).sum(),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            late: self.late + other.late,
+        }
+    }
 }
 
 /// Latencies of one kind of operation in a slice. A percentile with fewer than ten samples beyond
@@ -74,6 +108,7 @@ impl SliceOp {
             iops: count as f64 / seconds,
             bytes_per_second: bytes as f64 / seconds,
             latency: None,
+            late: None,
         }
     }
 }

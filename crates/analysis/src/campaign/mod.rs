@@ -5,10 +5,12 @@
 mod compare_live;
 mod decision;
 mod gaps;
+mod latency_search;
 mod order;
 mod sweep;
 
 pub use compare_live::{LiveComparison, LiveSetup};
 pub use decision::{Campaign, CampaignCell, MeasuredCell, Next};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
+pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};

@@ -11,6 +11,7 @@ use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
 use crate::estimate::{self, BATCHES_MIN, Settling};
 use crate::known::HALF_WIDTH_MAX;
+use diskproof_model::latency_target::LatencySearch;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
@@ -201,7 +202,10 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
     if record.plan.layers.is_some() {
         return None;
     }
-    let hits: Vec<ImpreciseWorkload> = real(record).filter_map(hit).collect();
+    let hits: Vec<ImpreciseWorkload> = real(record)
+        .filter(|measured| is_result(record, measured.0))
+        .filter_map(hit)
+        .collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
         let indices = hits.iter().map(|hit| hit.index);
@@ -230,6 +234,12 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
         remedy: remedy(record, worst, &unsettled),
         reproduce: None,
     })
+}
+
+/// Of a search for a depth only the depth that it found is a result.
+fn is_result(record: &Record, index: usize) -> bool {
+    let found = record.latency_search.as_ref().and_then(LatencySearch::found);
+    found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
 }
 
 /// Workloads of which nothing was measured.
@@ -401,6 +411,8 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     let Origin::Native { verb, .. } = &record.plan.origin;
     let how = if verb == "curve" {
         "diskproof run --rw randread --span 0-N% --time"
+    } else if record.latency_search.is_some() {
+        "--latency-window"
     } else {
         "--time"
     };

@@ -9,12 +9,13 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::planned::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{Filling, MeasuringJob, measure, measure_by_campaign};
 use crate::targets::{probe_targets, refuse_duplicates};
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
-    empty_schedule, limits_cut_by_time, resolve, sector_mismatch,
+    empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
+use diskproof_analysis::campaign::LatencySearchCampaign;
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
@@ -41,6 +42,10 @@ known to 2 %, or after 30 s. With --precision alone it also ends after 30 s. No
 rate counts as known before 7.5 s, or a quarter of a --time below 30 s, because
 occasional disturbances take that long to appear.
 
+With --latency-target, run searches the greatest depth at which requests keep to
+it: how many sessions the disk serves before they wait too long. See
+docs/latency-target.md.
+
 A plan file (*.toml) holds workloads that run in order, or concurrently with
 together = true. Its keys are the names of the flags; see docs/plans. The flags
 --seed, --size, --note and --engine and the targets on the command line replace
@@ -60,6 +65,7 @@ Examples:
   diskproof run /data --rw write --fdatasync 1      commits
   diskproof run /data --depth 64 --rate 2000        latency at a fixed load
   diskproof run /data --bs 4k,64k --depth 1,16      four workloads
+  diskproof run /data --depth 64 --latency-target 5ms
   sudo diskproof run /dev/sdb --span 0-10%          short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
   diskproof run docs/plans/postgresql-cookbook.toml /data
@@ -110,13 +116,18 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
         verbosity.note(note);
     }
-    measure(MeasuringJob {
+    let search = LatencySearchCampaign::of(&plan);
+    let job = MeasuringJob {
         plan,
         identities,
         filling: Filling::Span,
         note: request.note,
         flags: &run.measuring,
-    })
+    };
+    match search {
+        Some(search) => measure_by_campaign(job, search),
+        None => measure(job),
+    }
 }
 
 /// What to run: from flags, or from a plan or job file and the flags that go with it.
@@ -315,7 +326,12 @@ impl RunRequest {
             },
             engine: self.engine,
         };
-        let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
+        let (mut workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
+        let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
+        let time_limit_ns = search.as_ref().and_then(|search| search.time_ns);
+        if let Some(search) = search {
+            workloads = search.workloads;
+        }
         Ok(Plan {
             fit_for: None,
             schema: PLAN_SCHEMA.to_owned(),
@@ -327,7 +343,7 @@ impl RunRequest {
                 .collect(),
             scratch_bytes,
             first_write_ns: None,
-            time_limit_ns: None,
+            time_limit_ns,
             workloads,
             survey: None,
             ping: None,

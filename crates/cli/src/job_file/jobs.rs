@@ -5,6 +5,7 @@ use super::numbers::Amount;
 use super::sections::SourceLine;
 use crate::flags::EngineName;
 use crate::workload::Rw;
+use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::shape::LoadShape;
 
@@ -27,6 +28,8 @@ pub(crate) struct FioJob {
     pub blocks: JobBlocks,
     /// What shapes the load beyond that.
     pub shape: LoadShape,
+    /// The latency that its requests must keep to.
+    pub latency_target: Option<LatencyTarget>,
     /// Requests in flight.
     pub depth: u64,
     /// I/O engine.

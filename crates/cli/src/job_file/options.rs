@@ -271,6 +271,11 @@ pub(crate) const ROWS: &[OptionRow] = &[
          `lat:` is refused, and so is `group_reporting` over several jobs or copies",
     ),
     translated(
+        &["latency_target", "latency_window", "latency_percentile"],
+        "the greatest depth up to `iodepth` is searched at which the requests keep to the latency; \
+         the job runs alone, until the depth is found or `runtime` is over, whatever its size",
+    ),
+    translated(
         &["zonemode", "zonesize", "zonerange", "zoneskip"],
         "`strided` with `read` or `write`: parts of the file in turn; `zbd`, random requests and \
          another `zonerange` are refused",
@@ -453,15 +458,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
         ],
         ZERO,
     ),
-    refused(
-        &[
-            "latency_target",
-            "latency_window",
-            "latency_percentile",
-            "latency_run",
-        ],
-        ZERO,
-    ),
+    refused(&["latency_run"], ZERO),
     refused(
         &[
             "iodepth_low",

@@ -2,6 +2,7 @@
 //! syntax.
 
 mod content;
+mod latency_target;
 mod operations;
 mod shape;
 mod steady;
@@ -165,6 +166,7 @@ impl<'a> JobReader<'a, '_> {
                 zone_stride: self.zone_stride(rw)?,
                 ..self.shape(rw, postfix, &blocks, write_mix)?
             },
+            latency_target: self.latency_target()?,
             blocks,
             fsync,
             fdatasync,

@@ -9,8 +9,8 @@ use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
 use crate::flags::EngineName;
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{
-    BlockSplit, Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time,
-    WorkloadFlags,
+    BlockSplit, Bytes, Count, LatencyPercentile, Order, Position, ReadShare, Rw, RwDirection,
+    SpanBounds, Time, WorkloadFlags,
 };
 use diskproof_compat::JobWorkload;
 use diskproof_model::shape::{LoadShape, ZoneStride};
@@ -396,6 +396,7 @@ fn flags(
     let ops = extent.ops.map(|ops| ops.saturating_mul(copies));
     // Of two limits, the one that is reached first. With a mix of sizes that may be either.
     let (bytes, ops) = match (job.one_block(), ops, extent.is_time_based) {
+        _ if job.latency_target.is_some() => (None, None),
         (_, ops, true) => (None, ops),
         (Some(block), Some(ops), false) if ops.saturating_mul(block) <= bytes => (None, Some(ops)),
         (Some(_), _, false) => (Some(bytes), None),
@@ -453,7 +454,18 @@ fn flags(
         together: None,
         ends_alone: None,
         shape: shape(job, closeness),
+        ..latency_flags(job)
     })
+}
+
+fn latency_flags(job: &FioJob) -> WorkloadFlags {
+    let target = job.latency_target;
+    WorkloadFlags {
+        latency_target: target.map(|target| Time(target.latency_ns)),
+        latency_percentile: target.map(|target| LatencyPercentile(target.percent)),
+        latency_window: target.map(|target| Time(target.window_ns)),
+        ..WorkloadFlags::default()
+    }
 }
 
 /// With a mix of sizes the map of visited blocks shortens blocks, which only fio's figures need.

@@ -189,12 +189,28 @@ where
     C::Answer: Send + 'static,
 {
     let consent = job.flags.destructive.consent(&job.identities)?;
+    measure_as(job, |ready| supervise_on_targets(ready, consent, campaign))
+}
+
+/// Carries out a campaign whose sides are the targets.
+pub(super) fn supervise_on_targets<C>(
+    ready: ReadyRun<'_>,
+    consent: Consent,
+    campaign: C,
+) -> Result<WatchdogResult, Failure>
+where
+    C: Campaign + Send + 'static,
+    C::Answer: Send + 'static,
+{
     let side = |target| CampaignSide {
         target,
         prepare: None,
     };
-    let sides: Vec<CampaignSide> = (0..job.identities.len()).map(side).collect();
-    let identities = vec![None; sides.len()];
+    let sides: Vec<CampaignSide> = (0..ready.identities.len()).map(side).collect();
+    let findings = Findings {
+        answer: None,
+        identities: vec![None; sides.len()],
+    };
     let conditions = CampaignConditions {
         sides,
         reopening: Reopening::Never,
@@ -202,13 +218,7 @@ where
         consent,
         engines: EngineSharing::OfAllWorkloads,
     };
-    measure_as(job, |ready| {
-        let findings = Findings {
-            answer: None,
-            identities,
-        };
-        supervise(ready, conditions, Arc::new(Mutex::new(findings)), campaign)
-    })
+    supervise(ready, conditions, Arc::new(Mutex::new(findings)), campaign)
 }
 
 /// Under which conditions the cells of a campaign are measured.

@@ -1,5 +1,6 @@
 //! A run whose output is that of another tool: its text as the run goes on, on stdout.
 
+use super::campaign::supervise_on_targets;
 use super::measure::{Presentation, measure_with};
 use super::ping::PingLines;
 use super::prepare::MeasuringJob;
@@ -7,6 +8,7 @@ use super::run::Steps;
 use super::watchdog::run;
 use crate::failure::{Exit, Failure};
 use crate::tool_lines::{SharedPrinter, ToolLines};
+use diskproof_analysis::campaign::LatencySearchCampaign;
 use diskproof_engine::RunError;
 
 /// What a tool needs beyond its plan.
@@ -26,6 +28,8 @@ pub(crate) fn measure_tool(job: MeasuringJob<'_>, tool: ToolRun) -> anyhow::Resu
         kept_name: tool.kept_name,
     };
     let has_files = job.plan.files.is_some();
+    let search = LatencySearchCampaign::of(&job.plan);
+    let consent = job.flags.destructive.consent(&job.identities)?;
     measure_with(job, presentation, move |mut measuring| {
         let failed = |error| Failure::Run(RunError::Thread(error));
         let lines = match prints_text {
@@ -33,6 +37,14 @@ pub(crate) fn measure_tool(job: MeasuringJob<'_>, tool: ToolRun) -> anyhow::Resu
             false => None,
         };
         let interrupt = measuring.interrupt.clone();
+        if let Some(search) = search {
+            let heartbeat = measuring.live.heartbeat();
+            let end = supervise_on_targets(measuring, consent, search);
+            if let Some(lines) = lines {
+                lines.finish(&interrupt, &heartbeat);
+            }
+            return end;
+        }
         let steps: Steps = if is_ping {
             let output = PingLines {
                 lines: None,

@@ -48,13 +48,13 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is a threshold; use --expect 'randread.iops>=1000'",
     ),
     (
-        &["latency_target", "latency_window", "latency_percentile"],
-        "changes the depth during the run, which is not supported; diskproof sweep shows the \
-         latency at each depth, and a job with rate_iops at one rate",
+        &["thinkcycles", "thinktime_spin"],
+        "is not supported; use thinktime in a job of fio, or rate",
     ),
     (
-        &["thinkcycles", "thinktime_spin", "latency_run"],
-        "is not supported; use thinktime in a job of fio, or rate",
+        &["latency_run"],
+        "goes on after the depth is found, which is not supported; run the job at the depth that \
+         latency_target finds",
     ),
     (
         &[

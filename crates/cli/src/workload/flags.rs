@@ -3,12 +3,14 @@
 //! together.
 
 use super::parsers::{
-    BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, Precision, Rate, ReadShare, Rw,
-    RwDirection, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
+    BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
+    ReadShare, Rw, RwDirection, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
 use crate::flags::EngineName;
 use diskproof_model::shape::LoadShape;
 use serde::Deserialize;
+
+const LATENCY_HEADING: &str = "Latency target";
 
 /// The options of a workload; `None` where the user set nothing.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args, Deserialize)]
@@ -65,6 +67,33 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "number_ios", value_name = "N")]
     #[serde(deserialize_with = "parse_key", alias = "number_ios")]
     pub ops: Option<Count>,
+    /// Find the greatest depth up to --depth at which requests keep to this latency
+    #[arg(
+        long,
+        visible_alias = "latency_target",
+        value_name = "DURATION",
+        help_heading = LATENCY_HEADING
+    )]
+    #[serde(deserialize_with = "parse_key", alias = "latency_target")]
+    pub latency_target: Option<Time>,
+    /// The share of the requests that must keep to it, in percent [default: 99]
+    #[arg(
+        long,
+        visible_alias = "latency_percentile",
+        value_name = "PERCENT",
+        help_heading = LATENCY_HEADING
+    )]
+    #[serde(deserialize_with = "parse_key", alias = "latency_percentile")]
+    pub latency_percentile: Option<LatencyPercentile>,
+    /// How long each depth is measured at a time [default: 5s]
+    #[arg(
+        long,
+        visible_alias = "latency_window",
+        value_name = "DURATION",
+        help_heading = LATENCY_HEADING
+    )]
+    #[serde(deserialize_with = "parse_key", alias = "latency_window")]
+    pub latency_window: Option<Time>,
     /// Warm-up before the measured time [default: 5 % of --time, at most 1s; none with --bytes or
     /// --ops]
     #[arg(long, visible_alias = "ramp_time", value_name = "DURATION")]
@@ -199,6 +228,9 @@ impl WorkloadFlags {
             time: self.time.or(defaults.time),
             bytes: self.bytes.or(defaults.bytes),
             ops: self.ops.or(defaults.ops),
+            latency_target: self.latency_target.or(defaults.latency_target),
+            latency_percentile: self.latency_percentile.or(defaults.latency_percentile),
+            latency_window: self.latency_window.or(defaults.latency_window),
             warmup: self.warmup.or(defaults.warmup),
             span: self.span.or(defaults.span),
             zones: self.zones.or(access.zones),

@@ -2,6 +2,7 @@
 //! names the contradiction and the remedy. Pure.
 
 use super::flags::WorkloadFlags;
+use super::latency_target::latency_target;
 use super::limits::{check_memory, check_room, resolve_span};
 use super::parsers::{BlockSize, Bytes, Count, Order, Rw, RwDirection, SyncedWrites};
 use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
@@ -9,6 +10,7 @@ use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag,
 };
+use diskproof_model::shape::LoadShape;
 use diskproof_model::units::format_bytes;
 
 /// PostgreSQL's page.
@@ -104,7 +106,10 @@ impl Resolution<'_> {
             verify,
             ends_alone: is_set(flags.ends_alone),
             drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
-            shape: flags.shape.clone(),
+            shape: LoadShape {
+                latency_target: latency_target(flags, self.wording)?,
+                ..flags.shape.clone()
+            },
             write_cache: None,
         };
         if self.context.content == Content::Nothing && lays_out(&workload) {
@@ -371,7 +376,9 @@ impl Resolution<'_> {
 
     fn stop(&self, block_bytes: u32) -> Resolved<Stop> {
         let flags = self.flags;
-        let counted = flags.bytes.is_some() || flags.ops.is_some();
+        // A search ends when the depth is found.
+        let searches = flags.latency_target.is_some();
+        let counted = flags.bytes.is_some() || flags.ops.is_some() || searches;
         let stop = Stop {
             precision: flags
                 .precision
@@ -411,7 +418,10 @@ impl Resolution<'_> {
     /// The first pass over a new file has no warm-up: its figure covers all writes of the file.
     fn warmup_ns(&self, workload: &Workload) -> u64 {
         let counted = workload.stop.bytes.is_some() || workload.stop.ops.is_some();
-        match (self.flags.warmup, workload.stop.time_ns) {
+        // A search warms up before each window.
+        let target = workload.shape.latency_target;
+        let time_ns = target.map_or(workload.stop.time_ns, |target| Some(target.window_ns));
+        match (self.flags.warmup, time_ns) {
             (Some(given), _) => given.0,
             (None, Some(time_ns)) if !counted && workload.layout == Layout::Needed => {
                 (time_ns / 20).min(SECOND)

@@ -24,6 +24,7 @@ mod hung;
 mod hung_writing;
 mod interrupted;
 mod job_files;
+mod latency_target;
 mod layers;
 mod manuals;
 mod outputs;

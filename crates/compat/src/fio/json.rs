@@ -74,6 +74,7 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("64", 0.0),
         (">=64", 0.0),
     ];
+    let (latency_ns, window_us, percent) = entry.searched_for();
     let error = entry.error.as_ref().map_or(0, |(number, _)| *number as u64);
     let direction = |stats: &DirectionStats, all| direction(stats, all, entry, has_bins);
     let Json::Object(pairs) = object([
@@ -103,9 +104,9 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("latency_us", ranges(&shares.us)),
         ("latency_ms", ranges(&shares.ms)),
         ("latency_depth", u64::from(entry.depth).into()),
-        ("latency_target", 0.into()),
-        ("latency_percentile", 100.0.into()),
-        ("latency_window", 0.into()),
+        ("latency_target", latency_ns.into()),
+        ("latency_percentile", percent.into()),
+        ("latency_window", window_us.into()),
     ]) else {
         return Json::Object(Vec::new());
     };

@@ -196,12 +196,13 @@ fn footer(entry: &JobEntry) -> String {
         .iter()
         .map(|(label, share)| format!("{label}={share:3.1}%"))
         .collect();
+    let (latency_ns, window_us, percent) = entry.searched_for();
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  IO depths    : {}\n\
          \x20    submit    : {one}\n     complete  : {one}\n     issued rwts: \
-         total={},{},0,{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target=0, window=0, \
-         percentile=100.00%, depth={}\n",
+         total={},{},0,{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target={latency_ns}, \
+         window={window_us}, percentile={percent:.2}%, depth={}\n",
         entry.user_percent,
         entry.system_percent,
         depths.join(", "),

@@ -1,9 +1,10 @@
 //! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
 
 use super::number::TimeFigures;
-use crate::jobs::{DescribedJob, DescribedJobs, JobOption};
+use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::fio_bins::{PERCENTILES, bin};
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::latency_target::{LatencySearch, LatencyTarget};
 use diskproof_model::measurement::{Measurement, OpKind, SteadyOutcome, StopReason};
 use diskproof_model::shape::{SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
@@ -37,6 +38,18 @@ pub(super) struct JobEntry {
     pub latency: LatencyOptions,
     /// Whether the rate was steady (`steadystate`).
     pub steady: Option<SteadyEntry>,
+    /// What the depth was searched for (`latency_target`).
+    pub latency_target: Option<LatencyTarget>,
+}
+
+impl JobEntry {
+    /// `latency_target` in nanoseconds, `latency_window` in microseconds and `latency_percentile`,
+    /// or what fio prints without them.
+    pub(super) fn searched_for(&self) -> (u64, u64, f64) {
+        self.latency_target.map_or((0, 0, 100.0), |target| {
+            (target.latency_ns, target.window_ns / 1000, target.percent)
+        })
+    }
 }
 
 /// When the rate is steady, and the rates at the end.
@@ -265,10 +278,7 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
     for job in &described.jobs {
         let merges = described.is_on(job, "group_reporting", false);
         for workload in &job.workloads {
-            let is_own = |one: &&Measurement| {
-                one.workload.name == workload.name && one.target == workload.target
-            };
-            let own: Vec<&Measurement> = measurements.iter().filter(is_own).collect();
+            let own = own_measurements(workload, measurements);
             let copies = match job.workloads.len() {
                 1 => job.copies,
                 _ => 1,
@@ -286,6 +296,27 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
         .into_iter()
         .map(|(entry, members)| filled(entry, &members))
         .collect()
+}
+
+/// What was measured of a workload; of a search for a depth, what was at the depth that it found,
+/// or at the least.
+fn own_measurements<'a>(
+    workload: &JobWorkload,
+    measurements: &'a [Measurement],
+) -> Vec<&'a Measurement> {
+    let searched = measurements
+        .first()
+        .and_then(|first| first.workload.shape.latency_target);
+    let Some(target) = searched else {
+        let own = |one: &&Measurement| {
+            one.workload.name == workload.name && one.target == workload.target
+        };
+        return measurements.iter().filter(own).collect();
+    };
+    let least = measurements.iter().map(|one| one.workload.depth).min();
+    let depth = LatencySearch::of(target, &[], measurements).depth.or(least);
+    let at_depth = |one: &&Measurement| Some(one.workload.depth) == depth;
+    measurements.iter().filter(at_depth).collect()
 }
 
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
@@ -327,6 +358,7 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
             entry.sync.merge(&sync.latency);
         }
         entry.depth = entry.depth.max(measurement.workload.depth);
+        entry.latency_target = measurement.workload.shape.latency_target;
         entry.runtime_ms +=
             milliseconds(measurement.wall_ns) * u64::from(measurement.workload.workers);
         entry.in_flight += measurement.achieved_depth;

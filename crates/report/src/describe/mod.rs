@@ -9,6 +9,7 @@ pub(crate) mod findings;
 pub(crate) mod health;
 pub(crate) mod identity;
 pub(crate) mod inserts;
+pub(crate) mod latency_search;
 pub(crate) mod layers;
 pub(crate) mod observed;
 pub(crate) mod proof;

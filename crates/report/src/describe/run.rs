@@ -41,6 +41,10 @@ pub(crate) fn partial_text(record: &Record) -> Option<&str> {
 
 /// Names of planned workloads that did not run on a target.
 pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
+    // A search measures as few depths as it needs.
+    if record.latency_search.is_some() {
+        return Vec::new();
+    }
     let is_measured = |name: &str| {
         let mut own = record.measurements.iter().filter(|m| m.target == target);
         own.any(|m| m.workload.name == name)

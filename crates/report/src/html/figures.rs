@@ -3,6 +3,7 @@
 use super::elements::{finding_anchor, section, shown, wide_table};
 use super::files::file_figures;
 use super::inserts::server_figures;
+use super::latency_search::latency_search_figures;
 use super::layers::layer_figures;
 use super::observed::{likeness, observed_figures};
 use super::sweep::sweep_figures;
@@ -43,6 +44,7 @@ pub(super) fn figures(record: &Record) -> Markup {
         @if let Some(files) = &record.files { (file_figures(record, files)) }
         @if let Some(layers) = &record.layers { (layer_figures(record, layers)) }
         @if let Some(observed) = &record.observed { (observed_figures(observed)) }
+        @if let Some(search) = &record.latency_search { (latency_search_figures(record, search)) }
         (likeness(record))
         @if let Some(sweep) = &record.sweep { (sweep_figures(record, sweep)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }

@@ -10,6 +10,7 @@ mod figures;
 mod files;
 mod findings;
 mod inserts;
+mod latency_search;
 mod layers;
 mod machine;
 mod map;

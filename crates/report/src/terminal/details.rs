@@ -8,6 +8,7 @@ use crate::describe::proof::{engines_text, proof_text};
 use crate::describe::target::{host_text, summary};
 use crate::page::{Page, TextStyle};
 use crate::text::glue;
+use diskproof_model::latency_target::LatencySearch;
 use diskproof_model::limited_by::LimitedBy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;
@@ -36,7 +37,13 @@ pub(super) fn write_details(page: &mut Page<'_>, record: &Record) -> io::Result<
         (None, None) => record.measurements.as_slice(),
         _ => &[],
     };
-    for m in listed {
+    let found = record
+        .latency_search
+        .as_ref()
+        .and_then(LatencySearch::found);
+    let is_result =
+        |m: &&MeasurementRecord| found.is_none_or(|found| found.workload == m.workload.name);
+    for m in listed.iter().filter(is_result) {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
         let limit = m.limited_by.as_ref().map(limit_text).unwrap_or_default();
         let text = format!("{}; {cpu}{limit}", conditions(&m.workload));

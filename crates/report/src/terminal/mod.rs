@@ -14,6 +14,7 @@ mod graph;
 mod grid;
 mod identity;
 mod inserts;
+mod latency_search;
 mod layers;
 mod observed;
 mod ping;

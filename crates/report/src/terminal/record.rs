@@ -8,6 +8,7 @@ use super::figures::write_figures;
 use super::files::write_files;
 use super::findings::write_findings;
 use super::inserts::write_inserts;
+use super::latency_search::write_latency_search;
 use super::layers::write_layers;
 use super::observed::{write_likeness, write_observed};
 use super::ping::write_ping;
@@ -46,6 +47,9 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
     } else if let Some(observed) = &record.observed {
         write_observed(page, observed)?;
     } else {
+        if let Some(search) = &record.latency_search {
+            write_latency_search(page, record, search)?;
+        }
         for target in 0..targets(record) {
             write_target(page, record, target)?;
         }

@@ -75,6 +75,7 @@ fn advice() -> Vec<Advice> {
 /// A healthy run of `check` on a directory: all eight workloads, advice, no findings.
 pub(crate) fn healthy() -> Record {
     graded(Record {
+        latency_search: None,
         schema: RECORD_SCHEMA.to_owned(),
         tool: Tool {
             name: "diskproof".to_owned(),

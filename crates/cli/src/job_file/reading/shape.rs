@@ -148,7 +148,7 @@ impl JobReader<'_, '_> {
     }
 
     /// A time whose bare number is microseconds.
-    fn short_time(&self, name: &str) -> Result<u64, JobFileError> {
+    pub(super) fn short_time(&self, name: &str) -> Result<u64, JobFileError> {
         Ok(self.parsed(name, numbers::short_time_ns)?.unwrap_or(0))
     }
 }

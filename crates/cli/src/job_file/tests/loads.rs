@@ -589,7 +589,11 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("prio=8", "write 0 to 7"),
     ("nice=20", "write -20 to 19"),
-    ("latency_target=500", "fio's 'latency_target'"),
+    ("latency_run=1", "fio's 'latency_run'"),
+    (
+        "latency_target=500\nlatency_percentile=101",
+        "from 1 to 100",
+    ),
     ("rw=randread:-8", "is positive"),
     ("rw=read:-4k", "write -8192 for this bs"),
     ("rw=rw\nbs=4k,65m", "is too large"),

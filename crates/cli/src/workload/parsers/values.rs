@@ -320,6 +320,26 @@ impl FromStr for Precision {
     }
 }
 
+/// Share of the requests that keep to a latency, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyPercentile(pub f64);
+
+impl FromStr for LatencyPercentile {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let percent = text.strip_suffix('%').unwrap_or(text).trim_end();
+        let percent = number(percent)
+            .ok_or_else(|| wrong_form(text, "a share in percent; write a number such as 99.9"))?;
+        match percent {
+            p if (1.0..=100.0).contains(&p) => Ok(Self(p)),
+            _ => Err(ValueError::Value(format!(
+                "a latency percentile of {text} is out of range; use 1 to 100"
+            ))),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,192 @@
+//! The decisions of searches on disks whose truth is known.
+
+use super::*;
+use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Stop;
+use diskproof_model::slice::{SliceOp, TimeSlice};
+use std::collections::BTreeMap;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn campaign(depth_max: u32, percent: f64, time_ns: Option<u64>) -> LatencySearchCampaign {
+    let target = LatencyTarget {
+        latency_ns: 1_000_000,
+        percent,
+        window_ns: SECOND,
+    };
+    let at_depth = |depth| Workload {
+        depth,
+        stop: Stop {
+            time_ns: Some(SECOND),
+            ..Stop::default()
+        },
+        ..Workload::named(&format!("w-d{depth}"))
+    };
+    LatencySearchCampaign {
+        target,
+        workloads: search_depths(depth_max).into_iter().map(at_depth).collect(),
+        time_ns,
+    }
+}
+
+/// The depths in the order in which they are measured, with what the disk says of each: requests
+/// and late ones, by depth and the number of its window.
+fn carried_out(
+    mut campaign: LatencySearchCampaign,
+    disk: impl Fn(u32, usize) -> (u64, u64),
+) -> (Vec<u32>, Option<u32>) {
+    let mut done: Vec<MeasuredCell> = Vec::new();
+    while let Next::Run(cell) = campaign.next(&done) {
+        let depth = cell.workload.depth;
+        let earlier = done.iter().filter(|one| one.cell.workload.depth == depth);
+        let (requests, late) = disk(depth, earlier.count());
+        let op = SliceOp {
+            late: Some(LateRequests { requests, late }),
+            ..SliceOp::of(requests, requests * 8192, SECOND)
+        };
+        let slice = TimeSlice {
+            start_ns: done.len() as u64 * SECOND,
+            wall_ns: SECOND,
+            ops: BTreeMap::from([(OpKind::Read, op)]),
+        };
+        done.push(MeasuredCell { cell: *cell, slice });
+        assert!(done.len() < 200, "it never ends");
+    }
+    let holds = |depth: u32| {
+        let index = campaign.workloads.iter().position(|one| one.depth == depth);
+        index.is_some_and(|index| campaign.state(index, &done) == DepthState::Holds)
+    };
+    let depths: Vec<u32> = done.iter().map(|one| one.cell.workload.depth).collect();
+    let found = depths.iter().copied().filter(|depth| holds(*depth)).max();
+    (depths, found)
+}
+
+/// A disk that keeps to the latency up to a depth, and beyond it never.
+fn cliff(last: u32) -> impl Fn(u32, usize) -> (u64, u64) {
+    move |depth, _| (10_000, if depth > last { 10_000 } else { 0 })
+}
+
+#[test]
+fn depths_are_close_together() {
+    assert_eq!(search_depths(1), [1]);
+    assert_eq!(search_depths(5), [1, 2, 3, 4, 5]);
+    let depths = search_depths(100);
+    assert_eq!(
+        depths[..17],
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18]
+    );
+    assert_eq!(
+        depths[23..],
+        [32, 36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96, 100]
+    );
+    let largest = search_depths(4096);
+    assert_eq!(largest.last(), Some(&4096));
+    let steps = largest.windows(2).filter(|pair| pair[0] >= 16);
+    assert!(
+        steps
+            .clone()
+            .all(|pair| f64::from(pair[1]) <= f64::from(pair[0]) * 1.126)
+    );
+}
+
+#[test]
+fn every_cliff_is_found() {
+    for depth_max in [1, 2, 7, 32, 128] {
+        let depths = search_depths(depth_max);
+        for (index, last) in depths.iter().enumerate() {
+            let (measured, found) = carried_out(campaign(depth_max, 99.0, None), cliff(*last));
+            assert_eq!(found, Some(*last), "of {depth_max}: {measured:?}");
+            let of = |depth: u32| measured.iter().filter(|one| **one == depth).count();
+            assert_eq!(of(*last), WINDOWS, "{measured:?}");
+            let next = depths.get(index + 1);
+            assert!(next.is_none_or(|next| of(*next) == 1), "{measured:?}");
+            assert!(measured.len() <= 15, "{measured:?}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_too_slow_is_tried_once() {
+    assert_eq!(
+        carried_out(campaign(64, 99.0, None), cliff(0)),
+        (vec![1], None)
+    );
+}
+
+/// It stands still once, in the first window at a depth: all that is in flight is late.
+#[test]
+fn one_disturbance_does_not_decide() {
+    for disturbed in search_depths(32) {
+        let disk = |depth: u32, window: usize| match depth {
+            ..=20 if depth == disturbed && window == 0 => (5000, 51 + u64::from(depth)),
+            ..=20 => (5000, 20),
+            _ => (5000, 4000),
+        };
+        let (measured, found) = carried_out(campaign(32, 99.0, None), disk);
+        assert_eq!(found, Some(20), "disturbed at {disturbed}: {measured:?}");
+    }
+}
+
+/// What seemed to hold in one window and does not in three is given up.
+#[test]
+fn the_depth_that_is_found_is_confirmed() {
+    let disk = |depth: u32, window: usize| match depth {
+        ..=8 => (10_000, 50),
+        9 if window == 0 => (10_000, 90),
+        9 => (10_000, 140),
+        _ => (10_000, 5000),
+    };
+    let (measured, found) = carried_out(campaign(32, 99.0, None), disk);
+    assert_eq!(found, Some(8), "{measured:?}");
+    assert_eq!(
+        measured.iter().filter(|depth| **depth == 8).count(),
+        WINDOWS
+    );
+}
+
+#[test]
+fn no_window_begins_that_would_end_too_late() {
+    let search = || campaign(64, 100.0, Some(4 * SECOND));
+    let (measured, found) = carried_out(search(), cliff(64));
+    assert_eq!((measured, found), (vec![1, 2, 4, 8], Some(8)));
+    let (measured, _) = carried_out(campaign(64, 100.0, Some(SECOND)), cliff(64));
+    assert_eq!(measured, [1], "the first window always fits");
+}
+
+/// With 100 % a single late request is too many.
+#[test]
+fn all_requests_are_all() {
+    let disk = |depth: u32, _| (1_000_000, u64::from(depth > 6));
+    let (_, found) = carried_out(campaign(32, 100.0, None), disk);
+    assert_eq!(found, Some(6));
+}
+
+#[test]
+fn the_record_tells_what_was_found() {
+    let target = campaign(8, 99.0, None).target;
+    let measured = |depth: u32, late: u64| {
+        let mut measurement = crate::fixture::run().1.remove(0);
+        measurement.workload.depth = depth;
+        measurement.ops.retain(|kind, _| *kind == OpKind::Read);
+        let op = measurement.ops.entry(OpKind::Read).or_default();
+        op.latency = diskproof_model::histogram::LatencyHistogram::new();
+        op.latency.record_many(500_000, 1000 - late);
+        op.latency.record_many(3_000_000, late);
+        measurement
+    };
+    let depths = [1, 2, 3, 4, 5];
+    let of = |trials: &[(u32, u64)]| {
+        let all: Vec<_> = trials
+            .iter()
+            .map(|(depth, late)| measured(*depth, *late))
+            .collect();
+        let search = LatencySearch::of(target, &depths, &all);
+        (search.depth, search.is_settled)
+    };
+    assert_eq!(of(&[(1, 0), (4, 11), (2, 10), (3, 11)]), (Some(2), true));
+    assert_eq!(of(&[(1, 0), (4, 11), (2, 10)]), (Some(2), false));
+    assert_eq!(of(&[(1, 0), (5, 10)]), (Some(5), true));
+    assert_eq!(of(&[(1, 11)]), (None, true));
+    assert_eq!(of(&[]), (None, false));
+}

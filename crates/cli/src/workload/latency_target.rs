@@ -1,0 +1,155 @@
+//! The search for the greatest depth at which requests keep to a latency: its flags, and the
+//! workloads of the depths that it may measure.
+
+use super::flags::WorkloadFlags;
+use super::resolve_context::{Resolved, Wording, contradiction};
+use diskproof_analysis::campaign::search_depths;
+use diskproof_model::latency_target::LatencyTarget;
+use diskproof_model::plan::{Stop, Workload};
+use diskproof_model::units::format_duration;
+
+const PERCENT_DEFAULT: f64 = 99.0;
+const WINDOW_NS_DEFAULT: u64 = 5_000_000_000;
+/// A shorter window is mostly its warm-up.
+const WINDOW_NS_MIN: u64 = 100_000_000;
+
+/// What the flags of a workload ask for.
+pub(super) fn latency_target(
+    flags: &WorkloadFlags,
+    wording: Wording,
+) -> Resolved<Option<LatencyTarget>> {
+    let name = |key: &str| wording.name(key);
+    let own = name("latency-target");
+    let Some(target) = flags.latency_target else {
+        let lonely = [
+            ("latency-percentile", flags.latency_percentile.is_some()),
+            ("latency-window", flags.latency_window.is_some()),
+        ];
+        return match lonely.iter().find(|(_, is_set)| *is_set) {
+            Some((key, _)) => contradiction(format!("{} needs {own}", name(key))),
+            None => Ok(None),
+        };
+    };
+    refuse_excluded(flags, wording)?;
+    let window_ns = flags
+        .latency_window
+        .map_or(WINDOW_NS_DEFAULT, |time| time.0);
+    if target.0 == 0 {
+        return contradiction(format!(
+            "{own} 0: no request takes no time; use such as 5ms"
+        ));
+    }
+    if window_ns < WINDOW_NS_MIN {
+        return contradiction(format!(
+            "{} {} is too short; use at least {}",
+            name("latency-window"),
+            format_duration(window_ns),
+            format_duration(WINDOW_NS_MIN)
+        ));
+    }
+    if let Some(time) = flags.time.filter(|time| time.0 < window_ns) {
+        return contradiction(format!(
+            "{} {} is over before the first window of {}; use a longer time, or a shorter {}",
+            name("time"),
+            format_duration(time.0),
+            format_duration(window_ns),
+            name("latency-window"),
+        ));
+    }
+    Ok(Some(LatencyTarget {
+        latency_ns: target.0,
+        percent: flags
+            .latency_percentile
+            .map_or(PERCENT_DEFAULT, |share| share.0),
+        window_ns,
+    }))
+}
+
+/// Options that say otherwise how long a depth is measured, or what the depth is.
+fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
+    let name = |key: &str| wording.name(key);
+    let excluded = [
+        (
+            "precision",
+            flags.precision.is_some(),
+            "each depth is measured until it is decided",
+        ),
+        (
+            "bytes",
+            flags.bytes.is_some(),
+            "each depth is measured for a time",
+        ),
+        (
+            "ops",
+            flags.ops.is_some(),
+            "each depth is measured for a time",
+        ),
+        (
+            "rate",
+            flags.rate.is_some(),
+            "at a fixed rate the depth follows from the disk",
+        ),
+        (
+            "verify",
+            flags.verify == Some(true),
+            "the search writes each block many times",
+        ),
+    ];
+    if let Some((key, _, why)) = excluded.iter().find(|(_, is_set, _)| *is_set) {
+        let key = name(key);
+        return contradiction(format!(
+            "{} excludes {key}: {why}; remove one of them",
+            name("latency-target")
+        ));
+    }
+    Ok(())
+}
+
+/// A search.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PlannedSearch {
+    /// One for each depth, ascending.
+    pub workloads: Vec<Workload>,
+    /// The time that it may take, in nanoseconds; `None` until the depth is found.
+    pub time_ns: Option<u64>,
+}
+
+/// The search that these workloads ask for on so many targets, if they do.
+pub(crate) fn planned_search(
+    workloads: &[Workload],
+    targets: usize,
+) -> Result<Option<PlannedSearch>, String> {
+    let mut asking = workloads
+        .iter()
+        .filter_map(|one| Some((one, one.shape.latency_target?)));
+    let Some((asked, target)) = asking.next() else {
+        return Ok(None);
+    };
+    let others = match (workloads.len(), targets) {
+        (1, 1) => None,
+        (1, _) => Some("the other targets"),
+        _ => Some("the other workloads"),
+    };
+    if let Some(others) = others {
+        return Err(format!(
+            "'{}' has a latency target, and the search for the depth that keeps to it is a run of \
+             its own; leave out {others}",
+            asked.name
+        ));
+    }
+    let stop = Stop {
+        time_ns: Some(target.window_ns),
+        ..Stop::default()
+    };
+    let at_depth = |depth| Workload {
+        name: format!("{}-d{depth}", asked.name),
+        depth,
+        stop,
+        ..asked.clone()
+    };
+    let depths = search_depths(asked.depth).into_iter();
+    Ok(Some(PlannedSearch {
+        workloads: depths.map(at_depth).collect(),
+        time_ns: asked.stop.time_ns,
+    }))
+}
