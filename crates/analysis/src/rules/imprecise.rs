@@ -11,8 +11,8 @@ use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
 use crate::estimate::{self, BATCHES_MIN, Settling};
 use crate::known::HALF_WIDTH_MAX;
-use diskproof_model::latency_target::LatencySearch;
 use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::latency_target::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{FileStepRecord, MeasurementRecord, OpRecord, Record};
@@ -238,7 +238,10 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
 
 /// Of a search for a depth only the depth that it found is a result.
 fn is_result(record: &Record, index: usize) -> bool {
-    let found = record.latency_search.as_ref().and_then(LatencySearch::found);
+    let found = record
+        .latency_search
+        .as_ref()
+        .and_then(LatencySearch::found);
     found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
 }
 
