@@ -1,6 +1,6 @@
 //! What a search for the greatest depth found, from the measurements of its depths.
 
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{MeasurementRecord, Record};

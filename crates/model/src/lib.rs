@@ -17,6 +17,7 @@ pub mod health;
 pub mod histogram;
 pub mod io_limit;
 mod join;
+pub mod latency_search;
 pub mod latency_target;
 pub mod layers;
 pub mod limited_by;

@@ -6,7 +6,7 @@ use crate::campaign::CampaignPart;
 use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
-use crate::latency_target::LatencySearch;
+use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limited_by::LimitedBy;
 use crate::measurement::{

@@ -3,7 +3,8 @@
 //! explains it.
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
-use diskproof_model::latency_target::{LatencyTarget, timed_requests};
+use diskproof_model::latency_search::timed_requests;
+use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::slice::LateRequests;
 

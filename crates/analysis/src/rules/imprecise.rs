@@ -12,7 +12,7 @@ use super::starved;
 use crate::estimate::{self, BATCHES_MIN, Settling};
 use crate::known::HALF_WIDTH_MAX;
 use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{FileStepRecord, MeasurementRecord, OpRecord, Record};

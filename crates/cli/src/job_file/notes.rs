@@ -83,8 +83,8 @@ impl TranslationNote {
                 "without log_avg_msec the logs have a line for each 100 ms, not for each request"
             }
             Self::LatencyTarget => {
-                "a depth that misses latency_target by little is measured up to three times, and so \
-                 is the depth that is found; fio decides on single windows"
+                "a depth that misses latency_target by little is measured up to three times, and \
+                 so is the depth that is found; fio decides on single windows"
             }
             Self::Copies => {
                 "the copies of a job (numjobs) visit the same blocks, as in fio; each copy is a \

@@ -133,7 +133,7 @@ pub(crate) fn planned_search(
     if let Some(others) = others {
         return Err(format!(
             "'{}' has a latency target, and the search for the depth that keeps to it is a run of \
-             its own; leave out {others}",
+             its own; skip {others}",
             asked.name
         ));
     }

@@ -1,7 +1,7 @@
 //! `run --latency-target` and jobs of fio with `latency_target`, on a disk whose truth is known.
 
 use crate::program::{names, run};
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::Record;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
@@ -66,7 +66,17 @@ fn the_greatest_depth_within_a_latency_is_found() {
     let headline = &record.verdict.as_ref().unwrap().headline;
     let begin = format!("Depth {depth} keeps 50 % of the requests within 11.4 ms, at ");
     assert!(headline.starts_with(&begin), "{headline}");
+}
 
+#[test]
+fn jobs_of_fio_find_the_same_depth() {
+    if !can_run("jobs_of_fio_find_the_same_depth", &["fusermount3"]) {
+        return;
+    }
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(MODEL).unwrap(), 64 << 20, &disk).unwrap();
+    let target = disk.to_str().unwrap();
     let as_fio = |form: &str| {
         let ran = run([
             "as",
@@ -168,7 +178,7 @@ fn a_search_excludes_what_contradicts_it() {
         ),
         (
             &["--latency-target", "5ms", "--depth", "1,2"],
-            "leave out the other workloads",
+            "skip the other workloads",
         ),
         (&["--latency-target", "5ms", target], "named twice"),
         (

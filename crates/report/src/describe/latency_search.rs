@@ -1,6 +1,6 @@
 //! The search for the greatest depth that keeps to a latency, in words.
 
-use diskproof_model::latency_target::{DepthTrial, LatencySearch};
+use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::record::Record;
 use diskproof_model::units::{format_latency, format_percent};
 

@@ -2,7 +2,7 @@
 
 use super::elements::{capitalized, wide_table};
 use crate::describe::latency_search::{COLUMNS, heading, rows};
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::Record;
 use maud::{Markup, html};
 

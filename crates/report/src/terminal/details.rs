@@ -8,7 +8,7 @@ use crate::describe::proof::{engines_text, proof_text};
 use crate::describe::target::{host_text, summary};
 use crate::page::{Page, TextStyle};
 use crate::text::glue;
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::limited_by::LimitedBy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;

@@ -4,7 +4,7 @@ use super::grid::write_grid;
 use crate::describe::latency_search::{COLUMNS, heading, rows};
 use crate::page::{Page, TextStyle};
 use crate::table::Align;
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::Record;
 use std::io;
 

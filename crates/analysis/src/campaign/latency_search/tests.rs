@@ -1,7 +1,7 @@
 //! The decisions of searches on disks whose truth is known.
 
 use super::*;
-use diskproof_model::latency_target::LatencySearch;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Stop;
 use diskproof_model::slice::{SliceOp, TimeSlice};
@@ -128,7 +128,7 @@ fn one_disturbance_does_not_decide() {
     }
 }
 
-/// What seemed to hold in one window and does not in three is given up.
+/// What seemed to hold in one window and does not in three is dropped.
 #[test]
 fn the_depth_that_is_found_is_confirmed() {
     let disk = |depth: u32, window: usize| match depth {

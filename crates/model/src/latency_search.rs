@@ -1,0 +1,98 @@
+//! The search for the greatest depth at which most requests keep to a latency: what it found. Knows
+//! nothing of how it is searched or printed.
+
+use crate::latency_target::LatencyTarget;
+use crate::measurement::{Measurement, OpKind};
+use crate::slice::LateRequests;
+use serde::{Deserialize, Serialize};
+
+/// What the search for the greatest depth found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencySearch {
+    /// What the requests had to keep to.
+    pub target: LatencyTarget,
+    /// The greatest depth at which they did; `null` where they did at none.
+    pub depth: Option<u32>,
+    /// Whether the next greater depth was measured, and they did not keep to it there, or whether
+    /// no greater one was allowed. Otherwise the depth may be greater.
+    pub is_settled: bool,
+    /// The greatest depth that was allowed.
+    pub depth_max: u32,
+    /// The depths that were measured, ascending.
+    pub trials: Vec<DepthTrial>,
+}
+
+/// Reads and writes of all kinds together; a write that is synced counts with its sync.
+pub fn timed_requests(of: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
+    let writes = of(OpKind::Commit).or_else(|| of(OpKind::Write));
+    let reads = of(OpKind::Read).unwrap_or_default();
+    reads.plus(writes.unwrap_or_default())
+}
+
+impl LatencySearch {
+    /// From the measurements of these depths, which ascend.
+    pub fn of(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
+        let mut trials: Vec<DepthTrial> = measurements
+            .iter()
+            .map(|measurement| DepthTrial::of(&target, measurement))
+            .collect();
+        trials.sort_by_key(|trial| trial.depth);
+        let below = trials.iter().take_while(|trial| trial.holds);
+        let depth = below.map(|trial| trial.depth).max();
+        let next = depths.iter().copied().find(|one| Some(*one) > depth);
+        let is_measured = |depth: u32| trials.iter().any(|trial| trial.depth == depth);
+        Self {
+            target,
+            depth,
+            is_settled: next.is_none_or(is_measured),
+            depth_max: depths.last().copied().unwrap_or_default(),
+            trials,
+        }
+    }
+
+    /// The trial at the depth that was found.
+    pub fn found(&self) -> Option<&DepthTrial> {
+        let depth = self.depth?;
+        self.trials.iter().find(|trial| trial.depth == depth)
+    }
+
+    /// The shallowest trial at which the latency was not kept to.
+    pub fn first_miss(&self) -> Option<&DepthTrial> {
+        self.trials.iter().find(|trial| !trial.holds)
+    }
+}
+
+/// A depth that was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DepthTrial {
+    /// The name of its workload.
+    pub workload: String,
+    /// Requests in flight of each job.
+    pub depth: u32,
+    /// Reads and writes that completed.
+    pub requests: u64,
+    /// Those of them that took longer than the target.
+    pub late: u64,
+    /// Whether that is no more than allowed.
+    pub holds: bool,
+}
+
+impl DepthTrial {
+    fn of(target: &LatencyTarget, measurement: &Measurement) -> Self {
+        let late = |kind| {
+            let op = measurement.ops.get(&kind)?;
+            let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);
+            Some(LateRequests::of(latencies, target))
+        };
+        let LateRequests { requests, late } = timed_requests(late);
+        Self {
+            workload: measurement.workload.name.clone(),
+            depth: measurement.workload.depth,
+            requests,
+            late,
+            holds: target.holds(requests, late),
+        }
+    }
+}
