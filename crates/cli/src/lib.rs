@@ -43,8 +43,19 @@ use std::process::ExitCode;
 /// command line alone takes more than 64 KiB.
 const STACK_BYTES: usize = 8 << 20;
 
+/// The exit code of a run that failed.
+const FAILED: i32 = 4;
+
 /// Runs the program.
 pub fn main() -> ExitCode {
+    if cfg!(panic = "abort") {
+        std::panic::set_hook(Box::new(|panic| {
+            stderr::eprint_line(&format!(
+                "error: {panic}. This is a bug in diskproof; please report it"
+            ));
+            std::process::exit(FAILED);
+        }));
+    }
     let program = std::thread::Builder::new()
         .name("diskproof".to_owned())
         .stack_size(STACK_BYTES);

@@ -3,13 +3,17 @@
 use crate::load::PlanContext;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Workload};
 
-/// A plan of these workloads.
+/// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages, which
+/// makes large requests slower than huge pages would.
 pub(crate) fn plan_of(
     tool: &str,
     context: &PlanContext<'_>,
     scratch_bytes: Option<u64>,
-    workloads: Vec<Workload>,
+    mut workloads: Vec<Workload>,
 ) -> Plan {
+    for workload in &mut workloads {
+        workload.shape.ordinary_pages = true;
+    }
     Plan {
         schema: PLAN_SCHEMA.to_owned(),
         method: METHOD_VERSION,

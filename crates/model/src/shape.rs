@@ -63,6 +63,10 @@ pub struct LoadShape {
     /// Its depth is one of those at which a latency may be kept to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
+    /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in huge
+    /// pages where the kernel has them, which large requests gain by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordinary_pages: bool,
 }
 
 /// When a rate counts as steady, which ends each worker.
@@ -311,9 +315,14 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl LoadShape {
-    /// Whether nothing is set.
+    /// Whether nothing is set that changes which operations are done.
     pub fn is_plain(&self) -> bool {
-        *self == Self::default()
+        let ordinary_pages = self.ordinary_pages;
+        *self
+            == Self {
+                ordinary_pages,
+                ..Self::default()
+            }
     }
 
     /// What is set, in words: conditions of every figure.
@@ -370,6 +379,9 @@ impl LoadShape {
         if let Some(target) = self.latency_target {
             let latency = format_latency(target.latency_ns);
             facts.push(format!("judged by {} % within {latency}", target.percent));
+        }
+        if self.ordinary_pages {
+            facts.push("buffers in ordinary pages".to_owned());
         }
         if self.start_delay_ns > 0 {
             let delay = format_duration(self.start_delay_ns);

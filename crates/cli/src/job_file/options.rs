@@ -271,6 +271,11 @@ pub(crate) const ROWS: &[OptionRow] = &[
          `lat:` is refused, and so is `group_reporting` over several jobs or copies",
     ),
     translated(
+        &["mem/iomem"],
+        "`as fio` uses huge pages with `mmaphuge` and `shmhuge` only; `diskproof run` uses them \
+         wherever the kernel has them",
+    ),
+    translated(
         &["latency_target", "latency_window", "latency_percentile"],
         "the greatest depth up to `iodepth` is searched at which the requests keep to the latency; \
          the job runs alone, until the depth is found or `runtime` is over, whatever its size",
@@ -349,12 +354,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "every latency is measured",
     ),
     ignored(
-        &[
-            "mem/iomem",
-            "iomem_align/mem_align",
-            "lockmem",
-            "hugepage-size",
-        ],
+        &["iomem_align/mem_align", "lockmem", "hugepage-size"],
         "diskproof allocates its own buffers",
     ),
     ignored(

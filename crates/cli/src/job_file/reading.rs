@@ -164,6 +164,7 @@ impl<'a> JobReader<'a, '_> {
                 steady: self.steady()?,
                 scheduling: self.scheduling()?,
                 zone_stride: self.zone_stride(rw)?,
+                ordinary_pages: self.text("mem").is_none_or(|kind| !kind.contains("huge")),
                 ..self.shape(rw, postfix, &blocks, write_mix)?
             },
             latency_target: self.latency_target()?,

@@ -468,11 +468,13 @@ fn latency_flags(job: &FioJob) -> WorkloadFlags {
     }
 }
 
-/// With a mix of sizes the map of visited blocks shortens blocks, which only fio's figures need.
+/// With a mix of sizes the map of visited blocks shortens blocks, which only fio's figures need, and
+/// so are its ordinary pages.
 fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
-    let shortens = closeness == Closeness::Fio;
+    let is_fio = closeness == Closeness::Fio;
     LoadShape {
-        each_block_once: job.shape.each_block_once && (shortens || job.has_one_size()),
+        each_block_once: job.shape.each_block_once && (is_fio || job.has_one_size()),
+        ordinary_pages: job.shape.ordinary_pages && is_fio,
         ..job.shape.clone()
     }
 }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 const MIB: u64 = 1 << 20;
 /// bonnie++ needs twice the memory, because it does not empty the page cache.
 const SIZE_MIB: u64 = 1024;
-const CHUNK_BYTES: u32 = 8192;
+pub(super) const CHUNK_BYTES: u32 = 8192;
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 64;

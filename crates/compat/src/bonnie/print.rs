@@ -1,5 +1,6 @@
 //! The table and the CSV line of bonnie++ 2.00.
 
+use super::args::CHUNK_BYTES;
 use super::names::{CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
@@ -88,7 +89,7 @@ impl TablePrinter {
 
     /// Both rows of the table.
     fn table(&self, tests: &[TestFigures; 6]) -> String {
-        let size = format!("{}M", self.labels.size_mib);
+        let size = size_text(self.labels.size_mib, &["M", "G"]);
         let name = &self.labels.machine;
         let width = 19usize.saturating_sub(name.len());
         let mut row = format!("{name}{size:>width$}");
@@ -124,8 +125,8 @@ impl TablePrinter {
         fields.extend(match labels.files {
             Some(_) => vec![String::new(); 4],
             None => vec![
-                format!("{}M", labels.size_mib),
-                labels.chunk_bytes.to_string(),
+                size_text(labels.size_mib, &["M", "G"]),
+                chunk_text(labels.chunk_bytes),
                 labels.seeks.to_string(),
                 labels.seekers.to_string(),
             ],
@@ -227,15 +228,39 @@ fn figures(
     }
 }
 
-/// KiB per second as `9500k`, `246m` or `12g`.
+/// KiB per second as `9500k`, `24.6m`, `246m` or `1.2g`.
 fn short_rate(kib: f64) -> String {
-    const LARGE: f64 = 9999.5;
-    if kib < LARGE {
-        format!("{kib:.0}k")
-    } else if kib / KIB < LARGE {
-        format!("{:.0}m", kib / KIB)
+    let (mib, gib) = (kib / KIB, kib / KIB / KIB);
+    if kib < 10_000.0 {
+        format!("{:.0}k", kib.floor())
+    } else if mib < 100.0 {
+        format!("{mib:.1}m")
+    } else if mib < 1000.0 {
+        format!("{mib:.0}m")
     } else {
-        format!("{:.0}g", kib / KIB / KIB)
+        format!("{gib:.1}g")
+    }
+}
+
+/// A number in the largest of these units, each of which is 1024 of the one before, that shows it
+/// exactly.
+fn size_text(mut number: u64, units: &[&str]) -> String {
+    let mut units = units.iter();
+    let mut unit = units.next();
+    while number > 0 && number.is_multiple_of(1024) {
+        let Some(larger) = units.next() else {
+            break;
+        };
+        (number, unit) = (number / 1024, Some(larger));
+    }
+    format!("{number}{}", unit.unwrap_or(&""))
+}
+
+/// The size of a chunk; nothing where it is that of the tool.
+fn chunk_text(bytes: u32) -> String {
+    match bytes {
+        CHUNK_BYTES => String::new(),
+        bytes => size_text(u64::from(bytes), &["", "k", "m"]),
     }
 }
 
@@ -325,4 +350,34 @@ fn tests(measurements: &[Measurement], run: u32) -> [TestFigures; 6] {
         of(READ, &[OpKind::Read]),
         of(SEEKS, &[OpKind::Read, OpKind::Write]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As bonnie++ 2.00a prints them.
+    #[test]
+    fn rates_and_sizes_have_the_units_of_the_tool() {
+        for (kib, text) in [
+            (9_999.9, "9999k"),
+            (10_000.0, "9.8m"),
+            (102_399.0, "100.0m"),
+            (251_836.0, "246m"),
+            (1_248_254.0, "1.2g"),
+            (1_608_149.0, "1.5g"),
+        ] {
+            assert_eq!(short_rate(kib), text, "{kib}");
+        }
+        let size = |mib| size_text(mib, &["M", "G"]);
+        assert_eq!(
+            (size(1024), size(4018)),
+            ("1G".to_owned(), "4018M".to_owned())
+        );
+        assert_eq!(size(1 << 20), "1024G");
+        assert_eq!(
+            (chunk_text(8192), chunk_text(65536)),
+            (String::new(), "64k".to_owned())
+        );
+    }
 }

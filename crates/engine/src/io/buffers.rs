@@ -39,6 +39,19 @@ pub struct Buffers {
 impl Buffers {
     /// Maps the memory. Every page is touched so that no page fault falls into a measurement.
     pub fn new(slots: usize, block_bytes: usize) -> io::Result<Self> {
+        Self::mapped(slots, block_bytes, map_in_huge_pages)
+    }
+
+    /// As [`Buffers::new`], in ordinary pages whatever their size.
+    pub(crate) fn in_ordinary_pages(slots: usize, block_bytes: usize) -> io::Result<Self> {
+        Self::mapped(slots, block_bytes, |length| map(length, libc::MAP_POPULATE))
+    }
+
+    fn mapped(
+        slots: usize,
+        block_bytes: usize,
+        map_large: impl Fn(usize) -> io::Result<NonNull<u8>>,
+    ) -> io::Result<Self> {
         let slot_bytes = block_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
         let length = slots
             .max(1)
@@ -47,7 +60,7 @@ impl Buffers {
         let base = if length < HUGE_PAGE_BYTES {
             map(length, libc::MAP_POPULATE)?
         } else {
-            map_in_huge_pages(length)?
+            map_large(length)?
         };
         Ok(Self {
             base,
@@ -267,6 +280,15 @@ mod tests {
         assert!(!Buffers::new(512, 4096).unwrap().gains_by_huge_pages());
         let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
         assert_eq!(flags.contains(" hg"), has_huge_pages, "{flags}");
+    }
+
+    #[test]
+    fn ordinary_pages_are_not_huge() {
+        let buffers = Buffers::in_ordinary_pages(5, 1 << 20).unwrap();
+        let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        let is_always = setting.is_ok_and(|text| text.contains("[always]"));
+        assert!(is_always || !buffers.gains_by_huge_pages());
+        assert!(buffers.is_zero(4, 1 << 20));
     }
 
     #[test]

@@ -239,7 +239,10 @@ fn work(
 /// Buffers with the data of the first writes.
 fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
     let largest = largest_block(&config.workload);
-    let mut buffers = Buffers::new(slots as usize, largest as usize)?;
+    let mut buffers = match config.workload.shape.ordinary_pages {
+        true => Buffers::in_ordinary_pages(slots as usize, largest as usize)?,
+        false => Buffers::new(slots as usize, largest as usize)?,
+    };
     buffers.fill_random(&mut Random::new(config.seed, !config.stream));
     if let Some(mut content) = content_of(config) {
         content.fill_all(&mut buffers, slots as usize);

@@ -164,3 +164,26 @@ fn jobs_of_the_command_line_precede_those_of_files() {
     let error = JobFile::translate_all(&wrong, overrides, &Fake::default()).unwrap_err();
     assert!(error.to_string().starts_with("fio: rw=foo: "), "{error}");
 }
+
+/// fio's buffers lie in ordinary pages unless the job asks for huge ones; `run` measures the disk.
+#[test]
+fn buffers_are_those_of_fio_where_fio_is_emulated() {
+    for (mem, closeness, is_ordinary) in [
+        ("", Closeness::Fio, true),
+        ("mem=mmap\n", Closeness::Fio, true),
+        ("iomem=mmaphuge\n", Closeness::Fio, false),
+        ("mem=shmhuge\n", Closeness::Fio, false),
+        ("", Closeness::Disk, false),
+        ("mem=malloc\n", Closeness::Disk, false),
+    ] {
+        let text = format!("[a]\nfilename=/dev/sda\nrw=read\nbs=1m\n{mem}");
+        let overrides = CliOverrides {
+            closeness,
+            ..CliOverrides::default()
+        };
+        let path = Path::new("a.fio");
+        let read = JobFile::translate(&text, path, overrides, &Fake::default()).unwrap();
+        let shape = &read.plan.workloads[0].flags.shape;
+        assert_eq!(shape.ordinary_pages, is_ordinary, "{mem}{closeness:?}");
+    }
+}
