@@ -63,8 +63,8 @@ pub struct LoadShape {
     /// Its depth is one of those at which a latency may be kept to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
-    /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in huge
-    /// pages where the kernel has them, which large requests gain by.
+    /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in
+    /// huge pages where the kernel has them, which large requests gain by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordinary_pages: bool,
 }

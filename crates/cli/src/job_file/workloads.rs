@@ -468,8 +468,8 @@ fn latency_flags(job: &FioJob) -> WorkloadFlags {
     }
 }
 
-/// With a mix of sizes the map of visited blocks shortens blocks, which only fio's figures need, and
-/// so are its ordinary pages.
+/// With a mix of sizes the map of visited blocks shortens blocks. Only fio's own figures need that,
+/// and ordinary pages.
 fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
     let is_fio = closeness == Closeness::Fio;
     LoadShape {

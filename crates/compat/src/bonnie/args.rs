@@ -1,7 +1,8 @@
 //! Arguments of bonnie++ to a plan.
 
 use super::names::{
-    CsvFormat, EMULATES, FilesLabels, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
+    CHUNK_BYTES, CsvFormat, EMULATES, FilesLabels, NAME, READ, REWRITE, RunLabels, SEEKS, WRITE,
+    name_in_run,
 };
 use super::print::TablePrinter;
 use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
@@ -22,7 +23,6 @@ use std::path::PathBuf;
 const MIB: u64 = 1 << 20;
 /// bonnie++ needs twice the memory, because it does not empty the page cache.
 const SIZE_MIB: u64 = 1024;
-pub(super) const CHUNK_BYTES: u32 = 8192;
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 64;

@@ -1,5 +1,8 @@
 //! The names of bonnie++'s tests, and what a report says of a run.
 
+/// Bytes of a chunk, unless the user sets another size.
+pub(super) const CHUNK_BYTES: u32 = 8192;
+
 pub(super) const NAME: &str = "bonnie++";
 pub(super) const EMULATES: &str = "bonnie++ 2.00a";
 pub(super) const WRITE: &str = "block-write";

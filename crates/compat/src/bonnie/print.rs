@@ -1,7 +1,8 @@
 //! The table and the CSV line of bonnie++ 2.00.
 
-use super::args::CHUNK_BYTES;
-use super::names::{CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run};
+use super::names::{
+    CHUNK_BYTES, CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
+};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::{FileOperation, FileOrder, FileStep};
