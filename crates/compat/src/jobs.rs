@@ -69,6 +69,21 @@ pub struct DescribedJob {
     pub workloads: Vec<JobWorkload>,
     /// Number of copies (`numjobs`).
     pub copies: u64,
+    /// Existing files or disks that each copy visits in turn; at least 1.
+    pub files: usize,
+}
+
+impl DescribedJob {
+    /// How many copies each of its workloads stands for.
+    pub(crate) fn copies_of_workload(&self) -> u64 {
+        let first = self.workloads.first().map(|one| &one.name);
+        let is_one = self.workloads.iter().all(|one| Some(&one.name) == first);
+        let parts = match self.files {
+            0 | 1 => self.workloads.len().max(1) as u64,
+            _ => 1,
+        };
+        if is_one { self.copies / parts } else { 1 }
+    }
 }
 
 /// All jobs that were read.

@@ -5,9 +5,10 @@ use super::sections::{Scope, Section, Setting};
 use diskproof_compat::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use std::rc::Rc;
 
-/// Describes the jobs; `workloads` has those of each.
+/// Describes the jobs; `workloads` has those of each, and `files` how many files each visits in turn.
 pub(crate) fn describe(
     jobs: &[FioJob],
+    files: &[usize],
     sections: &[Section],
     global: &[Rc<Setting>],
     workloads: Vec<Vec<JobWorkload>>,
@@ -30,6 +31,7 @@ pub(crate) fn describe(
             options: own.map(|setting| option(setting)).collect(),
             workloads,
             copies: job.numjobs,
+            files: files[index],
         });
     }
     described

@@ -78,8 +78,8 @@ pub(crate) struct FioJob {
     pub ends_everything: bool,
     /// `filename`.
     pub filename: Option<Filename>,
-    /// `directory`.
-    pub directory: Option<String>,
+    /// `directory`; several of them separated by colons.
+    pub directories: Vec<String>,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
@@ -118,9 +118,9 @@ impl FioJob {
 /// The value of `filename`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Filename {
-    /// The name.
-    pub name: String,
-    /// The line that gives it.
+    /// The names, one or more.
+    pub names: Vec<String>,
+    /// The line that gives the last of them.
     pub source: SourceLine,
 }
 
@@ -184,6 +184,8 @@ pub(crate) struct JobExtent {
     pub increment: u64,
     /// Its length.
     pub size: Option<Amount>,
+    /// Whether it goes on until there is no space (`fill_device`).
+    pub fills: bool,
     /// Size of the file, where the job sets it: no copy goes beyond its end.
     pub file_bytes: Option<u64>,
     /// Bytes that each copy transfers, where that is not the whole part.

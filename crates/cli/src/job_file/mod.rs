@@ -13,6 +13,7 @@ mod options;
 mod placement;
 mod reading;
 mod sections;
+mod spread;
 mod system;
 mod workloads;
 
@@ -92,12 +93,16 @@ impl JobFile {
             notes.forget_ignored(logs::CARRIED);
         }
         check_copies(&jobs)?;
-        let placements = placement::place(&jobs, overrides, environment, &mut notes)?;
-        let (plan, of_jobs) = workloads::plan(&jobs, &placements, overrides.closeness, &mut notes)?;
+        let spread = spread::spread(&jobs, overrides, environment, &mut notes)?;
+        let parts = &spread.jobs;
+        let placements = placement::place(parts, overrides, environment, &mut notes)?;
+        let (plan, of_parts) =
+            workloads::plan(parts, &placements, overrides.closeness, &mut notes)?;
+        let of_jobs = spread.gathered(of_parts, jobs.len());
         Ok(Self {
             plan,
             notes: notes.lines(jobs.len()),
-            jobs: describe::describe(&jobs, &sections, &global, of_jobs),
+            jobs: describe::describe(&jobs, &spread.files, &sections, &global, of_jobs),
         })
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum TranslationNote {
     LogCells,
     /// A search of the depth.
     LatencyTarget,
+    /// Several files or disks of one job.
+    Spread,
 }
 
 impl TranslationNote {
@@ -85,6 +87,10 @@ impl TranslationNote {
             Self::LatencyTarget => {
                 "a depth that misses latency_target by little is measured up to three times, and \
                  so is the depth that is found; fio decides on single windows"
+            }
+            Self::Spread => {
+                "each file or disk of a job has a queue of its own with its share of iodepth; fio \
+                 fills one queue from all in turn, so that the slowest holds up the others"
             }
             Self::Copies => {
                 "the copies of a job (numjobs) visit the same blocks, as in fio; each copy is a \

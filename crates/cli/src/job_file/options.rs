@@ -271,6 +271,11 @@ pub(crate) const ROWS: &[OptionRow] = &[
          `lat:` is refused, and so is `group_reporting` over several jobs or copies",
     ),
     translated(
+        &["fill_device/fill_fs"],
+        "an existing file or device is written to its end, whatever `size` says; a new file is \
+         refused, because it would leave no free space",
+    ),
+    translated(
         &["mem/iomem"],
         "`as fio` uses huge pages with `mmaphuge` and `shmhuge` only; `diskproof run` uses them \
          wherever the kernel has them",
@@ -498,7 +503,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
         &["file_append", "pre_read", "create_only", "unlink_each_loop"],
         ZERO,
     ),
-    refused(&["fill_device/fill_fs"], ZERO),
     refused(&["opendir"], ALWAYS),
     refused(&["lockfile"], NONE),
     refused(

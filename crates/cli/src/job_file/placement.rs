@@ -6,6 +6,7 @@ use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
 use super::notes::TranslationNotes;
 use super::numbers::Amount;
+use super::spread::path_of;
 use crate::workload::RwDirection;
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
@@ -251,14 +252,10 @@ fn files(
     overrides: CliOverrides<'_>,
     environment: &dyn Environment,
 ) -> Result<JobFiles, JobFileError> {
-    let within = |name: &str| match &job.directory {
-        // As in fio, the directory precedes even an absolute name.
-        Some(directory) => PathBuf::from(format!("{}/{name}", directory.trim_end_matches('/'))),
-        None => PathBuf::from(name),
-    };
+    let within = |name: &str| path_of(job, name);
     let copies = |path: PathBuf| vec![path; job.numjobs as usize];
     if let Some(file) = &job.filename {
-        let path = within(&file.name);
+        let path = within(&file.names[0]);
         let root = given.map_or_else(
             || root_of(&path, job, overrides, environment).map_err(|why| file.source.error(why)),
             |given| Ok(given.clone()),
@@ -295,7 +292,7 @@ fn files(
     let root = match given {
         Some(given) => given.clone(),
         None => scratch_in(
-            Path::new(job.directory.as_deref().unwrap_or(".")),
+            Path::new(job.directories.first().map_or(".", String::as_str)),
             overrides,
             environment,
         )
@@ -461,6 +458,12 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         (Some(size @ Amount::Percent(_)), Some(rest)) => of(size)?.min(rest),
         (Some(size), _) => of(size)?,
         (None, Some(rest)) => rest,
+        (None, None) if job.extent.fills => {
+            return Err(wrong(
+                "fill_device would leave no free space in the filesystem of a new file; set size, \
+                 or name an existing file or device, which is written to its end",
+            ));
+        }
         (None, None) => {
             return Err(wrong(
                 "the job has no size; add one such as size=1g, or set that of the scratch file \

@@ -185,7 +185,7 @@ impl<'a> JobReader<'a, '_> {
             sync: self.sync(writes)?,
             ends_everything: self.ends_everything()?,
             filename: self.filename()?,
-            directory: self.directory()?,
+            directories: self.directories()?,
             filename_format: self
                 .text("filename_format")
                 .unwrap_or_else(|| FILENAME_FORMAT_DEFAULT.to_owned()),
@@ -344,6 +344,7 @@ impl<'a> JobReader<'a, '_> {
             ));
         }
         let increment = self.count("offset_increment", 0)?;
+        let fills = self.flag("fill_device")?;
         let is_time_based = self.flag("time_based")? && self.time("runtime")? > 0;
         let (loops, ops) = (
             self.count("loops", 1)?.max(1),
@@ -367,7 +368,8 @@ impl<'a> JobReader<'a, '_> {
             },
             size: size
                 .or(filesize)
-                .filter(|size| !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),
+                .filter(|size| !fills && !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),
+            fills,
             io_size,
             loops,
             ops,
@@ -480,41 +482,26 @@ impl<'a> JobReader<'a, '_> {
                 )));
             }
             for name in split_names(value) {
-                match &found {
-                    Some(other) if other.name != name => {
-                        return Err(setting.error(
-                            "this job visits several files in turn, and diskproof gives each \
-                             target a queue of its own; write a section for each file, or name \
-                             the targets on the command line",
-                        ));
-                    }
-                    _ => {
-                        found = Some(Filename {
-                            name,
-                            source: setting.source.clone(),
-                        })
-                    }
-                }
+                let source = setting.source.clone();
+                let names = found.take().map_or_else(Vec::new, |file| file.names);
+                let is_known = names.contains(&name);
+                let new = Some(name).filter(|_| !is_known);
+                found = Some(Filename {
+                    names: names.into_iter().chain(new).collect(),
+                    source,
+                });
             }
         }
-        if let Some(Filename { name, source }) = found.as_ref().filter(|file| file.name == "-") {
-            return Err(source.error(format!(
-                "filename={name}: standard input and output are not a disk"
-            )));
+        let is_stream = |file: &&Filename| file.names.iter().any(|name| name == "-");
+        if let Some(Filename { source, .. }) = found.as_ref().filter(is_stream) {
+            return Err(source.error("filename=-: standard input and output are not a disk"));
         }
         Ok(found)
     }
 
-    fn directory(&self) -> Result<Option<String>, JobFileError> {
-        let Some((setting, value)) = self.value("directory")? else {
-            return Ok(None);
-        };
-        match split_names(value).as_slice() {
-            [directory] => Ok(Some(directory.clone())),
-            _ => Err(setting.error(
-                "several directories for one job are not supported; write a section for each",
-            )),
-        }
+    fn directories(&self) -> Result<Vec<String>, JobFileError> {
+        let given = self.value("directory")?;
+        Ok(given.map_or_else(Vec::new, |(_, value)| split_names(value)))
     }
 }
 

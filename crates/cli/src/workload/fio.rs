@@ -230,8 +230,8 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["fill_device", "fill_fs"],
-        "is not supported: it leaves no free space; set the size of the job, and verify reads back \
-         what it wrote",
+        "leaves no free space; --rw write --span 0-100% writes an existing file or device to its \
+         end",
     ),
     (
         &["numa_cpu_nodes", "numa_mem_policy"],

@@ -160,6 +160,41 @@ fn json_of_as_fio_has_the_keys_of_the_real_one() {
 }
 
 #[test]
+fn as_fio_adds_up_a_job_on_several_files() {
+    let here = place();
+    let names: Vec<String> = ["one", "two"]
+        .map(|name| {
+            let file = here.path().join(name);
+            std::fs::write(&file, vec![0xee; 1 << 20]).unwrap();
+            text(&file).to_owned()
+        })
+        .to_vec();
+    let ran = as_tool(&[
+        "fio",
+        "--name=a",
+        "--rw=randread",
+        "--bs=4k",
+        "--ioengine=libaio",
+        "--iodepth=8",
+        "--number_ios=200",
+        "--output-format=json",
+        &format!("--filename={}", names.join(":")),
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    let jobs = json["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs[0]["read"]["total_ios"].as_u64(), Some(200));
+    assert_eq!(jobs[0]["latency_depth"].as_u64(), Some(8));
+    assert!(
+        ran.err
+            .contains("each file or disk of a job has a queue of its own"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn as_fio_ends_a_job_once_its_rate_is_steady() {
     let here = place();
     let directory = format!("--directory={}", text(here.path()));

@@ -23,6 +23,8 @@ pub(super) struct JobEntry {
     pub options: Vec<JobOption>,
     /// Copies, over all jobs of the entry.
     pub jobs: u64,
+    /// Files that each of them visits in turn.
+    pub files: u64,
     pub depth: u32,
     pub error: Option<(i32, String)>,
     /// Whether `read` has writes as well (`unified_rw_reporting`).
@@ -278,12 +280,20 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
     let mut entries: Vec<(JobEntry, Vec<&Measurement>)> = Vec::new();
     for job in &described.jobs {
         let merges = described.is_on(job, "group_reporting", false);
+        let mut seen: Vec<(&str, usize)> = Vec::new();
         for workload in &job.workloads {
             let own = own_measurements(workload, measurements);
-            let copies = match job.workloads.len() {
-                1 => job.copies,
-                _ => 1,
-            };
+            let same = seen
+                .iter()
+                .find(|(name, _)| job.files > 1 && *name == workload.name);
+            if let Some((_, index)) = same {
+                // The same part of the job on another of its files.
+                let (entry, members) = &mut entries[*index];
+                entry.files += 1;
+                members.extend(own);
+                continue;
+            }
+            let copies = job.copies_of_workload();
             match entries.last_mut() {
                 Some((entry, members)) if merges && entry.group == job.group => {
                     entry.jobs += copies;
@@ -291,6 +301,7 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
                 }
                 _ => entries.push((entry_of(described, job, copies), own)),
             }
+            seen.push((&workload.name, entries.len() - 1));
         }
     }
     entries
@@ -330,6 +341,7 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         group: job.group,
         options: job.options.clone(),
         jobs,
+        files: 1,
         is_mixed: described.is_on(job, "unified_rw_reporting", false),
         latency: LatencyOptions {
             clat: described.is_on(job, "clat_percentiles", true),
@@ -358,7 +370,11 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
             entry.sync.merge(&sync.latency);
         }
-        entry.depth = entry.depth.max(measurement.workload.depth);
+        // The files share the depth, unless they share the copies.
+        let divides_depth = u64::from(measurement.workload.workers) == entry.jobs;
+        let files = if divides_depth { entry.files } else { 1 };
+        let depth = measurement.workload.depth * files as u32;
+        entry.depth = entry.depth.max(depth);
         entry.latency_target = measurement.workload.shape.latency_target;
         entry.runtime_ms +=
             milliseconds(measurement.wall_ns) * u64::from(measurement.workload.workers);
@@ -388,6 +404,14 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         {
             entry.error = Some((84, "EILSEQ".to_owned()));
         }
+    }
+    entry.runtime_ms /= entry.files.max(1);
+    for stats in [&mut entry.read, &mut entry.write] {
+        let rate = stats.rate();
+        stats.rates = stats
+            .rates
+            .filter(|_| entry.files == 1)
+            .or((rate > 0).then_some((rate, rate)));
     }
     entry.in_flight /= entry.jobs.max(1) as f64;
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;

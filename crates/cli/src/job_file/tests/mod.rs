@@ -1,6 +1,7 @@
 //! Exact translations of job files.
 
 mod loads;
+mod spread;
 mod syntax;
 mod table;
 mod targets;

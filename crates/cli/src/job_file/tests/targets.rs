@@ -271,7 +271,7 @@ fn jobs_that_differ_only_in_their_disk_become_one_workload() {
     }
     assert!(
         refused("[a]\nfilename=/dev/sda:/dev/sdb\n")
-            .contains("line 2: filename=/dev/sda:/dev/sdb: this job visits several files")
+            .contains("line 2: [a]: diskproof gives each of the 2 files a queue of its own")
     );
     // Targets on the command line replace those of the file.
     let targets = [PathBuf::from("/data")];
