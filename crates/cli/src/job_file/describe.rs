@@ -5,7 +5,7 @@ use super::sections::{Scope, Section, Setting};
 use diskproof_compat::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use std::rc::Rc;
 
-/// Describes the jobs; `workloads` has those of each, and `files` how many files each visits in turn.
+/// Describes the jobs; `workloads` has those of each, and `files` how many files it visits in turn.
 pub(crate) fn describe(
     jobs: &[FioJob],
     files: &[usize],

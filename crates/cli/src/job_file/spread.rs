@@ -1,5 +1,5 @@
-//! Jobs that name several files or directories. A job on several existing files or disks becomes one
-//! job for each, which share its depth, and whose figures are added again; several directories
+//! Jobs that name several files or directories. A job on several existing files or disks becomes
+//! one job for each, which share its depth, and whose figures are added again; several directories
 //! divide the copies of a job among them, as in fio. Opens nothing.
 
 use super::environment::{CliOverrides, Environment, PathKind};
