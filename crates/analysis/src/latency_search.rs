@@ -38,7 +38,10 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
     let limit = match (first_miss, search.is_settled) {
         (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
         (None, true) => "; a greater one was not allowed".to_owned(),
-        (_, false) => "; a greater one may do, too: the time was over".to_owned(),
+        (Some((depth, late)), false) => {
+            format!("; at {depth}, {late} take longer, and the depths between were not measured")
+        }
+        (None, false) => "; the search ended before greater ones were measured".to_owned(),
     };
     Some(format!(
         "depth {} keeps {share} within {latency}{rate}{limit}",
@@ -53,5 +56,69 @@ fn rate_text(m: &MeasurementRecord) -> String {
     match rates.is_empty() {
         true => String::new(),
         false => format!(", at {}", rates.join(" and ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::latency_target::LatencyTarget;
+
+    /// The clause on trials at these depths, with so many late ones of 1000.
+    fn told(depth_max: u32, trials: &[(u32, u64)]) -> Option<String> {
+        let (facts, measurements) = fixture::run();
+        let target = LatencyTarget {
+            latency_ns: 1_000_000,
+            percent: 99.0,
+            window_ns: 1,
+        };
+        let of = |depth: u32, late: u64| {
+            let mut measurement = measurements[0].clone();
+            measurement.workload.depth = depth;
+            measurement.workload.name = format!("a-d{depth}");
+            let kind = *measurement.ops.keys().next().unwrap();
+            measurement.ops.retain(|one, _| *one == kind);
+            let op = measurement.ops.get_mut(&kind).unwrap();
+            op.latency.clear();
+            op.latency.record_many(500_000, 1000 - late);
+            op.latency.record_many(2_000_000, late);
+            measurement
+        };
+        let all: Vec<Measurement> = trials
+            .iter()
+            .map(|(depth, late)| of(*depth, *late))
+            .collect();
+        let search = LatencySearch::of(target, &(1..=depth_max).collect::<Vec<u32>>(), &all);
+        let mut record = fixture::judge((facts, measurements.clone()));
+        record.measurements.clear();
+        record.latency_search = Some(search);
+        clause(&record)
+    }
+
+    #[test]
+    fn the_clause_says_what_is_known() {
+        let begin = "depth 2 keeps 99 % of the requests within 1.00 ms";
+        for (depth_max, trials, end) in [
+            (8, &[(1, 0), (2, 5), (3, 50)][..], "; at 3, 5 % take longer"),
+            (2, &[(1, 0), (2, 5)], "; a greater one was not allowed"),
+            (
+                8,
+                &[(1, 0), (2, 5)],
+                "; the search ended before greater ones were measured",
+            ),
+            (
+                8,
+                &[(1, 0), (2, 5), (8, 50)],
+                "; at 8, 5 % take longer, and the depths between were not measured",
+            ),
+        ] {
+            assert_eq!(told(depth_max, trials), Some(format!("{begin}{end}")));
+        }
+        assert_eq!(
+            told(8, &[(1, 500)]).unwrap(),
+            "no depth keeps 99 % of the requests within 1.00 ms: at depth 1, 50 % take longer"
+        );
+        assert_eq!(told(8, &[]), None);
     }
 }
