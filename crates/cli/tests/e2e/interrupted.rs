@@ -80,13 +80,11 @@ fn stopped_run_leaves_the_pause_out_of_every_figure() {
         let stop_ns = stopped.as_nanos() as u64;
         assert!(read.latency.max < stop_ns, "{}", read.latency.max);
         // The pause is no part of the measured time either, which is as long as asked, less the
-        // warm-ups of the slices. A stall of the machine may have split it into phases.
-        let earlier = m.phases.iter().rev().skip(1);
-        let earlier_ns: u64 = earlier.map(|phase| phase.end_ns - phase.start_ns).sum();
-        let measured_ns = earlier_ns + m.wall_ns;
+        // warm-ups of the slices, which a stalled machine makes longer.
         assert!(
-            (7 * SECOND / 2..5 * SECOND).contains(&measured_ns),
-            "{measured_ns}: {:?}",
+            (2 * SECOND..5 * SECOND).contains(&m.wall_ns),
+            "{}: {:?}",
+            m.wall_ns,
             m.phases
         );
         if let Some(intended) = &read.latency_intended {
