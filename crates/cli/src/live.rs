@@ -114,6 +114,7 @@ impl Live {
 
     /// These workloads are next, or a slice of them that takes so long.
     pub(crate) fn begin(&mut self, group: Group<'_>, slice_ns: Option<u64>) {
+        self.tool.iter_mut().for_each(ToolLines::begin);
         self.slice_ns = slice_ns;
         self.current = group.first..group.first + group.workloads.len();
         self.judged = vec![Instant::now(); group.workloads.len()];
@@ -516,6 +517,17 @@ impl Watch for Live {
             Control::Enough
         } else {
             Control::Continue
+        }
+    }
+
+    fn wants_results(&self, elapsed_ns: u64) -> bool {
+        let tool = self.tool.as_ref();
+        tool.is_some_and(|tool| tool.is_due(elapsed_ns))
+    }
+
+    fn results_so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
+        if let Some(tool) = &mut self.tool {
+            tool.so_far(elapsed_ns, measurements);
         }
     }
 

@@ -4,7 +4,7 @@ use crate::interrupt::Interrupt;
 use crate::output_files::save_file;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::Verbosity;
-use diskproof_compat::{ToolFile, ToolPrinter, ToolResult, ToolText};
+use diskproof_compat::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
@@ -114,6 +114,10 @@ fn unix_ns() -> u64 {
 pub(crate) struct ToolLines {
     printer: SharedPrinter,
     lines: RequestPrinter,
+    /// How often the tool reports the results so far.
+    interval_ns: Option<u64>,
+    /// Intervals of the current workloads that were reported.
+    reported: u64,
 }
 
 impl ToolLines {
@@ -121,7 +125,13 @@ impl ToolLines {
     pub(crate) fn start(printer: SharedPrinter) -> io::Result<Self> {
         let lines = RequestPrinter::start()?;
         let begin = printer.lock().begin();
-        let started = Self { printer, lines };
+        let interval_ns = printer.lock().interval_ns().filter(|ns| *ns > 0);
+        let started = Self {
+            printer,
+            lines,
+            interval_ns,
+            reported: 0,
+        };
         started.print(begin);
         Ok(started)
     }
@@ -135,6 +145,29 @@ impl ToolLines {
         if !text.is_empty() {
             self.lines.line(text);
         }
+    }
+
+    /// Other workloads are next.
+    pub(crate) fn begin(&mut self) {
+        self.reported = 0;
+    }
+
+    /// Whether the tool reports the results so far, when the current workloads have been measured
+    /// for this long.
+    pub(crate) fn is_due(&self, elapsed_ns: u64) -> bool {
+        let over = self.interval_ns.map(|interval_ns| elapsed_ns / interval_ns);
+        over.is_some_and(|over| over > self.reported)
+    }
+
+    /// Prints the tool's report of the results so far.
+    pub(crate) fn so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
+        self.reported = self.interval_ns.map_or(0, |ns| elapsed_ns / ns);
+        let text = self.printer.lock().so_far(&ResultsSoFar {
+            measurements,
+            elapsed_ns,
+            unix_ns: unix_ns(),
+        });
+        self.print(text);
     }
 
     /// Workloads have been measured.

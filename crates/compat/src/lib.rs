@@ -36,5 +36,5 @@ pub use jobs::{
 };
 pub use load::{DropInLoad, LoadTarget, PlanContext};
 pub use primes::{PrimePrinter, PrimeRequest};
-pub use printer::{ToolFile, ToolPrinter, ToolResult, ToolText};
+pub use printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 pub use registry::{drop_in_named, drop_ins};

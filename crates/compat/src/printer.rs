@@ -37,6 +37,17 @@ pub struct ToolResult<'a> {
     pub unix_ns: u64,
 }
 
+/// What came of a run that goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultsSoFar<'a> {
+    /// Of the workloads that run: counts up to now, latencies up to a quarter of a second older.
+    pub measurements: &'a [Measurement],
+    /// For how long they have been measured, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Wall-clock time in nanoseconds since 1970.
+    pub unix_ns: u64,
+}
+
 /// Turns a run into a tool's text, step by step. Each step returns text for stdout.
 pub trait ToolPrinter: Send {
     /// Before the first request.
@@ -51,6 +62,16 @@ pub trait ToolPrinter: Send {
 
     /// A workload has been measured.
     fn measured(&mut self, _measurement: &Measurement) -> String {
+        String::new()
+    }
+
+    /// How often it wants the results so far, in nanoseconds; `None`: not at all.
+    fn interval_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// An interval is over while workloads are measured.
+    fn so_far(&mut self, _results: &ResultsSoFar<'_>) -> String {
         String::new()
     }
 

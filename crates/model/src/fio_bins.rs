@@ -13,6 +13,8 @@ const BIN_BITS: u32 = 6;
 /// The start of fio's last bin, which counts all longer latencies (`plat_val_to_idx()` in its
 /// stat.c). fio's readers know no larger one.
 const LAST_BIN_NS: u64 = (1 << 33) + (63 << 27);
+/// Number of fio's bins (`FIO_IO_U_PLAT_NR` in its stat.h).
+pub const BINS: usize = 29 << BIN_BITS;
 /// Upper ends of fio's ranges of nanoseconds, microseconds and milliseconds.
 const RANGES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 const LABELS: [&str; 12] = [
@@ -25,6 +27,14 @@ pub fn bin(ns: u64) -> u64 {
     let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
     let (low, width) = (ns >> lost << lost, 1 << lost);
     low + width / 2
+}
+
+/// The place of the bin in which fio counts this latency, from 0, below [`BINS`].
+pub fn bin_index(ns: u64) -> usize {
+    let ns = ns.min(LAST_BIN_NS);
+    let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
+    // The bins of an octave begin with a one that the index of the octave replaces.
+    ((u64::from(lost) << BIN_BITS) + (ns >> lost)) as usize
 }
 
 /// The share of all transfers in each range, in percent.
@@ -110,6 +120,22 @@ mod tests {
             .chain([(17_045_651_456, 17_112_760_320), (u64::MAX, 17_112_760_320)])
         {
             assert_eq!(bin(ns), named, "{ns}");
+        }
+    }
+
+    #[test]
+    fn places_of_bins_equal_those_of_fio() {
+        // `plat_val_to_idx()` of its stat.c.
+        let fio = |ns: u64| {
+            let first = 63 - (ns | 1).leading_zeros() as usize;
+            match first.checked_sub(6) {
+                None | Some(0) => ns as usize,
+                Some(lost) => (((lost + 1) << 6) + ((ns >> lost) & 63) as usize).min(BINS - 1),
+            }
+        };
+        let near = (0..40).flat_map(|bit| [0, 1, 7].map(|more| (1_u64 << bit) + more));
+        for ns in near.chain([87_100, 104_500, 17_045_651_455, u64::MAX]) {
+            assert_eq!(bin_index(ns), fio(ns), "{ns}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the engine reports while it works, and how its caller answers.
 
-use crate::measurement::StopReason;
+use crate::measurement::{Measurement, StopReason};
 use crate::ping::SingleRequest;
 use crate::series::TimeSeries;
 use crate::surface::{SlowBlock, UnreadableRange};
@@ -77,6 +77,17 @@ pub trait Watch {
     /// Receives a place as soon as a scan is sure of it: the scan may be killed before it returns
     /// its result.
     fn found(&mut self, _place: &Found) {}
+
+    /// Whether it wants the results so far, when the workloads that run have been measured for this
+    /// long, in nanoseconds.
+    fn wants_results(&self, _elapsed_ns: u64) -> bool {
+        false
+    }
+
+    /// Receives the results so far of the workloads that run: for each of them one per target.
+    /// Counts and times reach as far as each worker has come, at most a request behind; latencies
+    /// are up to a quarter of a second older. Without windows and without the device's counters.
+    fn results_so_far(&mut self, _elapsed_ns: u64, _measurements: &[Measurement]) {}
 }
 
 /// Watches single requests.

@@ -15,6 +15,9 @@ pub struct Cell {
     pub errors: u64,
     /// The longest latency among them, in nanoseconds.
     pub latency_max_ns: u64,
+    /// Their latencies, summed, in nanoseconds; not in records.
+    #[serde(skip)]
+    pub latency_sum_ns: u64,
 }
 
 impl Cell {
@@ -26,6 +29,7 @@ impl Cell {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.errors = self.errors.saturating_add(other.errors);
         self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(other.latency_sum_ns);
     }
 }
 
@@ -144,8 +148,9 @@ mod tests {
             0u64..1 << 30,
             0u64..3,
             0u64..1 << 40,
+            0u64..1 << 50,
         );
-        let cell = |(at_ns, ops, bytes, errors, latency_max_ns)| {
+        let cell = |(at_ns, ops, bytes, errors, latency_max_ns, latency_sum_ns)| {
             (
                 at_ns,
                 Cell {
@@ -153,6 +158,7 @@ mod tests {
                     bytes,
                     errors,
                     latency_max_ns,
+                    latency_sum_ns,
                 },
             )
         };

@@ -1,5 +1,5 @@
-//! Which of fio's logs `as fio` can write: rates at intervals. No single request is recorded, and
-//! no mean latency of an interval. Pure.
+//! Which of fio's logs `as fio` can write: rates and latencies at intervals. No single request is
+//! recorded. Pure.
 
 use super::error::JobFileError;
 use super::notes::{TranslationNote, TranslationNotes};
@@ -12,16 +12,17 @@ pub(crate) const CARRIED: &[&str] = &[
     "group_reporting",
     "lat_percentiles",
     "log_avg_msec",
+    "log_hist_coarseness",
+    "log_hist_msec",
     "new_group",
     "per_job_logs",
     "percentile_list",
     "unified_rw_reporting",
     "write_bw_log",
+    "write_hist_log",
     "write_iops_log",
+    "write_lat_log",
 ];
-
-const NO_LATENCIES: &str = "diskproof records no latency of single requests or intervals; use \
-                            --output-format=json+, which has all latencies by size";
 
 /// Refuses logs that would be missing at the end.
 pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(), JobFileError> {
@@ -30,21 +31,19 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
         .get("log_avg_msec")
         .and_then(|setting| setting.value.as_deref())
         .filter(|value| *value != "0");
-    for name in ["write_lat_log", "write_hist_log"] {
-        if let Some(setting) = given.get(name) {
-            return Err(setting.error(NO_LATENCIES));
-        }
-    }
     if let Some(setting) = given.get("write_iolog") {
         return Err(setting.error("diskproof records no single request; remove it"));
     }
-    for name in ["write_bw_log", "write_iops_log"] {
+    for name in ["write_bw_log", "write_iops_log", "write_lat_log"] {
         if let Some(setting) = given.get(name) {
             if interval.is_none() {
                 notes.add(TranslationNote::LogCells, &section.name);
             }
             check_place(setting)?;
         }
+    }
+    if let Some(setting) = given.get("write_hist_log") {
+        check_place(setting)?;
     }
     if let Some(setting) = given.get("unified_rw_reporting")
         && setting

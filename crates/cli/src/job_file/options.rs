@@ -320,8 +320,6 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     ignored(
         &[
-            "log_hist_msec",
-            "log_hist_coarseness",
             "log_entries",
             "log_window_value/log_max_value",
             "log_offset",
@@ -338,12 +336,21 @@ pub(crate) const ROWS: &[OptionRow] = &[
         "series and histograms are always recorded: -o FILE.json, .csv, .hlog",
     ),
     ignored(
-        &["write_bw_log", "write_iops_log", "log_avg_msec"],
-        "series are always recorded: -o FILE.json, .csv; `as fio` writes the log",
+        &[
+            "write_bw_log",
+            "write_iops_log",
+            "write_lat_log",
+            "log_avg_msec",
+            "write_hist_log",
+            "log_hist_msec",
+            "log_hist_coarseness",
+        ],
+        "series and histograms are always recorded: -o FILE.json, .csv, .hlog; `as fio` writes \
+         the log",
     ),
     ignored(
-        &["write_lat_log", "write_hist_log", "write_iolog"],
-        "histograms are always recorded: -o FILE.json, .hlog; `as fio` refuses these logs",
+        &["write_iolog"],
+        "single requests are not recorded; `as fio` refuses this log",
     ),
     ignored(
         &[

@@ -1,11 +1,12 @@
-//! `as fio` beside the real fio: published command lines, keys of the JSON, logs of rates.
+//! `as fio` beside the real fio: published command lines, keys of the JSON, logs, output during the run.
 
 use crate::program::{Ran, names, run};
 use diskproof_simdisk::testbed::place;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn as_tool(words: &[&str]) -> Ran {
     run(["as"].iter().chain(words))
@@ -283,7 +284,70 @@ fn as_fio_writes_the_data_of_the_job() {
 }
 
 #[test]
-fn as_fio_writes_logs_of_rates() {
+fn as_fio_repeats_its_output_while_jobs_run() {
+    let here = place();
+    let directory = format!("--directory={}", text(here.path()));
+    let mut words = vec!["fio", &directory, "--status-interval=100ms"];
+    words.extend([
+        "--output-format=json",
+        "--name=a",
+        "--rw=randread",
+        "--numjobs=2",
+        "--size=256k",
+        "--time_based",
+        "--runtime=2",
+        "--direct=1",
+    ]);
+    let ran = as_tool(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let documents = serde_json::Deserializer::from_str(&ran.out).into_iter();
+    let documents: Vec<Value> = documents.map(Result::unwrap).collect();
+    assert!(documents.len() > 1, "{}", documents.len());
+    let mut before = 0;
+    for document in &documents {
+        let jobs = document["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), 2);
+        let sum = |key: &str| -> u64 {
+            let of = |job: &Value| job["read"][key].as_u64().unwrap();
+            jobs.iter().map(of).sum()
+        };
+        let ops = sum("total_ios");
+        assert!(ops >= before && sum("io_bytes") == ops * 4096, "{document}");
+        before = ops;
+    }
+    assert!(before > 0);
+}
+
+#[test]
+fn sysbench_prints_its_lines_while_it_runs() {
+    let here = place();
+    let mut sysbench = Command::new(env!("CARGO_BIN_EXE_diskproof"))
+        .args(["as", "--no-history", "sysbench", "fileio"])
+        .args([
+            "--file-total-size=16M",
+            "--file-num=1",
+            "--file-test-mode=rndrd",
+            "--time=60",
+        ])
+        .args(["--report-interval=1", "run"])
+        .current_dir(here.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(sysbench.stdout.take().unwrap()).lines();
+    let line = lines
+        .map(Result::unwrap)
+        .find(|line| line.starts_with("[ "));
+    // The first line comes long before the end.
+    assert!(line.is_some_and(|line| line.contains("s ] reads: ")));
+    assert_eq!(sysbench.try_wait().unwrap(), None);
+    sysbench.kill().unwrap();
+    sysbench.wait().unwrap();
+}
+
+#[test]
+fn as_fio_writes_logs_of_rates_and_latencies() {
     let here = place();
     let prefix = here.path().join("log");
     let directory = format!("--directory={}", text(here.path()));
@@ -291,11 +355,13 @@ fn as_fio_writes_logs_of_rates() {
         format!("--write_bw_log={}", text(&prefix)),
         format!("--write_iops_log={}", text(&prefix)),
     );
+    let lat = format!("--write_lat_log={}", text(&prefix));
     let ran = as_tool(&[
         "fio",
         &directory,
         &bw,
         &iops,
+        &lat,
         "--log_avg_msec=200",
         "--name=a",
         "--rw=randrw",
@@ -323,5 +389,10 @@ fn as_fio_writes_logs_of_rates() {
             // Of 4 KiB each.
             assert!(bw[1].abs_diff(iops[1] * 4) <= 4, "{bw:?} {iops:?}");
         }
+        let (lat, clat) = (rows("lat"), rows("clat"));
+        assert_eq!(lat, clat);
+        // One request after the other takes at most the time of a line.
+        let is_known = |row: &Vec<u64>| row.len() == 5 && row[0] % 200 == 0 && row[1] > 0;
+        assert!(!lat.is_empty() && lat.iter().all(is_known), "{lat:?}");
     }
 }

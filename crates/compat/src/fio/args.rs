@@ -9,6 +9,9 @@ use crate::jobs::{JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::ToolText;
 use std::path::PathBuf;
 
+/// Shorter intervals would disturb what is measured.
+const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
+
 /// What the general options say.
 #[derive(Debug, Default)]
 struct General {
@@ -21,6 +24,7 @@ struct General {
     shows_command: bool,
     is_read_only: bool,
     sections: Vec<String>,
+    status_interval_ns: Option<u64>,
     notes: Vec<String>,
 }
 
@@ -117,6 +121,9 @@ impl FioArguments {
             (Treatment::Carried, "parse-only") => given.is_parse_only = true,
             (Treatment::Carried, "showcmd") => given.shows_command = true,
             (Treatment::Carried, "section") => given.sections.push(text),
+            (Treatment::Carried, "status-interval") => {
+                given.status_interval_ns = Some(interval_ns(&text).map_err(|why| usage(&why))?);
+            }
             (Treatment::Carried, _) => given.is_read_only = true,
         }
         Ok(None)
@@ -182,11 +189,30 @@ impl FioArguments {
             saved_to: general.output.clone(),
             notes: general.notes,
             printer: Box::new(move |described| {
-                Box::new(output.printer(described, general.output.is_some()))
+                let is_saved = general.output.is_some();
+                Box::new(output.printer(described, is_saved, general.status_interval_ns))
             }),
             command_line,
         })))
     }
+}
+
+/// fio's times: a number of seconds, or one with a unit.
+fn interval_ns(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let factor: Option<u64> = match &text[digits.len()..] {
+        "d" | "D" => Some(86_400_000_000_000),
+        "h" | "H" => Some(3_600_000_000_000),
+        "m" | "M" => Some(60_000_000_000),
+        "" | "s" | "S" => Some(1_000_000_000),
+        "ms" | "msec" => Some(1_000_000),
+        "us" | "usec" => Some(1_000),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok();
+    let ns = number.and_then(|number| number.checked_mul(factor?));
+    ns.filter(|ns| *ns >= STATUS_INTERVAL_MIN_NS)
+        .ok_or_else(|| format!("--status-interval={text}: use a time of at least 100 ms, as in 1s"))
 }
 
 /// The general options.

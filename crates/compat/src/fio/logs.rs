@@ -1,17 +1,34 @@
-//! fio's logs of rates at intervals (`write_bw_log`, `write_iops_log` with `log_avg_msec`).
+//! fio's logs: rates and latencies at intervals (`write_bw_log`, `write_iops_log`, `write_lat_log`
+//! with `log_avg_msec`), and distributions of latencies (`write_hist_log`).
 
+use super::stats::write_kind;
 use crate::jobs::{DescribedJob, DescribedJobs};
 use crate::printer::ToolFile;
+use diskproof_model::fio_bins::{BINS, bin_index};
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::series::Cell;
 use std::fmt::Write as _;
 
-/// Whether a log counts KiB or operations.
+/// What a log has at each interval.
 #[derive(Debug, Clone, Copy)]
 enum LogKind {
     Kib,
     Ops,
+    /// The mean latency in nanoseconds.
+    Latency,
+    /// How many latencies are in each of fio's bins.
+    Bins,
 }
+
+/// fio's options, the names of their files and what these contain.
+const LOGS: [(&str, &str, LogKind); 5] = [
+    ("write_bw_log", "bw", LogKind::Kib),
+    ("write_iops_log", "iops", LogKind::Ops),
+    ("write_lat_log", "lat", LogKind::Latency),
+    ("write_lat_log", "clat", LogKind::Latency),
+    ("write_hist_log", "clat_hist", LogKind::Bins),
+];
 
 /// The logs of all jobs. As in fio, each copy of a job has a number, and a log of its own; copies
 /// that ran as one workload share that of the first.
@@ -24,10 +41,7 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                 .iter()
                 .filter(|one| one.workload.name == workload.name && one.target == workload.target)
                 .collect();
-            for (option, suffix, kind) in [
-                ("write_bw_log", "bw", LogKind::Kib),
-                ("write_iops_log", "iops", LogKind::Ops),
-            ] {
+            for (option, suffix, kind) in LOGS {
                 if let Some(prefix) = described.value(job, option) {
                     let prefix = match prefix.as_str() {
                         "" => job.name.replace('/', "."),
@@ -37,8 +51,11 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                         true => format!("{prefix}_{suffix}.{number}.log"),
                         false => format!("{prefix}_{suffix}.log"),
                     };
-                    let text = rows(&own, interval_ns(described, job), kind);
-                    add(&mut files, path, text);
+                    add(
+                        &mut files,
+                        path,
+                        LogOptions::of(described, job).rows(&own, kind),
+                    );
                 }
             }
         }
@@ -58,50 +75,142 @@ fn add(files: &mut Vec<ToolFile>, path: String, text: String) {
     }
 }
 
-fn interval_ns(described: &DescribedJobs, job: &DescribedJob) -> u64 {
-    let value = described.value(job, "log_avg_msec");
-    let ms: Option<u64> = value.and_then(|value| value.parse().ok());
-    ms.unwrap_or(100).max(1) * 1_000_000
+/// How the logs of a job are written.
+#[derive(Debug, Clone, Copy)]
+struct LogOptions {
+    /// Of a line.
+    interval_ns: u64,
+    /// Of a line of bins; 0: there is none.
+    bins_interval_ns: u64,
+    /// How many bins are one.
+    bins_merged: usize,
 }
 
-/// Lines of time in ms, value, direction, block size and offset; the last two are 0, as of averages
-/// in fio.
-fn rows(members: &[&Measurement], wanted_ns: u64, kind: LogKind) -> String {
-    let mut text = String::new();
-    let series = || {
-        members
-            .iter()
-            .flat_map(|one| one.ops.values())
-            .map(|op| &op.series)
-    };
-    // Cells are not divided.
-    let cell_ns = series().map(|series| series.interval_ns).max().unwrap_or(1);
-    let step_ns = wanted_ns.div_ceil(cell_ns) * cell_ns;
-    let wall_ns = members.iter().map(|one| one.wall_ns).max().unwrap_or(0);
-    for index in 0..wall_ns / step_ns {
-        let (start, end) = (index * step_ns, (index + 1) * step_ns);
-        for (number, kinds) in [
-            (0, &[OpKind::Read][..]),
-            (1, &[OpKind::Write, OpKind::Commit]),
-        ] {
-            let ops = members
-                .iter()
-                .flat_map(|one| kinds.iter().filter_map(|kind| one.ops.get(kind)))
-                .filter(|op| op.count > 0);
-            let mut found: Option<Cell> = None;
-            for op in ops {
-                let cell = op.series.total_between(start, end);
-                found.get_or_insert_default().merge(&cell);
-            }
-            if let Some(cell) = found {
-                let amount = match kind {
-                    LogKind::Kib => cell.bytes >> 10,
-                    LogKind::Ops => cell.ops,
-                };
-                let value = u128::from(amount) * 1_000_000_000 / u128::from(step_ns);
-                let _ = writeln!(text, "{}, {value}, {number}, 0, 0", end / 1_000_000);
-            }
+impl LogOptions {
+    fn of(described: &DescribedJobs, job: &DescribedJob) -> Self {
+        let number = |key: &str| -> Option<u64> {
+            let value = described.value(job, key);
+            value.and_then(|value| value.parse().ok())
+        };
+        let ns = |ms: u64| ms.saturating_mul(1_000_000);
+        Self {
+            interval_ns: ns(number("log_avg_msec").unwrap_or(100).max(1)),
+            bins_interval_ns: ns(number("log_hist_msec").unwrap_or(0)),
+            bins_merged: 1 << number("log_hist_coarseness").unwrap_or(0).min(6),
         }
     }
-    text
+
+    fn rows(self, members: &[&Measurement], kind: LogKind) -> String {
+        match kind {
+            LogKind::Bins if self.bins_interval_ns == 0 => String::new(),
+            LogKind::Bins => self.rows_of_bins(members),
+            LogKind::Kib | LogKind::Ops | LogKind::Latency => self.rows_of_values(members, kind),
+        }
+    }
+
+    /// Lines of time in ms, value, direction, block size and offset; the last two are 0, as of
+    /// averages in fio.
+    fn rows_of_values(self, members: &[&Measurement], kind: LogKind) -> String {
+        let mut text = String::new();
+        let series = || {
+            members
+                .iter()
+                .flat_map(|one| one.ops.values())
+                .map(|op| &op.series)
+        };
+        // Cells are not divided.
+        let cell_ns = series().map(|series| series.interval_ns).max().unwrap_or(1);
+        let step_ns = self.interval_ns.div_ceil(cell_ns) * cell_ns;
+        let wall_ns = members.iter().map(|one| one.wall_ns).max().unwrap_or(0);
+        for index in 0..wall_ns / step_ns {
+            let (start, end) = (index * step_ns, (index + 1) * step_ns);
+            for number in DIRECTIONS {
+                let ops = members
+                    .iter()
+                    .filter_map(|one| one.ops.get(&kind_of(number, one)))
+                    .filter(|op| op.count > 0);
+                let mut found: Option<Cell> = None;
+                for op in ops {
+                    let cell = op.series.total_between(start, end);
+                    found.get_or_insert_default().merge(&cell);
+                }
+                let value = found.and_then(|cell| value_of(&cell, kind, step_ns));
+                if let Some(value) = value {
+                    let _ = writeln!(text, "{}, {value}, {number}, 0, 0", end / 1_000_000);
+                }
+            }
+        }
+        text
+    }
+
+    /// Lines of time in ms, direction, block size and the counts of the bins. A long run has
+    /// windows that are longer than a short interval.
+    fn rows_of_bins(self, members: &[&Measurement]) -> String {
+        let mut text = String::new();
+        let windows = members.iter().map(|one| one.windows.len()).max();
+        let mut parts = DIRECTIONS.map(|_| LatencyHistogram::new());
+        let mut start_ns = 0;
+        for index in 0..windows.unwrap_or(0) {
+            let mut end_ns = start_ns;
+            for member in members {
+                let Some(window) = member.windows.get(index) else {
+                    continue;
+                };
+                end_ns = end_ns.max(window.end_ns);
+                for (part, number) in parts.iter_mut().zip(DIRECTIONS) {
+                    if let Some(op) = window.ops.get(&kind_of(number, member)) {
+                        part.add_part(&op.latency);
+                    }
+                }
+            }
+            if end_ns / self.bins_interval_ns == start_ns / self.bins_interval_ns {
+                continue;
+            }
+            let block = members.iter().map(|one| one.workload.block_bytes).max();
+            for (part, number) in parts.iter_mut().zip(DIRECTIONS) {
+                let part = std::mem::take(part);
+                if part.count() > 0 {
+                    let (ms, block) = (end_ns / 1_000_000, block.unwrap_or(0));
+                    let _ = write!(text, "{ms}, {number}, {block}");
+                    for count in self.bins_of(&part) {
+                        let _ = write!(text, ", {count}");
+                    }
+                    text.push('\n');
+                }
+            }
+            start_ns = end_ns;
+        }
+        text
+    }
+
+    fn bins_of(self, latency: &LatencyHistogram) -> Vec<u64> {
+        let mut bins = vec![0; BINS / self.bins_merged];
+        for (low_ns, _, count) in latency.buckets() {
+            bins[bin_index(low_ns) / self.bins_merged] += count;
+        }
+        bins
+    }
+}
+
+/// fio's numbers of reads and writes.
+const DIRECTIONS: [u32; 2] = [0, 1];
+
+/// The operations of a direction.
+fn kind_of(direction: u32, measurement: &Measurement) -> OpKind {
+    match direction {
+        0 => OpKind::Read,
+        _ => write_kind(measurement),
+    }
+}
+
+/// The value of a line about this time; `None` where it has none.
+fn value_of(cell: &Cell, kind: LogKind, length_ns: u64) -> Option<u64> {
+    let per_second =
+        |amount: u64| (u128::from(amount) * 1_000_000_000 / u128::from(length_ns)) as u64;
+    match kind {
+        LogKind::Kib => Some(per_second(cell.bytes >> 10)),
+        LogKind::Ops => Some(per_second(cell.ops)),
+        LogKind::Latency => cell.latency_sum_ns.checked_div(cell.ops),
+        LogKind::Bins => None,
+    }
 }

@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "status-interval",
         "time",
         "Repeat the output during the run",
-        Ignored("the output is printed once, at the end; -v shows progress"),
+        Carried,
     ),
     option("eta", "when", "Show the remaining time", NO_DEBUG),
     option("eta-interval", "time", "Set its interval", NO_DEBUG),
@@ -179,9 +179,12 @@ pub(super) const DIFFERENCES: &[&str] = &[
      measured",
     "IO depths show the average number of requests in flight",
     "Disk stats are printed in JSON only, with the counts that were measured",
-    "Logs of rates (write_bw_log, write_iops_log) are written at the end, with a line for each 100 \
-     ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) share a log. \
-     Logs of latencies and single requests are refused",
+    "Logs (write_bw_log, write_iops_log, write_lat_log) are written at the end, with a line for \
+     each 100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) \
+     share a log. write_lat_log writes lat and clat, which are equal, and no slat. A line of \
+     write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are refused",
+    "With --status-interval, the latencies of the output so far are up to a quarter of a second \
+     older than its counts; with --output it is in the file at the end",
     "After a warm-up (ramp_time) figures cover the measured time only, as in fio; jobs of one \
      group share the longest",
 ];

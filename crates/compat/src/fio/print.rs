@@ -9,7 +9,7 @@ use super::options::EMULATES;
 use super::stats::{JobEntry, entries};
 use super::terse::line;
 use crate::jobs::DescribedJobs;
-use crate::printer::{ToolFile, ToolPrinter, ToolResult, ToolText};
+use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use jiff::Timestamp;
@@ -69,11 +69,19 @@ impl FioOutput {
     }
 
     /// The printer of these jobs.
-    pub(super) fn printer(self, described: DescribedJobs, is_saved: bool) -> FioPrinter {
+    pub(super) fn printer(
+        self,
+        described: DescribedJobs,
+        is_saved: bool,
+        status_interval_ns: Option<u64>,
+    ) -> FioPrinter {
         FioPrinter {
             output: self,
             described,
             is_saved,
+            status_interval_ns,
+            finished: Vec::new(),
+            status: String::new(),
         }
     }
 }
@@ -84,6 +92,12 @@ pub(super) struct FioPrinter {
     described: DescribedJobs,
     /// Whether everything goes to a file, in one piece.
     is_saved: bool,
+    /// How often the output is repeated while jobs run.
+    status_interval_ns: Option<u64>,
+    /// What was measured before the current jobs, where the output is repeated.
+    finished: Vec<Measurement>,
+    /// What was repeated, where it goes to a file.
+    status: String,
 }
 
 impl FioPrinter {
@@ -179,6 +193,34 @@ impl ToolPrinter for FioPrinter {
         }
     }
 
+    fn interval_ns(&self) -> Option<u64> {
+        self.status_interval_ns
+    }
+
+    fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
+        let measurements = [&self.finished, results.measurements].concat();
+        let text = self.text(&ToolResult {
+            measurements: &measurements,
+            surface: None,
+            interrupted: false,
+            unix_ns: results.unix_ns,
+        });
+        match self.is_saved {
+            true => {
+                self.status.push_str(&text);
+                String::new()
+            }
+            false => text,
+        }
+    }
+
+    fn measured(&mut self, measurement: &Measurement) -> String {
+        if self.status_interval_ns.is_some() {
+            self.finished.push(measurement.clone());
+        }
+        String::new()
+    }
+
     fn files(&mut self, result: &ToolResult<'_>) -> Vec<ToolFile> {
         logs(&self.described, result.measurements)
     }
@@ -189,7 +231,7 @@ impl ToolPrinter for FioPrinter {
             false => String::new(),
         };
         ToolText {
-            stdout: head + &self.text(result),
+            stdout: head + &self.status + &self.text(result),
             stderr: notes(result.measurements),
         }
     }

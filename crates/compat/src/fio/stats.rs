@@ -354,13 +354,18 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
     }
 }
 
+/// The operations that fio counts as writes.
+pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
+    match measurement.ops.contains_key(&OpKind::Write) {
+        true => OpKind::Write,
+        false => OpKind::Commit,
+    }
+}
+
 fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let mut cpu = (0, 0);
     for measurement in members {
-        let write = match measurement.ops.contains_key(&OpKind::Write) {
-            true => OpKind::Write,
-            false => OpKind::Commit,
-        };
+        let write = write_kind(measurement);
         if entry.is_mixed {
             entry.read.add(measurement, &[OpKind::Read, write]);
         } else {

@@ -5,9 +5,12 @@ use crate::fixture::{measurement, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
 };
-use crate::printer::{ToolResult, ToolText};
+use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Workload;
+use diskproof_model::window::{Window, WindowLatency};
+use std::path::Path;
 
 fn request(line: &str) -> JobRequest {
     match (DROP_IN.start)(&words(line)) {
@@ -80,6 +83,7 @@ fn reads(name: &str) -> Measurement {
     let cell = diskproof_model::series::Cell {
         ops: 10,
         bytes: 40_960,
+        latency_sum_ns: 1_500_000,
         ..Default::default()
     };
     for index in 0..200 {
@@ -88,7 +92,8 @@ fn reads(name: &str) -> Measurement {
     read
 }
 
-fn printed(line: &str) -> ToolText {
+/// The printer of two jobs.
+fn printer(line: &str) -> Box<dyn ToolPrinter> {
     let job = |name: &str| DescribedJob {
         name: name.to_owned(),
         workloads: vec![JobWorkload {
@@ -99,6 +104,11 @@ fn printed(line: &str) -> ToolText {
         options: vec![
             option("rw", Some("randread")),
             option("group_reporting", None),
+            option("write_lat_log", Some("x")),
+            option("log_avg_msec", Some("1000")),
+            option("write_hist_log", Some("x")),
+            option("log_hist_msec", Some("2000")),
+            option("log_hist_coarseness", Some("6")),
         ],
         ..DescribedJob::default()
     };
@@ -106,7 +116,11 @@ fn printed(line: &str) -> ToolText {
         global: Vec::new(),
         jobs: vec![job("a"), job("b")],
     };
-    let mut printer = (request(line).printer)(described);
+    (request(line).printer)(described)
+}
+
+fn printed(line: &str) -> ToolText {
+    let mut printer = printer(line);
     let begin = printer.begin();
     let end = printer.end(&ToolResult {
         measurements: &[reads("a"), reads("b")],
@@ -164,4 +178,93 @@ fn json_and_terse_have_the_same_figures() {
     ] {
         assert!(json.contains(line), "{line}\n---\n{json}");
     }
+}
+
+#[test]
+fn output_so_far_has_finished_jobs_too() {
+    let mut printer = printer("--status-interval=500ms --output-format=terse --name=a");
+    assert_eq!(printer.interval_ns(), Some(500_000_000));
+    let running = [reads("b")];
+    let results = ResultsSoFar {
+        measurements: &running,
+        elapsed_ns: 2_000_000_000,
+        unix_ns: 0,
+    };
+    let kib = |text: &str| text.split(';').nth(5).map(str::to_owned);
+    assert_eq!(kib(&printer.so_far(&results)), Some("8000".to_owned()));
+    assert_eq!(printer.measured(&reads("a")), "");
+    let both = printer.so_far(&results);
+    assert_eq!(kib(&both), Some("16000".to_owned()));
+    assert_eq!(both.lines().count(), 1);
+    for (line, text) in [
+        ("--status-interval=0", "at least 100 ms"),
+        ("--status-interval=1x", "as in 1s"),
+    ] {
+        let error = (DROP_IN.start)(&words(&format!("{line} --name=a")));
+        assert!(error.is_err_and(|error| error.text().contains(text)));
+    }
+}
+
+#[test]
+fn output_so_far_comes_first_in_a_file() {
+    let mut printer = printer("--status-interval=1 --output=x --output-format=terse --name=a");
+    let measurements = [reads("a"), reads("b")];
+    let so_far = printer.so_far(&ResultsSoFar {
+        measurements: &measurements[..1],
+        elapsed_ns: 1_000_000_000,
+        unix_ns: 0,
+    });
+    assert_eq!(so_far, "");
+    let end = printer.end(&ToolResult {
+        measurements: &measurements,
+        surface: None,
+        interrupted: false,
+        unix_ns: 0,
+    });
+    let of_line = |line: &str| line.split(';').nth(5).map(str::to_owned);
+    let found: Vec<_> = end.stdout.lines().filter_map(of_line).collect();
+    assert_eq!(found, ["8000", "16000"]);
+}
+
+#[test]
+fn logs_of_latencies_have_the_columns_of_fio() {
+    let mut read = reads("a");
+    let op = read.ops[&OpKind::Read].latency.clone();
+    read.windows.push(Window {
+        end_ns: 2_000_000_000,
+        ops: [(
+            OpKind::Read,
+            WindowLatency {
+                latency: LatencyHistogram::new().take_since(&op),
+                ..WindowLatency::default()
+            },
+        )]
+        .into(),
+        ..Window::default()
+    });
+    let files = printer("--name=a").files(&ToolResult {
+        measurements: &[read],
+        surface: None,
+        interrupted: false,
+        unix_ns: 0,
+    });
+    let text = |name: &str| {
+        let file = files.iter().find(|file| file.path == Path::new(name));
+        file.map(|file| file.text.clone()).unwrap_or_default()
+    };
+    for name in ["x_lat.1.log", "x_clat.1.log"] {
+        assert_eq!(text(name), "1000, 150000, 0, 0, 0\n2000, 150000, 0, 0, 0\n");
+    }
+    let bins = text("x_clat_hist.1.log");
+    let columns: Vec<u64> = bins
+        .trim_end()
+        .split(", ")
+        .map(|n| n.parse().unwrap())
+        .collect();
+    assert_eq!(
+        (&columns[..3], columns.len()),
+        (&[2000, 0, 4096][..], 3 + 29)
+    );
+    // 100 us are in the 11th octave from 64 ns on, 200 us in the next one.
+    assert_eq!((columns[3 + 11], columns[3 + 12]), (1000, 1000));
 }

@@ -1,7 +1,7 @@
 //! Arguments of pgiosim to a plan.
 
 use super::options::{EMULATES, NAME, OPTIONS};
-use super::print::IntervalPrinter;
+use super::print::{BlocksSoFar, IntervalPrinter};
 use crate::drop_in::Started;
 use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
@@ -126,7 +126,6 @@ fn notes(load: &ScanLoad) -> Vec<String> {
             load.threads_of_a_file()
         ));
     }
-    notes.push("the lines come at the end".to_owned());
     notes
 }
 
@@ -246,6 +245,7 @@ impl DropInLoad for ScanLoad {
             files: self.files.clone(),
             blocks: self.blocks,
             stall_ns: self.stall_seconds.map(|seconds| (seconds * 1e9) as u64),
+            reported: BlocksSoFar::default(),
         })
     }
 }

@@ -88,7 +88,7 @@ pub(super) const DIFFERENCES: &[&str] = &[
      percentage goes beyond 100 with several threads.",
     "-o also applies without -s. In pgiosim 0.5 it has no effect.",
     "-c drops the named files from the page cache; pgiosim drops every file of the machine.",
-    "The lines come at the end of the run, the last one for what is left of 10 s.",
+    "The last line is for what is left of 10 s. Slow writes (-a) are listed at the end.",
     "-a reports the slowest write of each 10 ms.",
     "An error has exit code 1; pgiosim returns 0.",
 ];

@@ -1,13 +1,13 @@
 //! The lines of pgiosim, one for each 10 s.
 
-use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 const INTERVAL_NS: u64 = 10_000_000_000;
 
-/// Prints the head first, and the lines at the end.
+/// Prints the head first, then the lines.
 #[derive(Debug)]
 pub(super) struct IntervalPrinter {
     pub(super) head: String,
@@ -16,6 +16,8 @@ pub(super) struct IntervalPrinter {
     pub(super) blocks: u64,
     /// Slower writes are reported.
     pub(super) stall_ns: Option<u64>,
+    /// What the lines have shown.
+    pub(super) reported: BlocksSoFar,
 }
 
 impl IntervalPrinter {
@@ -41,61 +43,39 @@ impl IntervalPrinter {
         text
     }
 
-    fn lines(&self, measurements: &[Measurement]) -> String {
-        let wall_ns = measurements.iter().map(|one| one.wall_ns).max();
-        let wall_ns = wall_ns.unwrap_or(0);
-        let mut text = String::new();
-        let mut done = Totals::default();
-        let mut start_ns = 0;
-        while start_ns < wall_ns {
-            let end_ns = (start_ns + INTERVAL_NS).min(wall_ns);
-            let until = match end_ns == wall_ns {
-                true => Totals::all(measurements),
-                false => Totals::before(measurements, end_ns),
-            };
-            let (read, written) = (
-                until.read.saturating_sub(done.read),
-                until.written.saturating_sub(done.written),
-            );
-            let rate = read as f64 / ((end_ns - start_ns) as f64 / 1e9);
-            let _ = writeln!(
-                text,
-                "{:3.2}%, {read:6} read, {written:6} written, {:7.2}kB/sec {rate:7.2} iops",
-                until.read as f64 / self.blocks as f64 * 100.0,
-                rate * 8.0
-            );
-            (done, start_ns) = (until, end_ns);
-        }
-        text
+    /// A line, up to this time.
+    fn line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
+        let (now, before) = (BlocksSoFar::of(measurements, end_ns), &self.reported);
+        let read = now.read.saturating_sub(before.read);
+        let written = now.written.saturating_sub(before.written);
+        let seconds = end_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
+        let rate = read as f64 / seconds;
+        let line = format!(
+            "{:3.2}%, {read:6} read, {written:6} written, {:7.2}kB/sec {rate:7.2} iops\n",
+            now.read as f64 / self.blocks as f64 * 100.0,
+            rate * 8.0
+        );
+        self.reported = now;
+        line
     }
 }
 
 /// Blocks since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Totals {
+pub(super) struct BlocksSoFar {
+    at_ns: u64,
     read: u64,
     written: u64,
 }
 
-impl Totals {
-    fn all(measurements: &[Measurement]) -> Self {
-        Self::of(measurements, |measurement, kind| {
-            measurement.ops.get(&kind).map_or(0, |op| op.count)
-        })
-    }
-
-    fn before(measurements: &[Measurement], end_ns: u64) -> Self {
-        Self::of(measurements, |measurement, kind| {
-            let op = measurement.ops.get(&kind);
-            op.map_or(0, |op| op.series.total_between(0, end_ns).ops)
-        })
-    }
-
-    fn of(measurements: &[Measurement], count: impl Fn(&Measurement, OpKind) -> u64) -> Self {
-        let sum = |kind| measurements.iter().map(|one| count(one, kind)).sum();
+impl BlocksSoFar {
+    fn of(measurements: &[Measurement], at_ns: u64) -> Self {
+        let ops = |kind| measurements.iter().filter_map(move |one| one.ops.get(kind));
+        let sum = |kind| ops(kind).map(|op| op.count).sum();
         Self {
-            read: sum(OpKind::Read),
-            written: sum(OpKind::Write),
+            at_ns,
+            read: sum(&OpKind::Read),
+            written: sum(&OpKind::Write),
         }
     }
 }
@@ -105,9 +85,20 @@ impl ToolPrinter for IntervalPrinter {
         std::mem::take(&mut self.head)
     }
 
+    fn interval_ns(&self) -> Option<u64> {
+        Some(INTERVAL_NS)
+    }
+
+    fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
+        self.line(results.measurements, results.elapsed_ns)
+    }
+
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let mut stdout = self.stalls(result);
-        stdout.push_str(&self.lines(result.measurements));
+        let wall_ns = result.measurements.iter().map(|one| one.wall_ns).max();
+        if let Some(wall_ns) = wall_ns.filter(|ns| *ns > self.reported.at_ns) {
+            stdout.push_str(&self.line(result.measurements, wall_ns));
+        }
         if result.interrupted {
             stdout.push_str("CTRL-C Interrupt - stopping\n");
         }

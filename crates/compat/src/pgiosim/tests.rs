@@ -2,7 +2,7 @@ use super::*;
 use crate::error::DropInError;
 use crate::fixture::{directory, file, load, measurement, plan, words};
 use crate::load::PlanContext;
-use crate::printer::ToolResult;
+use crate::printer::{ResultsSoFar, ToolResult};
 use diskproof_model::measurement::{OpKind, OpMeasurement};
 use diskproof_model::plan::{Access, CachePolicy, SyncCall, SyncPolicy};
 use diskproof_model::series::Cell;
@@ -67,6 +67,18 @@ fn lines_have_the_layout_of_the_tool() {
         printer.begin(),
         "Write Mode: 50%\nStallcheck at 0.500000\nArg: 1\nRead 1500 blocks\nAdded a\n"
     );
+    let mut first = one.clone();
+    first.ops.get_mut(&OpKind::Read).unwrap().count = 1000;
+    first.ops.get_mut(&OpKind::Write).unwrap().count = 500;
+    let line = printer.so_far(&ResultsSoFar {
+        measurements: &[first],
+        elapsed_ns: 10 * second,
+        unix_ns: 0,
+    });
+    assert_eq!(
+        line,
+        "66.67%,   1000 read,    500 written,  800.00kB/sec  100.00 iops\n"
+    );
     let end = printer.end(&ToolResult {
         measurements: &[one],
         surface: None,
@@ -76,7 +88,6 @@ fn lines_have_the_layout_of_the_tool() {
     assert_eq!(
         end.stdout,
         "**WRITE STALL: a 0.7000\n\
-         66.67%,   1000 read,    500 written,  800.00kB/sec  100.00 iops\n\
          100.00%,    500 read,    250 written,  800.00kB/sec  100.00 iops\n"
     );
 }

@@ -330,9 +330,6 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
     if read_permille < 1000 {
         notes.push("syncs concern one file, and are no events".to_owned());
     }
-    if given.has("report-interval") {
-        notes.push("the lines of --report-interval come at the end".to_owned());
-    }
     if threads > 1 {
         notes.push("the deviations between threads (nan) are not measured".to_owned());
     }

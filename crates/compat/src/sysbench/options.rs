@@ -182,8 +182,8 @@ pub(super) const DIFFERENCES: &[&str] = &[
      with a latency; here events and latencies are those of reads and writes.",
     "With --file-fsync-freq above 0, the sync at the end is the one that follows the run.",
     "With several threads, the standard deviations of the threads are nan: they are not measured.",
-    "The lines of --report-interval of fileio come at the end of the run. Each covers at least a \
-     sixty-fourth of the run, so a long run has fewer of them where the interval is short.",
+    "In a line of --report-interval of fileio, the latencies are up to a quarter of a second older \
+     than the counts.",
     "The test cpu divides the same numbers as sysbench, and prints its lines as it goes on. It \
      touches no disk, so the history does not keep it. --rate does not apply to it.",
     "The tests memory, threads and mutex and those of databases are refused.",

@@ -2,10 +2,9 @@
 
 use super::modes::{EMULATES, TestMode};
 use crate::number::general;
-use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::window::Window;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -33,11 +32,16 @@ pub(super) struct ShownSettings {
 #[derive(Debug)]
 pub(super) struct FileioPrinter {
     shown: ShownSettings,
+    /// What the lines of --report-interval have shown.
+    reported: EventsSoFar,
 }
 
 impl FileioPrinter {
     pub(super) fn new(shown: ShownSettings) -> Self {
-        Self { shown }
+        Self {
+            shown,
+            reported: EventsSoFar::default(),
+        }
     }
 
     fn report(&self, measurement: &Measurement) -> String {
@@ -69,7 +73,6 @@ impl FileioPrinter {
             seconds_deviation: deviation,
         };
         [
-            self.intervals(measurement),
             head,
             "\nFile operations:\n".to_owned(),
             rates("reads/s:", rate(OpKind::Read)),
@@ -84,77 +87,57 @@ impl FileioPrinter {
         .concat()
     }
 
-    /// The lines of --report-interval.
-    fn intervals(&self, measurement: &Measurement) -> String {
-        let Some(interval_ns) = self.shown.interval_ns else {
-            return String::new();
-        };
-        let mut text = String::new();
-        let mut part = IntervalPart::default();
-        for window in &measurement.windows {
-            part.add(window);
-            // Long runs have windows that are longer than a short interval.
-            let is_over = window.end_ns / interval_ns > part.start_ns / interval_ns;
-            if is_over {
-                text.push_str(&part.line(&self.shown));
-                part = IntervalPart::starting(window.end_ns);
-            }
-        }
-        text
+    /// A line of --report-interval, up to this time.
+    fn interval(&mut self, measurement: &Measurement, end_ns: u64) -> String {
+        let now = EventsSoFar::of(measurement, end_ns);
+        let (shown, before) = (&self.shown, &mut self.reported);
+        let seconds = end_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let mib = |count: f64| count * shown.block_bytes as f64 / MIB;
+        let mut latency = LatencyHistogram::new();
+        latency.add_part(&before.latency.take_since(&now.latency));
+        let percentile = latency.value_at(shown.percentile as f64 / 100.0);
+        let line = format!(
+            "[ {:.0}s ] reads: {:.2} MiB/s writes: {:.2} MiB/s fsyncs: {:.2}/s latency \
+             (ms,{}%): {:.3}\n",
+            end_ns as f64 / 1e9,
+            mib(rate(now.reads, before.reads)),
+            mib(rate(now.writes, before.writes)),
+            rate(now.syncs, before.syncs),
+            shown.percentile,
+            percentile as f64 / 1e6
+        );
+        self.reported = now;
+        line
     }
 }
 
-/// Windows that make up an interval.
-#[derive(Default)]
-struct IntervalPart {
-    start_ns: u64,
-    end_ns: u64,
-    /// Of reads and writes.
-    latency: LatencyHistogram,
+/// The events since the start.
+#[derive(Debug, Default)]
+struct EventsSoFar {
+    at_ns: u64,
     reads: u64,
     writes: u64,
     syncs: u64,
+    /// Of reads and writes.
+    latency: LatencyHistogram,
 }
 
-impl IntervalPart {
-    fn starting(start_ns: u64) -> Self {
+impl EventsSoFar {
+    fn of(measurement: &Measurement, at_ns: u64) -> Self {
+        let count = |kind| measurement.ops.get(&kind).map_or(0, |op| op.count);
+        let mut latency = LatencyHistogram::new();
+        for kind in [OpKind::Read, OpKind::Write] {
+            let op = measurement.ops.get(&kind);
+            op.iter().for_each(|op| latency.merge(&op.latency));
+        }
         Self {
-            start_ns,
-            end_ns: start_ns,
-            ..Self::default()
+            at_ns,
+            reads: count(OpKind::Read),
+            writes: count(OpKind::Write),
+            syncs: count(OpKind::Sync),
+            latency,
         }
-    }
-
-    fn add(&mut self, window: &Window) {
-        self.end_ns = window.end_ns;
-        for (kind, op) in &window.ops {
-            let count = op.latency.count();
-            match kind {
-                OpKind::Read => self.reads += count,
-                OpKind::Write => self.writes += count,
-                OpKind::Sync => self.syncs += count,
-                _ => continue,
-            }
-            if *kind != OpKind::Sync {
-                self.latency.add_part(&op.latency);
-            }
-        }
-    }
-
-    fn line(&self, shown: &ShownSettings) -> String {
-        let seconds = (self.end_ns - self.start_ns) as f64 / 1e9;
-        let mib = |count: u64| count as f64 * shown.block_bytes as f64 / MIB / seconds;
-        let percentile = self.latency.value_at(shown.percentile as f64 / 100.0);
-        format!(
-            "[ {:.0}s ] reads: {:.2} MiB/s writes: {:.2} MiB/s fsyncs: {:.2}/s latency \
-             (ms,{}%): {:.3}\n",
-            self.end_ns as f64 / 1e9,
-            mib(self.reads),
-            mib(self.writes),
-            self.syncs as f64 / seconds,
-            shown.percentile,
-            percentile as f64 / 1e6
-        )
     }
 }
 
@@ -280,6 +263,30 @@ impl ToolPrinter for FileioPrinter {
             shown.io_mode,
             shown.mode.text
         )
+    }
+
+    fn interval_ns(&self) -> Option<u64> {
+        self.shown.interval_ns
+    }
+
+    fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
+        match results.measurements.first() {
+            Some(measurement) => self.interval(measurement, results.elapsed_ns),
+            None => String::new(),
+        }
+    }
+
+    /// The last interval may end with the run.
+    fn measured(&mut self, measurement: &Measurement) -> String {
+        let over = |ns: u64| {
+            self.shown
+                .interval_ns
+                .map_or(0, |interval_ns| ns / interval_ns)
+        };
+        match over(measurement.wall_ns) > over(self.reported.at_ns) {
+            true => self.interval(measurement, measurement.wall_ns),
+            false => String::new(),
+        }
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {

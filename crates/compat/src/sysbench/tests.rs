@@ -3,12 +3,11 @@ use crate::drop_in::Started;
 use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
 use crate::primes::PrimeRequest;
-use crate::printer::ToolResult;
+use crate::printer::{ResultsSoFar, ToolResult};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, OpMeasurement};
 use diskproof_model::plan::{CachePolicy, Layout, Plan, SyncCall, SyncPolicy};
 use diskproof_model::primes::{PrimeInterval, PrimeResult, PrimeThread};
-use diskproof_model::window::{Window, WindowLatency};
 use std::collections::BTreeSet;
 
 fn plan_of(line: &str) -> Plan {
@@ -227,39 +226,42 @@ fn cpu_report_has_the_layout_of_the_tool() {
 }
 
 #[test]
-fn intervals_of_fileio_come_from_the_windows() {
+fn intervals_of_fileio_are_printed_while_it_runs() {
     let line = "fileio --file-total-size=64M --file-test-mode=rndrd --time=2 --report-interval=1 \
                 --histogram=on run";
     let (load, target) = (load(&DROP_IN, line), directory());
     let plan = plan(load.as_ref(), &target);
-    let mut one = measurement(&plan.workloads[0], OpKind::Read, 200, 2_000_000_000);
-    let op = one.ops.get_mut(&OpKind::Read).unwrap();
-    op.latency.record_many(100_000, 200);
-    for at in 0..4 {
-        let latency = LatencyHistogram::new().take_since(&latencies(&[(100_000, 32 + at)]));
-        let op = WindowLatency {
-            latency,
-            ..WindowLatency::default()
-        };
-        one.windows.push(Window {
-            start_ns: at * 500_000_000,
-            end_ns: (at + 1) * 500_000_000,
-            ops: [(OpKind::Read, op)].into(),
-            ..Window::default()
-        });
-    }
-    let end = load.printer(&plan, &target).end(&ToolResult {
-        measurements: &[one],
+    let mut printer = load.printer(&plan, &target);
+    assert_eq!(printer.interval_ns(), Some(1_000_000_000));
+    let second = 1_000_000_000;
+    let reads = |count, ns| {
+        let mut one = measurement(&plan.workloads[0], OpKind::Read, count, ns);
+        let op = one.ops.get_mut(&OpKind::Read).unwrap();
+        op.latency = latencies(&[(100_000, 100), (900_000, count - 100)]);
+        one
+    };
+    let first = printer.so_far(&ResultsSoFar {
+        measurements: &[reads(100, second)],
+        elapsed_ns: second,
+        unix_ns: 0,
+    });
+    assert_eq!(
+        first,
+        "[ 1s ] reads: 1.56 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): 0.100\n"
+    );
+    let whole = reads(300, 2 * second);
+    assert_eq!(
+        printer.measured(&whole),
+        "[ 2s ] reads: 3.12 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): 0.900\n"
+    );
+    assert_eq!(printer.measured(&whole), "");
+    let end = printer.end(&ToolResult {
+        measurements: &[whole],
         surface: None,
         interrupted: false,
         unix_ns: 0,
     });
-    let wanted = "[ 1s ] reads: 1.02 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): \
-                  0.100\n\
-                  [ 2s ] reads: 1.08 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): \
-                  0.100\n\
-                  Latency histogram (values are in milliseconds)\n       value  ------------- \
-                  distribution ------------- count\n       0.100 \
-                  |**************************************** 200\n \n\nFile operations:\n";
+    let wanted = "Latency histogram (values are in milliseconds)\n       value  ------------- \
+                  distribution ------------- count\n";
     assert!(end.stdout.starts_with(wanted), "{}", end.stdout);
 }

@@ -42,9 +42,8 @@ impl Streak {
 
 #[derive(Debug)]
 struct OpCounters {
+    /// The histogram receives its sum of latencies at its end.
     cell: Cell,
-    /// Sum of the latencies in the cell, which the histogram receives at its end.
-    latency_sum_ns: u64,
     latency_min_ns: u64,
     /// Shortest and longest latency in the window, up to the last cell.
     window_range_ns: (u64, u64),
@@ -104,7 +103,6 @@ impl Counters {
                 (intended == IntendedLatency::Separate).then(LatencyHistogram::new);
             OpCounters {
                 cell: Cell::default(),
-                latency_sum_ns: 0,
                 latency_min_ns: u64::MAX,
                 window_range_ns: NO_RANGE,
                 seen: None,
@@ -183,7 +181,7 @@ impl Counters {
         of_kind.cell.bytes += u64::from(bytes) * ops;
         of_kind.cell.latency_max_ns = of_kind.cell.latency_max_ns.max(latency_ns);
         of_kind.latency_min_ns = of_kind.latency_min_ns.min(latency_ns);
-        of_kind.latency_sum_ns += latency_ns * ops;
+        of_kind.cell.latency_sum_ns += latency_ns * ops;
         of_kind.op.latency.bump(latency_ns, ops);
         self.failures_in_row = 0;
     }
@@ -288,7 +286,7 @@ impl Counters {
             let cell = std::mem::take(&mut of_kind.cell);
             of_kind.op.latency.add_totals(
                 cell.ops,
-                std::mem::take(&mut of_kind.latency_sum_ns),
+                cell.latency_sum_ns,
                 of_kind.latency_min_ns,
                 cell.latency_max_ns,
             );

@@ -27,7 +27,7 @@ pub(crate) enum EndReason {
 }
 
 /// What a worker measured.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct WorkerResult {
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpMeasurement>,

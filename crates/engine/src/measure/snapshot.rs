@@ -49,6 +49,8 @@ pub(crate) struct WorkerSnapshot {
     pub interruptions: Vec<Interruption>,
     /// The kernel's thread id.
     pub thread: Option<i32>,
+    /// Whether the worker has ended and took its counts from here.
+    pub is_taken: bool,
 }
 
 /// Locks a snapshot. It is consistent even after a panic: every update is complete.
@@ -79,8 +81,30 @@ impl WorkerSnapshot {
 
     /// Takes counts, bytes and series of a kind, which only the snapshot keeps.
     pub(crate) fn take(&mut self, kind: OpKind) -> (u64, u64, TimeSeries) {
+        self.is_taken = true;
         let op = self.ops.remove(&kind).unwrap_or_default();
         (op.count, op.bytes, op.series)
+    }
+
+    /// The result so far of a worker that measures from `measure_ns` on; `None` once it has ended.
+    pub(crate) fn result_so_far(&self, measure_ns: u64) -> Option<WorkerResult> {
+        let stop_ns = self.rolled_ns.max(measure_ns);
+        let so_far = WorkerResult {
+            ops: self.ops.clone(),
+            asked: self.asked,
+            stop_ns,
+            busy_ns: self.busy_ns,
+            last_ns: self.last_ns.max(measure_ns),
+            zero_blocks: self.zero_blocks,
+            late: self.late,
+            done_before_wait: self.done_before_wait,
+            processor_wait: self.processor_wait,
+            interruptions: self.interruptions.clone(),
+            windows: Vec::new(),
+            steady: None,
+            ending: EndReason::Time,
+        };
+        (!self.is_taken).then_some(so_far)
     }
 
     /// The result of a worker whose target never answers. It measured from `measure_ns` until its

@@ -110,6 +110,7 @@ impl PingLog {
                 bytes: u64::from(bytes),
                 errors: 0,
                 latency_max_ns: latency_ns,
+                latency_sum_ns: latency_ns,
             };
             op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
         };

@@ -422,6 +422,7 @@ fn add_final_sync(sum: &mut Combined, flow_ns: u64, sync_ns: u64, errno: i32) {
                 bytes: 0,
                 errors: 0,
                 latency_max_ns: sync_ns,
+                latency_sum_ns: sync_ns,
             },
             SERIES_CELLS_MAX,
         );

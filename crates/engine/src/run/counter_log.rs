@@ -3,6 +3,7 @@
 //! what a window used is scaled to its length. Judges nothing.
 
 use crate::measure::usage;
+use crate::run::totals::ProcessTotal;
 use diskproof_device::Snapshot;
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::window::{DiskCounts, WINDOW_NS, WINDOWS_MAX};
@@ -65,6 +66,15 @@ impl<'a> CounterLog<'a> {
             cpu: usage::process(),
             disks: self.snapshots.iter().map(Snapshot::counts).collect(),
         });
+    }
+
+    /// What the process used from the first reading to `now`; `None` before any reading.
+    pub(crate) fn process_so_far(&self, now: u64) -> Option<ProcessTotal> {
+        let first = self.readings.first()?;
+        Some(ProcessTotal {
+            cpu: usage::process_since(first.cpu),
+            ns: now.saturating_sub(first.at_ns).max(1),
+        })
     }
 
     /// Gives every window of the measurements its part of the counters. `measure_ns` is the start

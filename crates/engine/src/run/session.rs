@@ -22,7 +22,7 @@ use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{DeviceUse, Measurement, StopReason};
+use diskproof_model::measurement::{Measurement, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 
@@ -291,7 +291,13 @@ impl Session {
             .iter()
             .map(|target| Snapshot::take(target.identity()))
             .collect();
-        let mut workers = WorkerGroup::start(self.seed, self.stall_timeout, group, &assignments)?;
+        let mut workers = WorkerGroup::start(
+            self.seed,
+            self.origin_ns,
+            self.stall_timeout,
+            group,
+            &assignments,
+        )?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
         let schedule = workers.release();
@@ -378,37 +384,12 @@ impl Session {
                     .filter(|other| !assignments[*other].workload.ends_alone)
                     .map(|other| ends[other].saturating_sub(delay_ns))
                     .min(),
-                ..self.context(assignment, end)
+                ..assignment.context(end.schedule, self.origin_ns, end.control)
             };
             let results = std::mem::take(&mut workers.results[index]);
             measurements.push(assemble(context, results));
         }
         Ok(measurements)
-    }
-
-    /// What is known of an assignment before its workers have ended.
-    fn context(&self, assignment: &Assignment<'_>, end: RunEnd) -> RunContext {
-        let prepared = assignment.prepared;
-        RunContext {
-            target: assignment.target,
-            workload: assignment.workload.clone(),
-            extent: prepared.extent,
-            engine: prepared.selection.kind,
-            fallbacks: prepared.selection.fallbacks.clone(),
-            features: Vec::new(),
-            cache: prepared.cache.clone(),
-            measure_ns: end.schedule.delayed(assignment.workload).measure_ns,
-            pacer: None,
-            origin_ns: self.origin_ns,
-            device: DeviceUse::default(),
-            final_sync: None,
-            punted: prepared.selection.punted,
-            unwritten_bytes: prepared.unwritten_bytes,
-            control: end.control,
-            hang: None,
-            interruption: None,
-            all_until_ns: None,
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! children supervise them until the last has ended.
 
 mod progress;
+mod so_far;
 mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
@@ -51,6 +52,8 @@ pub(crate) struct Assignment<'a> {
 /// The threads of all assignments.
 pub(crate) struct WorkerGroup<'a> {
     group: Group<'a>,
+    /// Start of the run, on the clock.
+    origin_ns: u64,
     stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
@@ -94,6 +97,7 @@ impl<'a> WorkerGroup<'a> {
     /// workload, one per target.
     pub(crate) fn start(
         seed: u64,
+        origin_ns: u64,
         stall_timeout: StallTimeout,
         group: Group<'a>,
         assignments: &'a [Assignment<'a>],
@@ -102,6 +106,7 @@ impl<'a> WorkerGroup<'a> {
         let targets = assignments.len() / group.workloads.len();
         let mut workers = Self {
             group,
+            origin_ns,
             stall_timeout,
             assignments,
             reports,

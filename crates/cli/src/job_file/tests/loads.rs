@@ -784,8 +784,8 @@ fn job_file_notes_options_without_effect() {
     assert_eq!(
         message,
         "ignored, because the load is the same without: group_reporting (display of results); \
-         write_bw_log (series are always recorded: -o FILE.json, .csv; `as fio` writes the log); \
-         thread (threads are always used)"
+         write_bw_log (series and histograms are always recorded: -o FILE.json, .csv, .hlog; \
+         `as fio` writes the log); thread (threads are always used)"
     );
 }
 

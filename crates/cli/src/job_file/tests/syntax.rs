@@ -29,7 +29,8 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
     let job =
         |options: &str| translated(&format!("[job]\nfilename=/dev/sda\n{options}\n"), overrides);
     for (options, text) in [
-        ("write_lat_log=x", "json+"),
+        ("write_iolog=x", "no single request"),
+        ("write_hist_log=/etc/x", "current directory only"),
         (
             "write_iops_log=/etc/x\nlog_avg_msec=100",
             "current directory only",
@@ -45,12 +46,10 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
     assert!(!notes.join("\n").contains("ignored"), "{notes:?}");
     let notes = job("write_bw_log=x").unwrap().notes.join("\n");
     assert!(notes.contains("a line for each 100 ms"), "{notes}");
-    // A measurement of the disk has them in its record.
-    translated(
-        "[job]\nfilename=/dev/sda\nwrite_lat_log=x\n",
-        CliOverrides::default(),
-    )
-    .unwrap();
+    for log in ["write_lat_log=x", "write_hist_log=x\nlog_hist_msec=100"] {
+        let notes = job(log).unwrap().notes.join("\n");
+        assert!(!notes.contains("ignored"), "{notes}");
+    }
 }
 
 #[test]

@@ -52,6 +52,7 @@ impl WorkerGroup<'_> {
             let now = clock.now();
             let schedule = self.decided(schedule, now);
             counter_log.read_if_due(schedule.measure_ns, now);
+            self.report_results(phase, schedule, now, counter_log, watch);
             // Also after the stop: the user should see what the end waits for.
             let wanted = self.tick(phase, schedule, now, &mut known, watch);
             if control == Control::Continue && wanted != Control::Continue {
