@@ -392,7 +392,7 @@ fn as_fio_writes_logs_of_rates_and_latencies() {
         let (lat, clat) = (rows("lat"), rows("clat"));
         assert_eq!(lat, clat);
         // One request after the other takes at most the time of a line.
-        let is_known = |row: &Vec<u64>| row.len() == 5 && row[0] % 200 == 0 && row[1] > 0;
+        let is_known = |row: &Vec<u64>| row.len() == 5 && row[0].is_multiple_of(200) && row[1] > 0;
         assert!(!lat.is_empty() && lat.iter().all(is_known), "{lat:?}");
     }
 }
