@@ -191,6 +191,7 @@ impl NoisyDisk {
                     bytes: 8192,
                     errors: 0,
                     latency_max_ns: done - begun,
+                    latency_sum_ns: done - begun,
                 },
                 8192,
             );
