@@ -54,6 +54,7 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
                 bytes: 8192,
                 errors: 0,
                 latency_max_ns: ns as u64,
+                ..Cell::default()
             },
             8192,
         );

@@ -68,6 +68,7 @@ fn a_median_is_given_little_credit_for_what_stalls_hide() {
                     bytes: 8192,
                     errors: 0,
                     latency_max_ns: ns as u64,
+                    ..Cell::default()
                 },
                 8192,
             );
@@ -133,6 +134,7 @@ fn latencies_in_bursts_tell_less() {
                     bytes: 8192,
                     errors: 0,
                     latency_max_ns: ns,
+                    ..Cell::default()
                 });
             }
             op.series.cells.push(cell);

@@ -125,6 +125,7 @@ fn even_disks_that_differ_by_little_are_the_same() {
                 bytes: ops * 8192,
                 errors: 0,
                 latency_max_ns: 1_000_000_000 / iops,
+                ..Cell::default()
             });
             (0..ops).for_each(|_| op.latency.record(1_000_000_000 / iops));
         }
