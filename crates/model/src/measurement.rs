@@ -374,6 +374,8 @@ pub struct SteadyOutcome {
     pub iops_samples: Vec<u64>,
     /// Bytes per second, the oldest first.
     pub rate_samples: Vec<u64>,
+    /// Mean latencies in nanoseconds, the oldest first.
+    pub latency_samples: Vec<u64>,
 }
 
 /// Why a workload ended.

@@ -69,15 +69,15 @@ pub struct LoadShape {
     pub ordinary_pages: bool,
 }
 
-/// When a rate counts as steady, which ends each worker.
+/// When a rate or the mean latency counts as steady, which ends each worker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SteadyEnd {
-    /// The rate.
+    /// The rate, or the latency.
     pub figure: SteadyFigure,
     /// What is compared with the limit.
     pub test: SteadyTest,
-    /// The limit, of the rate per second or in percent of its mean.
+    /// The limit: of the rate per second, of the latency in nanoseconds, or in percent of the mean.
     pub limit: f64,
     /// Whether the limit is in percent.
     pub is_percent: bool,
@@ -96,7 +96,7 @@ impl SteadyEnd {
     }
 }
 
-/// A rate that becomes steady.
+/// What becomes steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -105,6 +105,8 @@ pub enum SteadyFigure {
     Ops,
     /// Bytes per second.
     Bytes,
+    /// The mean latency.
+    Latency,
 }
 
 /// What tells that a rate is steady.

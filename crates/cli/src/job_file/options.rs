@@ -267,8 +267,9 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "steadystate_ramp_time/ss_ramp",
             "steadystate_check_interval/ss_interval",
         ],
-        "the job ends once its rate is steady: `iops:`, `iops_slope:`, `bw:` or `bw_slope:`. \
-         `lat:` is refused, and so is `group_reporting` over several jobs or copies",
+        "the job ends once its rate or its mean latency is steady: `iops:`, `bw:`, `lat:`, \
+         `iops_slope:`, `bw_slope:` or `lat_slope:`. `group_reporting` over several jobs or \
+         copies is refused",
     ),
     translated(
         &["fill_device/fill_fs"],

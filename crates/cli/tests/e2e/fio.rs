@@ -1,4 +1,4 @@
-//! `as fio` beside the real fio: published command lines, keys of the JSON, logs, output during the run.
+//! `as fio` beside the real fio: published command lines, keys of the JSON, logs.
 
 use crate::program::{Ran, names, run};
 use diskproof_simdisk::testbed::place;

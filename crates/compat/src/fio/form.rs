@@ -32,8 +32,9 @@ impl From<&str> for Json {
 }
 
 /// An object of these pairs.
-pub(super) fn object<const N: usize>(pairs: [(&str, Json); N]) -> Json {
-    Json::Object(pairs.map(|(key, value)| (key.to_owned(), value)).to_vec())
+pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
+    let owned = |(key, value): (&str, Json)| (key.to_owned(), value);
+    Json::Object(pairs.into_iter().map(owned).collect())
 }
 
 impl Json {

@@ -134,6 +134,9 @@ fn steady(found: &SteadyEntry) -> Json {
         (false, _) => criterion,
         (true, SteadyFigure::Ops) => criterion * found.mean(&outcome.iops_samples) as f64 / 100.0,
         (true, SteadyFigure::Bytes) => criterion * found.mean(&outcome.rate_samples) as f64 / 100.0,
+        (true, SteadyFigure::Latency) => {
+            criterion * found.mean(&outcome.latency_samples) as f64 / 100.0
+        }
     };
     let (deviation, of_slope) = match end.test {
         SteadyTest::Deviation => (whole, 0.0),
@@ -141,6 +144,16 @@ fn steady(found: &SteadyEntry) -> Json {
     };
     let list =
         |samples: &[u64]| Json::Array(found.padded(samples).into_iter().map(Json::from).collect());
+    let mut data = vec![
+        ("bw_mean", found.mean(&outcome.rate_samples).into()),
+        ("iops_mean", found.mean(&outcome.iops_samples).into()),
+    ];
+    if end.figure == SteadyFigure::Latency {
+        data.push(("lat_mean", found.mean(&outcome.latency_samples).into()));
+        data.push(("lat_ns", list(&outcome.latency_samples)));
+    }
+    data.push(("iops", list(&outcome.iops_samples)));
+    data.push(("bw", list(&outcome.rate_samples)));
     object([
         (
             "ss",
@@ -153,15 +166,7 @@ fn steady(found: &SteadyEntry) -> Json {
         ("criterion", format!("{criterion:.6}{unit}").as_str().into()),
         ("max_deviation", deviation.into()),
         ("slope", of_slope.into()),
-        (
-            "data",
-            object([
-                ("bw_mean", found.mean(&outcome.rate_samples).into()),
-                ("iops_mean", found.mean(&outcome.iops_samples).into()),
-                ("iops", list(&outcome.iops_samples)),
-                ("bw", list(&outcome.rate_samples)),
-            ]),
-        ),
+        ("data", object(data)),
     ])
 }
 

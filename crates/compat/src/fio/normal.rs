@@ -4,7 +4,7 @@ use super::number::{Steps, TimeFigures, both, short};
 use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::shape::SteadyTest;
+use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
 
 /// The entry of a job. `all_kib` is the rate of its group in KiB/s, for reads and writes.
@@ -48,8 +48,15 @@ pub(super) fn entry(entry: &JobEntry, rates: (u64, u64), time: &str, pid: u32) -
 fn steady(steady: &SteadyEntry) -> String {
     let outcome = &steady.outcome;
     let (rate, decimal_rate) = both(steady.mean(&outcome.rate_samples), "/s");
+    let latency = match steady.end.figure {
+        SteadyFigure::Latency => {
+            let mean = steady.mean(&outcome.latency_samples);
+            format!(", lat={}nsec", short(mean, 4, Steps::Decimal, ""))
+        }
+        SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
+    };
     format!(
-        "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}, {} {}={:.3}{}\n",
+        "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}{latency}, {} {}={:.3}{}\n",
         if outcome.is_attained { "yes" } else { "no" },
         short(steady.mean(&outcome.iops_samples), 4, Steps::Decimal, ""),
         steady.figure(),

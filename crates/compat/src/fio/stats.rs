@@ -81,6 +81,7 @@ impl SteadyEntry {
         match self.end.figure {
             SteadyFigure::Ops => "iops",
             SteadyFigure::Bytes => "bw",
+            SteadyFigure::Latency => "lat",
         }
     }
 

@@ -1,7 +1,7 @@
 //! Limits on latency and rate that end a worker as failed. Checked at the end of a cell.
 
 use crate::measure::result::EndReason;
-use crate::measure::steady::SteadyWatch;
+use crate::measure::steady::{SteadyWatch, WorkDone};
 use diskproof_model::measurement::{OpKind, SteadyOutcome};
 use diskproof_model::series::Cell;
 use diskproof_model::shape::{FloorUnit, LoadShape, RateFloor};
@@ -15,10 +15,10 @@ pub(crate) struct LoadLimits {
     latency_ns: Option<u64>,
     floors: Vec<RateFloor>,
     start_ns: u64,
-    /// Operations and bytes, separate for reads and writes.
-    done: [(u64, u64); 2],
+    /// Reads, and writes.
+    done: [WorkDone; 2],
     /// The same when each floor was last checked, and when that was.
-    checked: Vec<(u64, (u64, u64))>,
+    checked: Vec<(u64, WorkDone)>,
     steady: Option<SteadyWatch>,
 }
 
@@ -33,8 +33,8 @@ impl LoadLimits {
                 latency_ns: shape.latency_limit_ns,
                 floors: shape.rate_floors.clone(),
                 start_ns,
-                done: [(0, 0); 2],
-                checked: vec![(start_ns, (0, 0)); shape.rate_floors.len()],
+                done: [WorkDone::default(); 2],
+                checked: vec![(start_ns, WorkDone::default()); shape.rate_floors.len()],
                 steady: shape.steady.map(|end| SteadyWatch::new(end, start_ns)),
             })
         })
@@ -49,14 +49,14 @@ impl LoadLimits {
             let cells = kinds.iter().map(|kind| cell(*kind));
             let cell = cells.reduce(|one, next| if one.ops > 0 { one } else { next });
             let cell = cell.unwrap_or_default();
-            (done.0, done.1) = (done.0 + cell.ops, done.1 + cell.bytes);
+            done.add(&cell);
             longest_ns = longest_ns.max(cell.latency_max_ns);
         }
         if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
             return Some(EndReason::TooSlow);
         }
         let [reads, writes] = self.done;
-        let all = (reads.0 + writes.0, reads.1 + writes.1);
+        let all = reads.with(writes);
         if self
             .steady
             .as_mut()
@@ -77,8 +77,8 @@ impl LoadLimits {
             }
             *checked = (now, done);
             let moved = match floor.unit {
-                FloorUnit::Ops => done.0 - before.0,
-                FloorUnit::Bytes => done.1 - before.1,
+                FloorUnit::Ops => done.ops - before.ops,
+                FloorUnit::Bytes => done.bytes - before.bytes,
             };
             if !is_base && (moved as f64 * 1e9 / (now - at_ns) as f64) < floor.floor {
                 return Some(EndReason::BelowFloor);

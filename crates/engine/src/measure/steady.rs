@@ -1,7 +1,8 @@
-//! Whether the rate of a worker has become steady, by the tests that fio knows. Checked at the end
+//! Whether the rate or the latency of a worker has become steady, by the tests that fio knows. Checked at the end
 //! of a cell.
 
 use diskproof_model::measurement::SteadyOutcome;
+use diskproof_model::series::Cell;
 use diskproof_model::shape::{SteadyEnd, SteadyFigure, SteadyTest};
 use std::collections::VecDeque;
 
@@ -11,12 +12,63 @@ pub(crate) struct SteadyWatch {
     end: SteadyEnd,
     /// No rate is taken before.
     settled_ns: u64,
-    /// The last sample: when, and the operations and bytes until then.
-    last: (u64, (u64, u64)),
-    /// Operations and bytes per second, the oldest first.
-    samples: VecDeque<(u64, u64)>,
+    /// The last sample: when, and what was done until then.
+    last: (u64, WorkDone),
+    /// The oldest first.
+    samples: VecDeque<SteadySample>,
     criterion: Option<f64>,
     is_attained: bool,
+}
+
+/// What a worker has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WorkDone {
+    /// Reads and writes.
+    pub ops: u64,
+    /// That they moved.
+    pub bytes: u64,
+    /// Their latencies, summed, in nanoseconds.
+    pub latency_ns: u64,
+}
+
+impl WorkDone {
+    /// Adds a cell.
+    pub(crate) fn add(&mut self, cell: &Cell) {
+        self.ops += cell.ops;
+        self.bytes += cell.bytes;
+        self.latency_ns = self.latency_ns.saturating_add(cell.latency_sum_ns);
+    }
+
+    /// Both together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            ops: self.ops + other.ops,
+            bytes: self.bytes + other.bytes,
+            latency_ns: self.latency_ns.saturating_add(other.latency_ns),
+        }
+    }
+}
+
+/// The rates and the mean latency of a part of the time.
+#[derive(Debug, Clone, Copy)]
+struct SteadySample {
+    ops: u64,
+    bytes: u64,
+    latency_ns: u64,
+}
+
+impl SteadySample {
+    fn between(before: WorkDone, done: WorkDone, elapsed_ns: u64) -> Self {
+        let rate = |from: u64, to: u64| {
+            (u128::from(to - from) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
+        };
+        let latency_ns = done.latency_ns - before.latency_ns;
+        Self {
+            ops: rate(before.ops, done.ops),
+            bytes: rate(before.bytes, done.bytes),
+            latency_ns: latency_ns.checked_div(done.ops - before.ops).unwrap_or(0),
+        }
+    }
 }
 
 impl SteadyWatch {
@@ -25,15 +77,15 @@ impl SteadyWatch {
         Self {
             end,
             settled_ns: start_ns.saturating_add(end.settle_ns),
-            last: (start_ns, (0, 0)),
+            last: (start_ns, WorkDone::default()),
             samples: VecDeque::new(),
             criterion: None,
             is_attained: false,
         }
     }
 
-    /// Whether the rate is steady at `now`, after so many operations and bytes.
-    pub(crate) fn check(&mut self, done: (u64, u64), now: u64) -> bool {
+    /// Whether the rate is steady at `now`, after so much was done.
+    pub(crate) fn check(&mut self, done: WorkDone, now: u64) -> bool {
         let (at_ns, before) = self.last;
         let elapsed_ns = now.saturating_sub(at_ns);
         if now < self.settled_ns {
@@ -43,12 +95,9 @@ impl SteadyWatch {
         if elapsed_ns < self.end.every_ns.max(1) {
             return false;
         }
-        let rate = |from: u64, to: u64| {
-            (u128::from(to - from) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
-        };
         self.last = (now, done);
         self.samples
-            .push_back((rate(before.0, done.0), rate(before.1, done.1)));
+            .push_back(SteadySample::between(before, done, elapsed_ns));
         let wanted = self.end.samples();
         if self.samples.len() > wanted {
             self.samples.pop_front();
@@ -63,9 +112,10 @@ impl SteadyWatch {
     }
 
     fn judge(&self) -> Option<f64> {
-        let value = |sample: &(u64, u64)| match self.end.figure {
-            SteadyFigure::Ops => sample.0 as f64,
-            SteadyFigure::Bytes => sample.1 as f64,
+        let value = |sample: &SteadySample| match self.end.figure {
+            SteadyFigure::Ops => sample.ops as f64,
+            SteadyFigure::Bytes => sample.bytes as f64,
+            SteadyFigure::Latency => sample.latency_ns as f64,
         };
         let values: Vec<f64> = self.samples.iter().map(value).collect();
         let count = values.len() as f64;
@@ -96,8 +146,13 @@ impl SteadyWatch {
         SteadyOutcome {
             is_attained: self.is_attained,
             criterion: self.criterion,
-            iops_samples: self.samples.iter().map(|sample| sample.0).collect(),
-            rate_samples: self.samples.iter().map(|sample| sample.1).collect(),
+            iops_samples: self.samples.iter().map(|sample| sample.ops).collect(),
+            rate_samples: self.samples.iter().map(|sample| sample.bytes).collect(),
+            latency_samples: self
+                .samples
+                .iter()
+                .map(|sample| sample.latency_ns)
+                .collect(),
         }
     }
 }
@@ -127,7 +182,13 @@ mod tests {
             for cell in 1..=100 {
                 ops += rate / 100;
                 let now = second as u64 * SECOND + cell * SECOND / 100;
-                if watch.check((ops, ops * 4096), now) {
+                let done = WorkDone {
+                    ops,
+                    bytes: ops * 4096,
+                    // A fixed depth of one.
+                    latency_ns: now,
+                };
+                if watch.check(done, now) {
                     return (Some(second + 1), watch.outcome().criterion);
                 }
             }
@@ -161,6 +222,22 @@ mod tests {
         let (after, criterion) = steady_after(end(SteadyTest::Slope, 9.0), &rising);
         assert_eq!(after, Some(6));
         assert!((criterion.unwrap() - 100.0 * 100.0 / 1150.0).abs() < 0.5);
+    }
+
+    #[test]
+    fn latency_is_steady_like_a_rate() {
+        // Latencies of 909 to 1111 us around 1005 us, at rates of 900 to 1100 around 1000.
+        let rates = [100, 900, 1000, 1000, 1100, 900, 1000, 1000];
+        let after = |figure, limit| {
+            let end = SteadyEnd {
+                figure,
+                ..end(SteadyTest::Deviation, limit)
+            };
+            steady_after(end, &rates).0
+        };
+        assert_eq!(after(SteadyFigure::Ops, 10.2), Some(6));
+        assert_eq!(after(SteadyFigure::Latency, 10.2), None);
+        assert_eq!(after(SteadyFigure::Latency, 11.0), Some(6));
     }
 
     #[test]

@@ -25,25 +25,25 @@ impl JobReader<'_, '_> {
                 .map_or(&self.section.source, |setting| &setting.source)
                 .error(why)
         };
-        let form = "write iops:, iops_slope:, bw: or bw_slope: and a limit, such as iops:2%";
+        let form = "write iops:, bw:, lat:, iops_slope:, bw_slope: or lat_slope: and a limit, such as iops:2%";
         let (word, limit) = value.split_once(':').ok_or_else(|| wrong(form))?;
         let (figure, test) = match word.trim() {
             "iops" => (SteadyFigure::Ops, SteadyTest::Deviation),
             "iops_slope" => (SteadyFigure::Ops, SteadyTest::Slope),
             "bw" => (SteadyFigure::Bytes, SteadyTest::Deviation),
             "bw_slope" => (SteadyFigure::Bytes, SteadyTest::Slope),
-            "lat" | "lat_slope" => {
-                return Err(wrong(
-                    "a steady latency is not supported; use iops:, whose reciprocal it is at a \
-                     fixed depth",
-                ));
-            }
+            "lat" => (SteadyFigure::Latency, SteadyTest::Deviation),
+            "lat_slope" => (SteadyFigure::Latency, SteadyTest::Slope),
             _ => return Err(wrong(form)),
         };
         let limit = limit.trim();
         let (limit, is_percent) = match (limit.strip_suffix('%'), figure) {
             (Some(percent), _) => (percent.trim().parse().ok(), true),
             (None, SteadyFigure::Ops) => (limit.parse().ok(), false),
+            (None, SteadyFigure::Latency) => {
+                let ns = numbers::short_time_ns(limit).map_err(|why| wrong(&why))?;
+                (Some(ns as f64), false)
+            }
             (None, SteadyFigure::Bytes) => {
                 let bytes = numbers::bytes(limit, self.base).map_err(|why| wrong(&why))?;
                 (Some(bytes as f64), false)

@@ -192,6 +192,8 @@ fn steady_state_ends_each_job_by_itself() {
             ..wanted
         })
     );
+    let latency = of("ss=lat:20us\nss_dur=30").map(|end| (end.figure, end.limit));
+    assert_eq!(latency, Some((SteadyFigure::Latency, 20_000.0)));
     // Without a duration fio ignores it.
     assert_eq!(of("ss=iops:2%"), None);
     let copies = "[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=2\nss=iops:2%\nss_dur=3\n";
@@ -575,8 +577,6 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("zonemode=strided", "it needs a zonesize"),
     ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
     ("rw=randread\nzonesize=1m", "with read and write"),
-    ("ss=lat:5%\nss_dur=5", "a steady latency is not supported"),
-    ("ss=iops\nss_dur=5", "write iops:"),
     ("ss=iops:5%\nss_dur=1", "less than two intervals"),
     (
         "ss=iops:5%\nss_dur=5\nnumjobs=2\ngroup_reporting",
