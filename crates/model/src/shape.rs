@@ -54,6 +54,9 @@ pub struct LoadShape {
     /// It ends once its rate is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyEnd>,
+    /// Its share of the operations of the workloads that run together with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowShare>,
     /// How its threads are scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<ThreadScheduling>,
@@ -67,6 +70,21 @@ pub struct LoadShape {
     /// huge pages where the kernel has them, which large requests gain by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordinary_pages: bool,
+}
+
+/// A share of the operations that several workloads start together: each starts no more than its
+/// share of those so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowShare {
+    /// Number of the flow: workloads with the same number have shares of one another.
+    pub number: u32,
+    /// The weight of each worker.
+    pub weight: u32,
+    /// How long a worker that is ahead pauses once nothing is in flight, in nanoseconds; with 0 it
+    /// goes on as soon as it is not ahead any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pause_ns: u64,
 }
 
 /// When a rate or the mean latency counts as steady, which ends each worker.
@@ -372,8 +390,11 @@ impl LoadShape {
         if let Some(scheduling) = &self.scheduling {
             facts.extend(scheduling.facts());
         }
+        if let Some(flow) = self.flow {
+            facts.push(format!("weight {} in flow {}", flow.weight, flow.number));
+        }
         if self.steady.is_some() {
-            facts.push("until the rate is steady".to_owned());
+            facts.push("until the rate or the latency is steady".to_owned());
         }
         if let Some(content) = &self.content {
             facts.push(content.fact());

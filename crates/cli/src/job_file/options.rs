@@ -272,6 +272,10 @@ pub(crate) const ROWS: &[OptionRow] = &[
          copies is refused",
     ),
     translated(
+        &["flow", "flow_id", "flow_sleep"],
+        "jobs that run together keep to shares of their operations by weight",
+    ),
+    translated(
         &["fill_device/fill_fs"],
         "an existing file or device is written to its end, whatever `size` says; a new file is \
          refused, because it would leave no free space",
@@ -533,7 +537,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
         &["plid_select/fdp_pli_select", "plids/fdp_pli", "dp_scheme"],
         ALWAYS,
     ),
-    refused(&["flow", "flow_id", "flow_sleep", "flow_watermark"], ZERO),
+    refused(&["flow_watermark"], ZERO),
     refused(
         &[
             "read_iolog",

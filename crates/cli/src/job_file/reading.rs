@@ -162,6 +162,7 @@ impl<'a> JobReader<'a, '_> {
                     false => None,
                 },
                 steady: self.steady()?,
+                flow: self.flow()?,
                 scheduling: self.scheduling()?,
                 zone_stride: self.zone_stride(rw)?,
                 ordinary_pages: self.text("mem").is_none_or(|kind| !kind.contains("huge")),

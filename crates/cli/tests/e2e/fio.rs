@@ -319,6 +319,22 @@ fn as_fio_repeats_its_output_while_jobs_run() {
 }
 
 #[test]
+fn jobs_of_a_flow_keep_to_their_shares() {
+    let here = place();
+    let directory = format!("--directory={}", text(here.path()));
+    let mut words = vec!["fio", &directory, "--output-format=json", "--rw=randread"];
+    words.extend(["--size=256k", "--time_based", "--runtime=1", "--direct=1"]);
+    words.extend(["--name=one", "--flow=1", "--name=four", "--flow=4"]);
+    let ran = as_tool(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let reads = |job: usize| document["jobs"][job]["read"]["total_ios"].as_u64().unwrap();
+    let (one, four) = (reads(0), reads(1));
+    // A job that starts or ends a moment later than the other differs by a few operations.
+    assert!(four.abs_diff(one * 4) <= 64 + four / 10, "{one} {four}");
+}
+
+#[test]
 fn sysbench_prints_its_lines_while_it_runs() {
     let here = place();
     let mut sysbench = Command::new(env!("CARGO_BIN_EXE_diskproof"))

@@ -56,7 +56,8 @@ fn steady(steady: &SteadyEntry) -> String {
         SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
     };
     format!(
-        "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}{latency}, {} {}={:.3}{}\n",
+        "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}{latency}, {} \
+         {}={:.3}{}\n",
         if outcome.is_attained { "yes" } else { "no" },
         short(steady.mean(&outcome.iops_samples), 4, Steps::Decimal, ""),
         steady.figure(),

@@ -6,6 +6,7 @@ use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::content::ContentWriter;
+use crate::load::flow::FlowMember;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, Step, TransferDirection};
 use crate::load::pauses::Pauses;
@@ -78,6 +79,8 @@ struct GeneratorOptions {
     pauses: Option<Pauses>,
     /// What is written.
     content: Option<ContentWriter>,
+    /// The share of the operations of several workloads.
+    flow: Option<FlowMember>,
 }
 
 impl GeneratorOptions {
@@ -92,6 +95,7 @@ impl GeneratorOptions {
         journal: None,
         pauses: None,
         content: None,
+        flow: None,
     };
 }
 
@@ -160,6 +164,16 @@ impl RequestGenerator {
             self.options
                 .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
                 .pauses = Some(Pauses::new(think, start_ns));
+        }
+        self
+    }
+
+    /// Keeps to a share of the operations of several workloads.
+    pub(crate) fn sharing(mut self, flow: Option<FlowMember>) -> Self {
+        if flow.is_some() {
+            self.options
+                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
+                .flow = flow;
         }
         self
     }
@@ -249,6 +263,9 @@ impl RequestGenerator {
     pub(crate) fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
         if let Some(until_ns) = options.pauses.as_ref().and_then(Pauses::until_ns) {
+            return Some(until_ns);
+        }
+        if let Some(until_ns) = options.flow.as_ref().and_then(FlowMember::until_ns) {
             return Some(until_ns);
         }
         let pacer = options.pacer.as_ref()?;
@@ -429,6 +446,11 @@ impl RequestGenerator {
         {
             return StepDecision::Wait;
         }
+        if let Some(flow) = &mut options.flow
+            && flow.holds(now, self.slots.in_flight() as u64)
+        {
+            return StepDecision::Wait;
+        }
         // The step may be shorter; the difference is returned with its completion.
         if let Some((bytes, longest)) = &options.bytes_left
             && !bytes.take(*longest)
@@ -463,6 +485,9 @@ impl RequestGenerator {
         };
         if let Some(pauses) = &mut options.pauses {
             pauses.count_start();
+        }
+        if let Some(flow) = &mut options.flow {
+            flow.count_start();
         }
         if let Some(due) = options.reserved_ns.take() {
             // A start delayed by the backlog of the warm-up counts as late, too.
@@ -521,6 +546,9 @@ impl RequestGenerator {
                 pauses: Some(pauses),
                 ..
             }) if pauses.is_due() => return WaitMode::Completion,
+            Some(GeneratorOptions {
+                flow: Some(flow), ..
+            }) if flow.until_ns().is_some() => flow.until_ns(),
             Some(GeneratorOptions {
                 reserved_ns: Some(due),
                 ..

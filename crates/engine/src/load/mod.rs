@@ -3,6 +3,7 @@
 
 pub(crate) mod budget;
 pub(crate) mod content;
+pub(crate) mod flow;
 pub(crate) mod generator;
 pub(crate) mod pacer;
 pub mod pattern;

@@ -1,5 +1,5 @@
-//! Whether the rate or the latency of a worker has become steady, by the tests that fio knows. Checked at the end
-//! of a cell.
+//! Whether the rate or the latency of a worker has become steady, by the tests that fio knows.
+//! Checked at the end of a cell.
 
 use diskproof_model::measurement::SteadyOutcome;
 use diskproof_model::series::Cell;

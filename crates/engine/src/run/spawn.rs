@@ -14,6 +14,7 @@ use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, SubmitPolicy};
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
+use crate::load::flow::{FlowMember, FlowPart};
 use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
@@ -66,6 +67,8 @@ pub(crate) struct WorkerConfig {
     pub after_write: AfterWrite,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
+    /// The part of a flow that all threads of its workload on its target are.
+    pub flow: Option<Arc<FlowPart>>,
     /// The sync that the threads of its worker share, where they do.
     pub shared_sync: Option<Arc<SharedSync>>,
     /// The journal of a verified workload.
@@ -327,6 +330,7 @@ fn run_worker<B: Backend>(
         schedule.measure_ns,
     )
     .pausing(config.workload.shape.think, schedule.start_ns)
+    .sharing(config.flow.map(FlowMember::new))
     .writing(content)
     .with_buffers(shift, config.seed ^ (config.stream << 48));
     if is_paced {

@@ -7,6 +7,7 @@ mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::shared_sync::SharedSync;
+use crate::load::flow::{Flow, FlowPart};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors, order_key};
 use crate::measure::result::WorkerResult;
@@ -25,6 +26,7 @@ use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{Access, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
@@ -137,8 +139,9 @@ impl<'a> WorkerGroup<'a> {
             .iter()
             .map(|workload| Arc::new(workload.clone()))
             .collect();
-        for (index, assignment) in assignments.iter().enumerate() {
-            let config = workers.configs_for(seed, &workloads[assignment.member], index);
+        let flow_parts = flow_parts(assignments);
+        for ((index, assignment), flow) in assignments.iter().enumerate().zip(flow_parts) {
+            let config = workers.configs_for(seed, &workloads[assignment.member], index, flow);
             workers.spawn_workers(index, config, &sender)?;
         }
         Ok(workers)
@@ -199,6 +202,7 @@ impl<'a> WorkerGroup<'a> {
         seed: u64,
         workload: &Arc<Workload>,
         assignment: usize,
+        flow: Option<Arc<FlowPart>>,
     ) -> Vec<Vec<WorkerConfig>> {
         let Assignment {
             member,
@@ -261,6 +265,7 @@ impl<'a> WorkerGroup<'a> {
                     },
                     after_write: after_write_of(workload, prepared.cache.used),
                     pacer: self.pacers[assignment].clone(),
+                    flow: flow.clone(),
                     seed,
                     stream,
                     stop: Arc::clone(&self.stops[target]),
@@ -339,6 +344,18 @@ fn pacer_of(workload: &Workload, seed: u64) -> Option<Pacer> {
     let arrivals = workload.shape.arrivals;
     let rate = workload.rate?;
     Some(Pacer::new(0, rate, arrivals, seed))
+}
+
+/// For each assignment the part that it is of a flow.
+fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
+    let mut flows: BTreeMap<u32, Arc<Flow>> = BTreeMap::new();
+    let part = |assignment: &Assignment<'_>| {
+        let share = assignment.workload.shape.flow?;
+        let flow = flows.entry(share.number).or_default();
+        let part = FlowPart::new(flow, share, assignment.workload.workers);
+        Some(Arc::new(part))
+    };
+    assignments.iter().map(part).collect()
 }
 
 /// When the writes of a workload are durable. The descriptions of its workers have the flag.

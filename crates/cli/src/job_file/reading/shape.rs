@@ -8,7 +8,8 @@ use crate::job_file::numbers;
 use crate::workload::{Order, Rw, RwDirection};
 use diskproof_model::plan::BlockShare;
 use diskproof_model::shape::{
-    Arrivals, FloorUnit, LoadShape, RandomRun, RateFloor, RunFollow, ThinkCount, ThinkTime,
+    Arrivals, FloorUnit, FlowShare, LoadShape, RandomRun, RateFloor, RunFollow, ThinkCount,
+    ThinkTime,
 };
 
 /// fio's default (`rate_cycle`).
@@ -38,6 +39,23 @@ impl JobReader<'_, '_> {
             rate_floors: self.rate_floors(rw)?,
             ..LoadShape::default()
         })
+    }
+
+    /// `flow`, `flow_id` and `flow_sleep`, which is in microseconds.
+    pub(super) fn flow(&self) -> Result<Option<FlowShare>, JobFileError> {
+        let number = |name: &str| -> Result<u32, JobFileError> {
+            u32::try_from(self.count(name, 0)?).map_err(|_| {
+                self.setting(name)
+                    .map_or(&self.section.source, |setting| &setting.source)
+                    .error("the number is too large")
+            })
+        };
+        let share = FlowShare {
+            number: number("flow_id")?,
+            weight: number("flow")?,
+            pause_ns: u64::from(number("flow_sleep")?) * 1000,
+        };
+        Ok((share.weight > 0).then_some(share))
     }
 
     /// `randread:8` and `rw_sequencer`.

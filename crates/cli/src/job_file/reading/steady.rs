@@ -25,7 +25,8 @@ impl JobReader<'_, '_> {
                 .map_or(&self.section.source, |setting| &setting.source)
                 .error(why)
         };
-        let form = "write iops:, bw:, lat:, iops_slope:, bw_slope: or lat_slope: and a limit, such as iops:2%";
+        let form = "write iops:, bw:, lat:, iops_slope:, bw_slope: or lat_slope: and a limit, such \
+                    as iops:2%";
         let (word, limit) = value.split_once(':').ok_or_else(|| wrong(form))?;
         let (figure, test) = match word.trim() {
             "iops" => (SteadyFigure::Ops, SteadyTest::Deviation),

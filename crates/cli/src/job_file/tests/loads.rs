@@ -201,6 +201,20 @@ fn steady_state_ends_each_job_by_itself() {
 }
 
 #[test]
+fn jobs_keep_to_shares_by_weight() {
+    use diskproof_model::shape::FlowShare;
+    let of = |options: &str| only(options).shape.flow;
+    let share = FlowShare {
+        number: 3,
+        weight: 2,
+        pause_ns: 1_000_000,
+    };
+    assert_eq!(of("flow=2\nflow_id=3\nflow_sleep=1000"), Some(share));
+    assert_eq!(of("flow=0"), None);
+    assert_eq!(of("flow_sleep=1000"), None);
+}
+
+#[test]
 fn strided_zones_transfer_the_size_of_the_job() {
     use diskproof_model::shape::ZoneStride;
     let text = |options: &str| only(&format!("bs=1m\n{options}"));

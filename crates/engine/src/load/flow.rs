@@ -1,0 +1,178 @@
+//! Workloads that keep to shares of the operations that they start together. Knows counts and
+//! times, no requests.
+
+use diskproof_model::shape::FlowShare;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A part that has its share tries again after this time, where it has no pause of its own.
+const RETRY_NS: u64 = 20_000;
+
+/// What the parts of a flow have started together.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    started: AtomicU64,
+    weight: AtomicU64,
+}
+
+/// A workload on a target, with all its workers. While it lives, it counts in its flow.
+#[derive(Debug)]
+pub(crate) struct FlowPart {
+    flow: Arc<Flow>,
+    started: AtomicU64,
+    weight: u64,
+    pause_ns: u64,
+}
+
+impl FlowPart {
+    /// A part with so many workers, each with this share.
+    pub(crate) fn new(flow: &Arc<Flow>, share: FlowShare, workers: u32) -> Self {
+        let weight = u64::from(share.weight) * u64::from(workers);
+        flow.weight.fetch_add(weight, Ordering::Relaxed);
+        Self {
+            flow: Arc::clone(flow),
+            started: AtomicU64::new(0),
+            weight,
+            pause_ns: share.pause_ns,
+        }
+    }
+
+    /// Whether it has started more than its share.
+    fn is_ahead(&self) -> bool {
+        let own = self.started.load(Ordering::Relaxed);
+        let all = self.flow.started.load(Ordering::Relaxed) + 1;
+        let weights = self.flow.weight.load(Ordering::Relaxed);
+        u128::from(own) * u128::from(weights) > u128::from(self.weight) * u128::from(all)
+    }
+}
+
+impl Drop for FlowPart {
+    fn drop(&mut self) {
+        let own = *self.started.get_mut();
+        self.flow.started.fetch_sub(own, Ordering::Relaxed);
+        self.flow.weight.fetch_sub(self.weight, Ordering::Relaxed);
+    }
+}
+
+/// A worker of a part.
+#[derive(Debug)]
+pub(crate) struct FlowMember {
+    part: Arc<FlowPart>,
+    state: FlowState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FlowState {
+    /// Operations may start.
+    Working,
+    /// A pause begins once nothing is in flight.
+    Draining,
+    /// Until this time.
+    Holding(u64),
+}
+
+impl FlowMember {
+    /// Nothing has started yet.
+    pub(crate) fn new(part: Arc<FlowPart>) -> Self {
+        Self {
+            part,
+            state: FlowState::Working,
+        }
+    }
+
+    /// An operation has started.
+    pub(crate) fn count_start(&mut self) {
+        self.part.started.fetch_add(1, Ordering::Relaxed);
+        self.part.flow.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether no operation may start at `now`, with so many in flight.
+    pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
+        let pause_ns = self.part.pause_ns;
+        self.state = match self.state {
+            FlowState::Holding(until_ns) if now < until_ns => self.state,
+            FlowState::Draining if in_flight > 0 => self.state,
+            FlowState::Draining => FlowState::Holding(now.saturating_add(pause_ns)),
+            _ if !self.part.is_ahead() => FlowState::Working,
+            _ if pause_ns == 0 => FlowState::Holding(now.saturating_add(RETRY_NS)),
+            _ if in_flight > 0 => FlowState::Draining,
+            _ => FlowState::Holding(now.saturating_add(pause_ns)),
+        };
+        self.state != FlowState::Working
+    }
+
+    /// When it may go on, where it waits for a time.
+    pub(crate) fn until_ns(&self) -> Option<u64> {
+        match self.state {
+            FlowState::Holding(until_ns) => Some(until_ns),
+            FlowState::Working | FlowState::Draining => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(shares: &[(u32, u64, u32)]) -> Vec<FlowMember> {
+        let flow = Arc::<Flow>::default();
+        let part = |(weight, pause_ns, workers): &(u32, u64, u32)| {
+            let share = FlowShare {
+                number: 0,
+                weight: *weight,
+                pause_ns: *pause_ns,
+            };
+            FlowMember::new(Arc::new(FlowPart::new(&flow, share, *workers)))
+        };
+        shares.iter().map(part).collect()
+    }
+
+    /// How often each member starts when all try in turn.
+    fn starts(members: &mut [FlowMember], turns: std::ops::Range<u64>) -> Vec<u64> {
+        let mut starts = vec![0; members.len()];
+        for turn in turns {
+            for (member, starts) in members.iter_mut().zip(&mut starts) {
+                if !member.holds(turn * 1_000_000, 0) {
+                    member.count_start();
+                    *starts += 1;
+                }
+            }
+        }
+        starts
+    }
+
+    #[test]
+    fn parts_keep_to_their_shares() {
+        let found = starts(&mut members(&[(1, 0, 1), (8, 0, 1)]), 0..9000);
+        assert!(found[1].abs_diff(found[0] * 8) <= 16, "{found:?}");
+        // Two workers have twice the share of one.
+        let found = starts(&mut members(&[(3, 0, 2), (2, 0, 1)]), 0..9000);
+        assert!((found[0]).abs_diff(found[1] * 3) <= 16, "{found:?}");
+    }
+
+    #[test]
+    fn part_goes_on_alone_once_the_others_have_ended() {
+        let mut all = members(&[(1, 0, 1), (8, 0, 1)]);
+        starts(&mut all, 0..900);
+        all.pop();
+        assert_eq!(starts(&mut all, 900..1800), [900]);
+    }
+
+    #[test]
+    fn pause_begins_once_nothing_is_in_flight() {
+        let mut all = members(&[(1, 5000, 1), (1, 5000, 1)]);
+        for _ in 0..2 {
+            assert!(!all[0].holds(0, 0));
+            all[0].count_start();
+        }
+        assert!(all[0].holds(10, 2));
+        assert_eq!(all[0].until_ns(), None);
+        assert!(all[0].holds(20, 0));
+        assert_eq!(all[0].until_ns(), Some(5020));
+        for _ in 0..2 {
+            all[1].count_start();
+        }
+        assert!(all[0].holds(5019, 0));
+        assert!(!all[0].holds(5020, 0));
+    }
+}
