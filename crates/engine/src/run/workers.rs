@@ -141,7 +141,10 @@ impl<'a> WorkerGroup<'a> {
             .collect();
         let flow_parts = flow_parts(assignments);
         for ((index, assignment), flow) in assignments.iter().enumerate().zip(flow_parts) {
-            let config = workers.configs_for(seed, &workloads[assignment.member], index, flow);
+            let mut config = workers.configs_for(seed, &workloads[assignment.member], index);
+            let threads = config.iter_mut().flatten();
+            threads.for_each(|thread| thread.flow.clone_from(&flow));
+            drop(flow);
             workers.spawn_workers(index, config, &sender)?;
         }
         Ok(workers)
@@ -202,7 +205,6 @@ impl<'a> WorkerGroup<'a> {
         seed: u64,
         workload: &Arc<Workload>,
         assignment: usize,
-        flow: Option<Arc<FlowPart>>,
     ) -> Vec<Vec<WorkerConfig>> {
         let Assignment {
             member,
@@ -265,7 +267,7 @@ impl<'a> WorkerGroup<'a> {
                     },
                     after_write: after_write_of(workload, prepared.cache.used),
                     pacer: self.pacers[assignment].clone(),
-                    flow: flow.clone(),
+                    flow: None,
                     seed,
                     stream,
                     stop: Arc::clone(&self.stops[target]),
