@@ -206,12 +206,8 @@ impl<'a> WorkerGroup<'a> {
         workload: &Arc<Workload>,
         assignment: usize,
     ) -> Vec<Vec<WorkerConfig>> {
-        let Assignment {
-            member,
-            target,
-            prepared,
-            ..
-        } = self.assignments[assignment];
+        let own = self.assignments[assignment];
+        let (member, target, prepared) = (own.member, own.target, own.prepared);
         let threads_per_worker = threads_per_worker(workload, prepared.selection.kind);
         let depth = workload.depth / threads_per_worker;
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
@@ -221,6 +217,7 @@ impl<'a> WorkerGroup<'a> {
         let shared_sync =
             matches!(workload.sync, SyncPolicy::Shared { .. }).then(Arc::<SharedSync>::default);
         let order = SharedCursors::default();
+        let first_stream = (assignment as u64) << 32;
         for worker in 0..u64::from(workload.workers) {
             let cursors = SharedCursors::default();
             let of_worker =
@@ -231,7 +228,6 @@ impl<'a> WorkerGroup<'a> {
             let mut threads_of_worker = Vec::new();
             for slot in 0..u64::from(threads_per_worker) {
                 let index = worker * u64::from(threads_per_worker) + slot;
-                let stream = (assignment as u64) << 32 | index;
                 let ordered = matches!(workload.access, Access::Sequential);
                 let (part, parts) = if ordered {
                     (worker, u64::from(workload.workers))
@@ -239,10 +235,10 @@ impl<'a> WorkerGroup<'a> {
                     (index, threads)
                 };
                 let extent = prepared.extent.share(&workload.access, part, parts, block);
-                let mut pattern = Pattern::new(workload, extent, seed, stream);
+                let mut pattern = Pattern::new(workload, extent, seed, first_stream | index);
                 pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
                 if threads_per_worker > 1 {
-                    let key = order_key(seed, (assignment as u64) << 32 | worker);
+                    let key = order_key(seed, first_stream | worker);
                     pattern = pattern.with_cursors(&cursors, extent, key);
                 }
                 if prepared.journal.is_some() {
@@ -269,7 +265,7 @@ impl<'a> WorkerGroup<'a> {
                     pacer: self.pacers[assignment].clone(),
                     flow: None,
                     seed,
-                    stream,
+                    stream: first_stream | index,
                     stop: Arc::clone(&self.stops[target]),
                     published: Arc::clone(&self.published[member]),
                     snapshot: SharedSnapshot::default(),
