@@ -120,7 +120,7 @@ impl LogOptions {
         };
         // Cells are not divided.
         let cell_ns = series().map(|series| series.interval_ns).max().unwrap_or(1);
-        let step_ns = self.interval_ns.div_ceil(cell_ns) * cell_ns;
+        let step_ns = self.interval_ns.div_ceil(cell_ns).saturating_mul(cell_ns);
         let wall_ns = members.iter().map(|one| one.wall_ns).max().unwrap_or(0);
         for index in 0..wall_ns / step_ns {
             let (start, end) = (index * step_ns, (index + 1) * step_ns);
