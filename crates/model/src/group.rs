@@ -26,8 +26,8 @@ pub enum Clash {
     },
     /// One workload would overwrite what another checks.
     #[error(
-        "'{verified}' checks what it wrote, and '{writer}' writes into the same span at the same \
-         time. Give each a span of its own, such as \"0-50%\" and \"50%-100%\""
+        "'{verified}' checks blocks, and '{writer}' writes into the same span at the same time. \
+         Give each a span of its own, such as \"0-50%\" and \"50%-100%\""
     )]
     Verified {
         /// The one that checks.
@@ -201,7 +201,7 @@ mod tests {
         };
         let told = clash(writer("a", 0, Some(100)), writer("b", 99, None)).unwrap();
         assert!(
-            told.starts_with("'a' checks what it wrote, and 'b' writes"),
+            told.starts_with("'a' checks blocks, and 'b' writes"),
             "{told}"
         );
         assert_eq!(

@@ -329,7 +329,7 @@ pub struct ZeroSample {
     pub zero: u64,
 }
 
-/// The outcome of reading back what was written.
+/// The outcome of reading back what was written, after the workload or by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerifyResult {
@@ -341,6 +341,13 @@ pub struct VerifyResult {
     pub blocks_written: Option<u64>,
     /// Blocks that were wrong.
     pub bad_blocks: u64,
+    /// Those among them that carry no signature: zeros, or the data of something else. Only where
+    /// the data of earlier runs was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsigned_blocks: Option<u64>,
+    /// Runs that wrote the others, at most 100. Only where the data of earlier runs was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
     /// Where, and what was wrong; the first 100.
     pub bad: Vec<BadBlock>,
 }

@@ -106,6 +106,11 @@ impl Workload {
         self.read_permille < 1000
     }
 
+    /// Whether each block that it reads must carry what an earlier workload wrote there.
+    pub fn checks_reads(&self) -> bool {
+        self.verify == Verify::Checksum && !self.writes()
+    }
+
     /// Whether any operation reads.
     pub fn reads(&self) -> bool {
         self.read_permille > 0
@@ -435,6 +440,9 @@ pub enum Verify {
     #[default]
     Off,
     /// Every block written carries a checksum, its offset and the seed, and is read back and
-    /// checked after the workload.
+    /// checked after the workload. Where the workload only reads, every block that it reads must
+    /// carry what an earlier run wrote there.
     Checksum,
+    /// Every block written carries the same, and is left for a later workload to check.
+    SignOnly,
 }

@@ -1,4 +1,4 @@
-//! `bad-blocks`: what was written did not come back. Knows the outcome of the verification only.
+//! `bad-blocks`: what was written did not come back, at once or in a later run. Knows the outcome of the verification only.
 
 use super::evidence::{evidence, scope};
 #[cfg(test)]
@@ -11,7 +11,8 @@ use diskproof_model::units::counted;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged held other data when they were read back.",
+    meaning: "Blocks that the disk had acknowledged held other data when they were read back, or do \
+              not hold what an earlier run wrote there.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "blocks read back wrong in",
@@ -23,6 +24,15 @@ pub(super) const RULES: &[Rule] = &[Rule {
         silent: tests::silent,
     },
 }];
+
+const WRONG: &str = "Move the data off this disk: the disk, its cable, the controller or the memory \
+                     loses or changes writes. Run the same seed again, then memtest and smartctl \
+                     -a.";
+const NOT_AS_WRITTEN: &str = "If nothing else has written there since, move the data off this disk: \
+                              it loses or changes data. Read it again, then run memtest and \
+                              smartctl -a.";
+const NONE_IS_SIGNED: &str = "Write the blocks first: diskproof run TARGET --rw write --verify, with \
+                              the same block size and span.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -41,7 +51,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     // A check that was cut short says nothing of the rest.
     let unchecked: u64 = hits.iter().map(|(_, v)| v.unchecked()).sum();
     let rest = if unchecked > 0 {
-        format!("; {unchecked} more were written and not looked at")
+        format!("; {unchecked} more were written and not read back")
     } else {
         String::new()
     };
@@ -51,21 +61,42 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .take(NAMED)
         .map(|b| format!("offset {}: {}", b.offset_bytes, b.why))
         .collect();
+    let scope = scope(record, hits.iter().map(|h| h.0));
+    let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
+    let none_is_signed = hits
+        .iter()
+        .all(|(_, v)| v.runs == Some(0) && v.unsigned_blocks == Some(v.bad_blocks));
+    let (claim, remedy) = if none_is_signed {
+        (
+            format!(
+                "None of {} in {scope} carries a signature of diskproof, so nothing was verified.",
+                counted(all, "block")
+            ),
+            NONE_IS_SIGNED,
+        )
+    } else {
+        let (what, remedy) = match are_earlier {
+            true => ("not what an earlier run wrote", NOT_AS_WRITTEN),
+            false => ("wrong when read back", WRONG),
+        };
+        let blocks = counted(all, "block");
+        let is = if bad == 1 { "is" } else { "are" };
+        (
+            format!(
+                "{bad} of {blocks} {is} {what} in {scope}: {}{rest}.",
+                named.join("; ")
+            ),
+            remedy,
+        )
+    };
     Some(Diagnosis {
         severity: Severity::Failure,
-        claim: format!(
-            "{bad} of {} read back wrong in {}: {}{rest}.",
-            counted(all, "block"),
-            scope(record, hits.iter().map(|h| h.0)),
-            named.join("; ")
-        ),
+        claim,
         evidence: hits
             .iter()
             .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1"))
             .collect(),
-        remedy: "Move the data off this disk: the disk, its cable, the controller or the memory \
-                 loses or changes writes. Run the same seed again, then memtest and smartctl -a."
-            .to_owned(),
+        remedy: remedy.to_owned(),
         reproduce: None,
     })
 }
@@ -119,15 +150,46 @@ mod tests {
                 blocks: 1000,
                 blocks_written: Some(5000),
                 bad_blocks: 2,
-                bad: Vec::new(),
+                ..VerifyResult::default()
             });
         });
         let claim = check(&cut).unwrap().claim;
         assert!(
             claim.contains("2 of 1000 blocks")
-                && claim.contains("4000 more were written and not looked at"),
+                && claim.contains("4000 more were written and not read back"),
             "{claim}"
         );
+    }
+
+    #[test]
+    fn data_of_earlier_runs_is_told_from_data_that_was_never_written() {
+        let claim = |bad_blocks, unsigned, runs| {
+            let bad = fixture::faulty("random-write-d32", |m| {
+                m.verify = Some(VerifyResult {
+                    blocks: 1000,
+                    bad_blocks,
+                    unsigned_blocks: Some(unsigned),
+                    runs: Some(runs),
+                    ..VerifyResult::default()
+                });
+            });
+            let found = check(&bad).unwrap();
+            (found.claim, found.remedy)
+        };
+        let (never, remedy) = claim(1000, 1000, 0);
+        assert!(
+            never.starts_with("None of 1000 blocks in ")
+                && never.contains("carries a signature of diskproof")
+                && remedy.contains("--rw write --verify"),
+            "{never}"
+        );
+        let (one, remedy) = claim(1, 1, 1);
+        assert!(
+            one.contains("1 of 1000 blocks is not what an earlier run wrote")
+                && remedy.contains("nothing else has written"),
+            "{one}"
+        );
+        assert!(claim(7, 0, 0).0.contains("7 of 1000 blocks are not"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::sections::SourceLine;
 use crate::flags::EngineName;
 use crate::workload::Rw;
 use diskproof_model::latency_target::LatencyTarget;
-use diskproof_model::plan::BlockShare;
+use diskproof_model::plan::{BlockShare, Verify};
 use diskproof_model::shape::LoadShape;
 
 /// One job.
@@ -54,8 +54,8 @@ pub(crate) struct FioJob {
     pub fdatasync: u64,
     /// Whether it syncs at the end.
     pub syncs_at_end: bool,
-    /// Whether it reads back what it wrote.
-    pub verifies: bool,
+    /// How its blocks are verified.
+    pub verify: Verify,
     /// Measured time; 0 for no limit.
     pub time_ns: u64,
     /// Warm-up.

@@ -21,6 +21,8 @@ pub(crate) enum TranslationNote {
     Stride,
     /// Checksums.
     Verify,
+    /// `verify_backlog`.
+    VerifyBacklog,
     /// Checksums in place of a pattern.
     VerifyPattern,
     /// The blocks are written before.
@@ -64,10 +66,16 @@ impl TranslationNote {
                 "with gaps, each pass starts one block later, where fio visits the same blocks \
                  again"
             }
-            Self::Verify => "verify uses diskproof's own checksums, after all writes",
+            Self::Verify => {
+                "verify uses diskproof's own checksums, after all writes; fio does not know them"
+            }
             Self::VerifyPattern => {
                 "verify uses diskproof's own checksums, after all writes; the blocks hold random \
                  data in place of the pattern"
+            }
+            Self::VerifyBacklog => {
+                "verify_backlog: everything is read back after all writes; fio reads back as it \
+                 writes"
             }
             Self::Overwrites => {
                 "the job overwrites blocks, as with overwrite=1; without it fio writes to a new \

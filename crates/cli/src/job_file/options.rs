@@ -190,9 +190,21 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(
         &["verify"],
         "checksums (`md5`, `crc…`, `sha…`, `xxhash`), `meta` and `pattern` are `verify`, with \
-         diskproof's own checksums in random data. A job that only reads is refused",
+         diskproof's own checksums in random data. A job that only reads checks what an \
+         earlier job or run wrote with `verify`",
     ),
-    translated(&["do_verify"], "with 0 nothing is read back"),
+    translated(
+        &["do_verify"],
+        "with 0 nothing is checked; the blocks carry their checksums for a later job or run",
+    ),
+    translated(
+        &["verify_only"],
+        "the job reads and checks what it would write",
+    ),
+    translated(
+        &["verify_backlog"],
+        "everything is read back after all writes",
+    ),
     translated(
         &["verify_pattern"],
         "the blocks of `verify` hold random data and diskproof's own checksums",
@@ -502,15 +514,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
         &["0", "1"],
     ),
     refused(&["fadvise_hint"], &["1"]),
-    refused(
-        &[
-            "verify_only",
-            "verify_pattern_interval",
-            "verify_state_load",
-        ],
-        ZERO,
-    ),
-    refused(&["verify_backlog"], ZERO),
+    refused(&["verify_pattern_interval", "verify_state_load"], ZERO),
     refused(
         &["file_append", "pre_read", "create_only", "unlink_each_loop"],
         ZERO,

@@ -375,10 +375,12 @@ fn allocate(
             .all(|path| *path == members[0].1.paths[0])
     });
     let whole = whole.filter(|_| is_single);
-    let mut inside = Vec::new();
+    let mut inside: Vec<Vec<FilePart>> = Vec::new();
     for (job, files) in members {
+        let made = earlier_bytes(&members[..inside.len()], &inside, &files.paths[0]);
+        let known = whole.or(made.filter(|_| job.extent.size.is_none()));
         let parts = (0..job.numjobs)
-            .map(|copy| part(job, copy, whole))
+            .map(|copy| part(job, copy, known))
             .collect::<Result<Vec<_>, _>>()?;
         let unit = job.smallest_block();
         let is_shared = members
@@ -441,6 +443,22 @@ fn allocate(
         parts.collect(),
         end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX),
     ))
+}
+
+/// The size of the new file that earlier jobs make at this path; `None` where they make none.
+fn earlier_bytes(
+    members: &[(&FioJob, &JobFiles)],
+    inside: &[Vec<FilePart>],
+    path: &Path,
+) -> Option<u64> {
+    let files = members
+        .iter()
+        .zip(inside)
+        .flat_map(|((_, files), parts)| files.paths.iter().zip(parts));
+    files
+        .filter(|(other, _)| *other == path)
+        .map(|(_, part)| part.start.saturating_add(part.length))
+        .max()
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.

@@ -17,6 +17,7 @@ use super::options::{self, Handling};
 use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::flags::EngineName;
 use crate::workload::{Order, Rw, RwDirection};
+use diskproof_model::plan::Verify;
 use diskproof_model::shape::LoadShape;
 use std::collections::BTreeMap;
 
@@ -127,7 +128,11 @@ struct JobReader<'a, 'b> {
 
 impl<'a> JobReader<'a, '_> {
     fn job(&mut self, engine: EngineName) -> Result<FioJob, JobFileError> {
-        let (rw, postfix) = self.rw()?;
+        let (mut rw, postfix) = self.rw()?;
+        let (verify, only_verifies) = self.verify(rw.direction)?;
+        if only_verifies {
+            rw.direction = RwDirection::Read;
+        }
         let (blocks, write_mix) = self.blocks(rw)?;
         let walk_order = self.walk_order(rw, postfix, &blocks)?;
         let writes = rw.direction != RwDirection::Read;
@@ -138,7 +143,6 @@ impl<'a> JobReader<'a, '_> {
         );
         let at_end = writes && (self.flag("end_fsync")? || self.flag("fsync_on_close")?);
         let exits_all = self.flag("exitall")?;
-        let verifies = self.verifies(writes)?;
         self.check_files(rw)?;
         Ok(FioJob {
             source: self.section.source.clone(),
@@ -157,7 +161,7 @@ impl<'a> JobReader<'a, '_> {
             read_share: self.read_share(rw)?,
             rate: self.rate(rw, &blocks, &write_mix)?,
             shape: LoadShape {
-                content: match writes && !verifies {
+                content: match writes && verify == Verify::Off {
                     true => self.content(&blocks, &write_mix)?,
                     false => None,
                 },
@@ -174,7 +178,7 @@ impl<'a> JobReader<'a, '_> {
             fdatasync,
             // With 1, a sync follows the last write anyway.
             syncs_at_end: at_end && fsync != 1 && fdatasync != 1,
-            verifies,
+            verify,
             time_ns: self.time("runtime")?,
             ramp_ns: self.time("ramp_time")?,
             overwrites: self.flag("overwrite")?,
@@ -378,14 +382,21 @@ impl<'a> JobReader<'a, '_> {
         })
     }
 
-    fn verifies(&mut self, writes: bool) -> Result<bool, JobFileError> {
-        let Some((setting, value)) = self.value("verify")? else {
-            return Ok(false);
-        };
+    /// How the blocks of a job of this direction are verified, and whether it only does that.
+    fn verify(&mut self, direction: RwDirection) -> Result<(Verify, bool), JobFileError> {
+        let only = self
+            .setting("verify_only")
+            .filter(|_| self.flag("verify_only").unwrap_or(true));
         // fio writes null, but does not check it.
-        if matches!(value, "0" | "none" | "null") {
-            return Ok(false);
-        }
+        let given = self.value("verify")?;
+        let Some((setting, value)) =
+            given.filter(|(_, value)| !matches!(*value, "0" | "none" | "null"))
+        else {
+            return match only {
+                Some(setting) => Err(setting.error("verify_only needs verify, such as crc32c")),
+                None => Ok((Verify::Off, false)),
+            };
+        };
         let sums = ["md5", "crc", "sha", "xxhash"];
         let is_pattern = matches!(value, "meta" | "pattern" | "pattern_hdr");
         if !is_pattern && !sums.iter().any(|sum| value.starts_with(sum)) {
@@ -393,21 +404,32 @@ impl<'a> JobReader<'a, '_> {
                 "diskproof verifies by checksums; use one, such as crc32c, or remove the option",
             ));
         }
-        if !writes {
+        if let Some(setting) = only.filter(|_| direction == RwDirection::Mixed) {
             return Err(setting.error(
-                "diskproof verifies only what the same job wrote, and this job only reads; remove \
-                 verify",
+                "which blocks a mix wrote is unknown; use rw=read or randread over what was written",
             ));
         }
-        if !self.switch("do_verify")?.unwrap_or(true) {
-            return Ok(false);
-        }
-        let note = match is_pattern || self.setting("verify_pattern").is_some() {
-            true => TranslationNote::VerifyPattern,
-            false => TranslationNote::Verify,
+        let (is_checked, writes) = (
+            self.switch("do_verify")?.unwrap_or(true),
+            direction != RwDirection::Read && only.is_none(),
+        );
+        let verify = match (writes, is_checked || only.is_some()) {
+            (_, true) => Verify::Checksum,
+            (true, false) => Verify::SignOnly,
+            (false, false) => Verify::Off,
         };
-        self.notes.add(note, &self.section.name);
-        Ok(true)
+        if verify == Verify::Checksum && writes {
+            let note = match is_pattern || self.setting("verify_pattern").is_some() {
+                true => TranslationNote::VerifyPattern,
+                false => TranslationNote::Verify,
+            };
+            self.notes.add(note, &self.section.name);
+            if self.count("verify_backlog", 0)? > 0 {
+                self.notes
+                    .add(TranslationNote::VerifyBacklog, &self.section.name);
+            }
+        }
+        Ok((verify, only.is_some()))
     }
 
     /// `sync`, for a job that writes.

@@ -13,6 +13,7 @@ use crate::workload::{
     SpanBounds, Time, WorkloadFlags,
 };
 use diskproof_compat::JobWorkload;
+use diskproof_model::plan::Verify;
 use diskproof_model::shape::{LoadShape, ZoneStride};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -449,7 +450,8 @@ fn flags(
         buffered: (cache == Cache::Emptied && !drops_first).then_some(true),
         cached: (cache == Cache::Kept || drops_first).then_some(true),
         drops_cache_first: drops_first.then_some(true),
-        verify: job.verifies.then_some(true),
+        verify: (job.verify == Verify::Checksum).then_some(true),
+        signs_only: job.verify == Verify::SignOnly,
         engine: Some(job.engine),
         together: None,
         ends_alone: None,

@@ -118,7 +118,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["verify_backlog"],
-        "verifies during the writes, which is not supported: verify reads back at the end",
+        "is part of verify, which reads back after all writes; remove it",
     ),
     (&["fsync_on_close"], "is end-fsync"),
     (
@@ -224,9 +224,12 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (&["ramp_size"], "is not supported; use ramp_time"),
     (
-        &["verify_only", "verify_state_load"],
-        "verifies the data of an earlier run, which is not supported: verify reads back what the \
-         same workload wrote",
+        &["verify_only"],
+        "is --rw read --verify, which checks what an earlier run wrote with --verify",
+    ),
+    (
+        &["verify_state_load"],
+        "is not supported; --rw read --verify checks what an earlier run wrote with --verify",
     ),
     (
         &["fill_device", "fill_fs"],

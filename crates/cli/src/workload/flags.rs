@@ -149,7 +149,8 @@ pub struct WorkloadFlags {
     /// Use the page cache without emptying it; it may answer instead of the disk
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub cached: Option<bool>,
-    /// Write blocks with checksums, read them back at the end, and name every bad one
+    /// Write blocks with checksums, read them back at the end, and name every bad one. Without
+    /// writes: check each block read, which an earlier run wrote with --verify
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub verify: Option<bool>,
     /// The I/O engine. A key of plan files; the flag of this name applies to the whole run.
@@ -167,6 +168,11 @@ pub struct WorkloadFlags {
     /// only.
     #[arg(skip)]
     pub drops_cache_first: Option<bool>,
+    /// Whether it writes blocks with checksums and leaves them for a later workload to check. Jobs
+    /// of fio set it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub signs_only: bool,
     /// What shapes the load beyond that. Jobs of fio set it.
     #[arg(skip)]
     #[serde(skip)]
@@ -248,6 +254,7 @@ impl WorkloadFlags {
             together: self.together,
             ends_alone: self.ends_alone.or(defaults.ends_alone),
             drops_cache_first: self.drops_cache_first.or(defaults.drops_cache_first),
+            signs_only: self.signs_only || defaults.signs_only,
             shape: match self.shape.is_plain() {
                 true => defaults.shape.clone(),
                 false => self.shape,

@@ -216,7 +216,7 @@ mod tests {
         let error =
             group(&["rw = \"randwrite\"\nverify = true", "rw = \"randwrite\""]).unwrap_err();
         assert!(
-            error.starts_with("1: 'w0' checks what it wrote, and 'w1' writes"),
+            error.starts_with("1: 'w0' checks blocks, and 'w1' writes"),
             "{error}"
         );
         assert!(

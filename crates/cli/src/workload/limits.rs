@@ -88,7 +88,7 @@ pub(super) fn check_memory(
     let product = format!("{} × {} × {}", name("jobs"), name("depth"), name("bs"));
     contradiction(match workload.verify {
         Verify::Off => format!("{product} {excess}; reduce one of them"),
-        Verify::Checksum => {
+        Verify::Checksum | Verify::SignOnly => {
             let (verify, span) = (name("verify"), name("span"));
             format!("{product} and {verify} {excess}; reduce one of them or the {span}")
         }
@@ -177,7 +177,7 @@ fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
 }
 
 fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
-    if workload.verify == Verify::Off {
+    if workload.verify == Verify::Off || workload.checks_reads() {
         return 0;
     }
     let blocks = |target_bytes: &u64| {

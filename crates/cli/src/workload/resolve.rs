@@ -76,8 +76,9 @@ impl Resolution<'_> {
             start_bytes,
             length_bytes: flags.span.is_some().then_some(length),
         };
-        let (sync, stop) = (self.sync()?, self.stop(block_bytes)?);
-        let verify = self.verify(block_bytes, &block_mix)?;
+        let verify = self.verify(block_bytes, &block_mix, engine)?;
+        let once = (verify == Verify::Checksum && !flags.writes()).then_some(length);
+        let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
         let mut workload = Workload {
             name: flags
                 .name
@@ -374,11 +375,17 @@ impl Resolution<'_> {
         }
     }
 
-    fn stop(&self, block_bytes: u32) -> Resolved<Stop> {
+    /// When it ends; by default after `once` bytes, where that is given.
+    fn stop(&self, block_bytes: u32, once: Option<u64>) -> Resolved<Stop> {
         let flags = self.flags;
+        let block = u64::from(block_bytes);
+        let bytes = flags.bytes.map(|bytes| bytes.0).or_else(|| {
+            once.filter(|_| flags.ops.is_none() && flags.time.is_none())
+                .map(|length| length / block * block)
+        });
         // A search ends when the depth is found.
         let searches = flags.latency_target.is_some();
-        let counted = flags.bytes.is_some() || flags.ops.is_some() || searches;
+        let counted = bytes.is_some() || flags.ops.is_some() || searches;
         let stop = Stop {
             precision: flags
                 .precision
@@ -388,7 +395,7 @@ impl Resolution<'_> {
                 .time
                 .map(|time| time.0)
                 .or((!counted).then_some(TIME_NS_DEFAULT)),
-            bytes: flags.bytes.map(|bytes| bytes.0),
+            bytes,
             ops: flags.ops.map(|ops| ops.0),
         };
         if stop.time_ns == Some(0) {
@@ -404,8 +411,8 @@ impl Resolution<'_> {
             ));
         }
         match stop.bytes {
-            Some(bytes) if bytes < u64::from(block_bytes) => {
-                let (key, block) = (self.name("bytes"), format_bytes(u64::from(block_bytes)));
+            Some(bytes) if bytes < block => {
+                let (key, block) = (self.name("bytes"), format_bytes(block));
                 contradiction(format!(
                     "{key} {bytes} is less than one block of {block}; use more bytes or smaller \
                      blocks"
@@ -430,14 +437,27 @@ impl Resolution<'_> {
         }
     }
 
-    fn verify(&self, block_bytes: u32, block_mix: &[BlockShare]) -> Resolved<Verify> {
+    fn verify(
+        &self,
+        block_bytes: u32,
+        block_mix: &[BlockShare],
+        engine: EngineChoice,
+    ) -> Resolved<Verify> {
         let (key, rw) = (self.name("verify"), self.name("rw"));
-        match is_set(self.flags.verify) {
+        let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
+        match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
-            true if !self.flags.writes() => contradiction(format!(
-                "{key} reads back what the workload wrote, and this one only reads; use {rw} \
-                 write, rw, randwrite or randrw"
+            true if !writes && self.context.content == Content::Nothing => contradiction(format!(
+                "{key} without writes checks what an earlier run wrote, and a scratch file is new; \
+                 name the file or device that was written with {key}, or use {rw} write, rw, \
+                 randwrite or randrw"
             )),
+            true if !writes && engine == EngineChoice::Fixed(EngineKind::Mmap) => {
+                contradiction(format!(
+                    "{key} checks what the reads bring, and a memory mapping makes no reads; use \
+                     another engine"
+                ))
+            }
             true if !block_mix.is_empty()
                 || block_bytes < SIGNED_BYTES_MIN
                 || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) =>
@@ -448,7 +468,8 @@ impl Resolution<'_> {
                     self.name("bs")
                 ))
             }
-            true => Ok(Verify::Checksum),
+            true if verifies => Ok(Verify::Checksum),
+            true => Ok(Verify::SignOnly),
         }
     }
 

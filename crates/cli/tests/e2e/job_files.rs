@@ -387,3 +387,45 @@ fn job_file_runs_the_same_operations_as_fio() {
         }
     }
 }
+
+/// fio's example surface-scan.fio, on a new file and on one that the job writes and another reads.
+#[test]
+fn job_verifies_what_an_earlier_job_or_run_wrote() {
+    let here = place();
+    let scan = "[global]\nbs=64k\ndirect=1\nverify=meta\nverify_interval=512\nfilename=HERE/data\n\
+                [write-phase]\nsize=2m\nrw=randwrite\ndo_verify=0\n\
+                [verify-phase]\nstonewall\nrw=read\ndo_verify=1\n";
+    let found = |ran: &Ran, index: usize| {
+        let verify = ran.record().measurements[index].verify.clone();
+        verify.map(|found| (found.blocks, found.bad_blocks, found.runs))
+    };
+    let new = run_job(here.path(), scan, &["--json"]);
+    assert_eq!(new.code, Some(0), "{}", new.err);
+    assert_eq!(
+        (found(&new, 0), found(&new, 1)),
+        (None, Some((32, 0, Some(1))))
+    );
+    let file = here.path().join("data");
+    assert!(!file.exists(), "a new file is a scratch file");
+    std::fs::write(&file, vec![7; 2 << 20]).unwrap();
+    let path = file.to_str().unwrap();
+    let wrote = run_job(here.path(), scan, &["--json", "--overwrite", path]);
+    assert_eq!(
+        (wrote.code, found(&wrote, 1)),
+        (Some(0), Some((32, 0, Some(1)))),
+        "{}",
+        wrote.err
+    );
+    let only = "[a]\nfilename=HERE/data\nbs=64k\nrw=randwrite\nverify=crc32c\nverify_only\n";
+    let checked = run_job(here.path(), only, &["--json"]);
+    assert_eq!(
+        (
+            checked.code,
+            found(&checked, 0),
+            count(&checked.record().measurements[0], OpKind::Write)
+        ),
+        (Some(0), Some((32, 0, Some(1))), 0),
+        "{}",
+        checked.err
+    );
+}

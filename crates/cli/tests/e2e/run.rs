@@ -365,6 +365,52 @@ fn what_was_written_is_verified() {
 }
 
 #[test]
+fn earlier_data_is_verified_by_a_later_run() {
+    use std::os::unix::fs::FileExt as _;
+    let here = place();
+    let file = here.path().join("data");
+    std::fs::write(&file, vec![7; 4 << 20]).unwrap();
+    let path = file.to_str().unwrap();
+    let check = |rw: &str| run(["run", path, "--rw", rw, "--bs", "64k", "--verify", "--json"]);
+    let never = check("read");
+    assert_eq!(never.code, Some(4), "{}", never.err);
+    let found = never.record().measurements[0].verify.clone().unwrap();
+    assert_eq!(
+        (found.blocks, found.bad_blocks, found.runs),
+        (64, 64, Some(0))
+    );
+    let write = [
+        "--rw",
+        "write",
+        "--bs",
+        "64k",
+        "--verify",
+        "--bytes",
+        "4m",
+        "--overwrite",
+    ];
+    let wrote = run(["run", path].iter().chain(&write));
+    assert_eq!(wrote.code, Some(0), "{}", wrote.err);
+    let before = std::fs::read(&file).unwrap();
+    for rw in ["read", "randread"] {
+        let ran = check(rw);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let found = ran.record().measurements[0].verify.clone().unwrap();
+        assert_eq!(
+            (found.blocks, found.bad_blocks, found.runs),
+            (64, 0, Some(1))
+        );
+    }
+    assert!(std::fs::read(&file).unwrap() == before, "it only reads");
+    let damaged = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    damaged.write_all_at(b"x", 200_000).unwrap();
+    let ran = check("randread");
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    let found = ran.record().measurements[0].verify.clone().unwrap();
+    assert_eq!((found.bad_blocks, found.bad[0].offset_bytes), (1, 196_608));
+}
+
+#[test]
 fn a_plan_file_runs_in_order() {
     let here = place();
     let plan = here.path().join("mine.toml");

@@ -153,7 +153,7 @@ fn what_cannot_run_together_is_refused_before_anything_is_opened() {
                     true\n[[workload]]\nname = \"b\"\ntogether = true\nrw = \"write\"\n";
     wrong(
         verified,
-        &["line 5: workload 'b': 'a' checks what it wrote, and 'b' writes into the same span"],
+        &["line 5: workload 'b': 'a' checks blocks, and 'b' writes into the same span"],
     );
     let cached = "[[workload]]\nname = \"a\"\ncached = true\n[[workload]]\nname = \"b\"\ntogether \
                   = true\nbuffered = true\n";

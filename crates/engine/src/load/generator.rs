@@ -196,8 +196,7 @@ impl RequestGenerator {
         self
     }
 
-    /// Turns batches of reads off, so that a test can compare the two loops.
-    #[cfg(test)]
+    /// Turns batches of reads off: the loop then sees every completion by itself.
     pub(crate) fn without_batches(mut self) -> Self {
         self.options
             .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));

@@ -9,5 +9,6 @@ pub(crate) mod pacer;
 pub mod pattern;
 mod pauses;
 pub(crate) mod read_batch;
+pub(crate) mod signed_block;
 pub(crate) mod slots;
 pub(crate) mod write_journal;

@@ -103,6 +103,14 @@ impl Slots {
         }
     }
 
+    /// The offset and the bytes of a read that `result` completes; `None` for anything else.
+    pub(crate) fn read_completed(&self, index: u32, result: i32) -> Option<(u64, u32)> {
+        let slot = self.slots.get(index as usize)?;
+        (slot.stage == Stage::Transfer(TransferDirection::Read)
+            && u32::try_from(result) == Ok(slot.left & !INTERRUPTED))
+        .then_some((slot.offset, slot.len))
+    }
+
     /// Marks all that are in flight as interrupted; how many they are.
     pub(crate) fn interrupt(&mut self) -> u64 {
         let mut is_busy = vec![true; self.slots.len()];

@@ -1,14 +1,11 @@
-//! What a verified workload has written where. Each block carries its offset, its generation and a
-//! checksum, and the journal knows which generation must be there. A read therefore distinguishes
+//! What a verified workload has written where. Each block carries a signature, and the journal knows
+//! which generation must be there. A read therefore distinguishes
 //! lost, torn, misdirected and corrupted writes. Does not move blocks.
 
+use crate::load::signed_block::{Signature, SignatureFault};
 use diskproof_model::measurement::BadBlock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Marks our blocks: "diskprov" as a number.
-const MAGIC: u64 = 0x6469_736B_7072_6F76;
-/// Words before the payload: magic, seed, offset, generation, checksum.
-const HEADER_WORDS: usize = 5;
 /// A block that is being written.
 const BUSY: u32 = 1 << 31;
 /// A block whose last write failed: anything may be there.
@@ -82,12 +79,12 @@ impl WriteJournal {
 
     /// Writes the header of a block. The payload may be anything.
     pub(crate) fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
-        let sum = checksum(&block[HEADER_WORDS * 8..]) ^ self.seed ^ offset ^ u64::from(generation);
-        let header = [MAGIC, self.seed, offset, u64::from(generation), sum];
-        block
-            .chunks_exact_mut(8)
-            .zip(header)
-            .for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
+        let signature = Signature {
+            seed: self.seed,
+            offset,
+            generation: u64::from(generation),
+        };
+        signature.sign(block);
     }
 
     /// The damage of a block that should hold `generation` of `offset`; `None` where it is intact.
@@ -97,36 +94,21 @@ impl WriteJournal {
         offset: u64,
         generation: u32,
     ) -> Option<BadBlock> {
-        let word = |index: usize| {
-            block
-                .get(index * 8..index * 8 + 8)
-                .and_then(|b| b.try_into().ok())
-                .map_or(0, u64::from_le_bytes)
-        };
-        // The checksum comes first: a flipped bit in the header would make a corrupted block look
-        // as if it was never written.
-        let is_whole = word(4)
-            == checksum(block.get(HEADER_WORDS * 8..).unwrap_or_default())
-                ^ word(1)
-                ^ word(2)
-                ^ word(3);
-        let why = if block.iter().all(|byte| *byte == 0) {
-            "nothing but zeros: the write is lost".to_owned()
-        } else if word(0) != MAGIC {
-            "not a block of ours: overwritten or corrupted".to_owned()
-        } else if !is_whole {
-            "wrong checksum: torn or corrupted".to_owned()
-        } else if word(1) != self.seed {
-            "a block of another run: the write is lost".to_owned()
-        } else if word(2) != offset {
-            format!("the block written to offset {}: misdirected", word(2))
-        } else if word(3) != u64::from(generation) {
-            format!(
+        let why = match Signature::of(block) {
+            Err(SignatureFault::Zero) => "nothing but zeros: the write is lost".to_owned(),
+            Err(SignatureFault::Foreign) => {
+                "not a block of ours: overwritten or corrupted".to_owned()
+            }
+            Err(SignatureFault::Checksum) => "wrong checksum: torn or corrupted".to_owned(),
+            Ok(found) if found.seed != self.seed => {
+                "a block of another run: the write is lost".to_owned()
+            }
+            Ok(found) if found.offset != offset => misdirected(found.offset),
+            Ok(found) if found.generation != u64::from(generation) => format!(
                 "generation {} instead of {generation}: the last write is lost",
-                word(3)
-            )
-        } else {
-            return None;
+                found.generation
+            ),
+            Ok(_) => return None,
         };
         Some(BadBlock {
             offset_bytes: offset,
@@ -135,24 +117,9 @@ impl WriteJournal {
     }
 }
 
-/// Four independent lanes of multiply and rotate, so that the CPU works on them side by side; any
-/// changed bit changes the sum.
-fn checksum(bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut lanes = [1u64, 2, 3, 4];
-    let mut quads = bytes.chunks_exact(32);
-    for quad in &mut quads {
-        for (lane, word) in lanes.iter_mut().zip(quad.chunks_exact(8)) {
-            let word = word.try_into().map_or(0, u64::from_le_bytes);
-            *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(29);
-        }
-    }
-    let rest = quads.remainder().iter().fold(0u64, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(FACTOR)
-    });
-    lanes.iter().fold(rest, |sum, lane| {
-        (sum ^ lane).wrapping_mul(FACTOR).rotate_left(31)
-    })
+/// Says that a block belongs to another offset.
+pub(crate) fn misdirected(belongs_at: u64) -> String {
+    format!("the block written to offset {belongs_at}: misdirected")
 }
 
 #[cfg(test)]

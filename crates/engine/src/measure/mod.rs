@@ -4,6 +4,7 @@
 mod completion;
 pub(crate) mod counters;
 pub(crate) mod load_limits;
+pub(crate) mod read_check;
 pub(crate) mod result;
 pub(crate) mod sampler;
 pub(crate) mod snapshot;

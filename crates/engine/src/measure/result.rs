@@ -1,6 +1,7 @@
 //! What a worker returns, and why it ended.
 
 use crate::io::clock::ProcessorWait;
+use crate::measure::read_check::ReadVerdict;
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, SteadyOutcome, ZeroSample,
 };
@@ -54,6 +55,8 @@ pub(crate) struct WorkerResult {
     pub windows: Vec<Window>,
     /// Whether its rate was steady, where that ends it.
     pub steady: Option<SteadyOutcome>,
+    /// What its reads found, where they are checked.
+    pub read_verdict: Option<ReadVerdict>,
     /// Why it ended.
     pub ending: EndReason,
 }

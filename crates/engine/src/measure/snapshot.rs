@@ -4,6 +4,7 @@
 use crate::io::clock::ProcessorWait;
 use crate::io::errno::errno_name;
 use crate::load::slots::PendingRequest;
+use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, SERIES_CELLS_MAX, ZeroSample,
@@ -39,6 +40,8 @@ pub(crate) struct WorkerSnapshot {
     pub in_flight: Vec<PendingRequest>,
     /// Sampled blocks, and how many of them were all zero.
     pub zero_blocks: ZeroSample,
+    /// What its reads found, where they are checked.
+    pub read_verdict: Option<ReadVerdict>,
     /// Open-loop operations that started late.
     pub late: u64,
     /// [`crate::io::Backend::done_before_wait`].
@@ -102,6 +105,7 @@ impl WorkerSnapshot {
             interruptions: self.interruptions.clone(),
             windows: Vec::new(),
             steady: None,
+            read_verdict: self.read_verdict.clone(),
             ending: EndReason::Time,
         };
         (!self.is_taken).then_some(so_far)
@@ -143,6 +147,7 @@ impl WorkerSnapshot {
             interruptions: std::mem::take(&mut self.interruptions),
             windows: Vec::new(),
             steady: None,
+            read_verdict: self.read_verdict.clone(),
             ending,
         }
     }

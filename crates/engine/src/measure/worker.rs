@@ -8,6 +8,7 @@ use crate::io::{Backend, Extent, WaitMode};
 use crate::load::generator::RequestGenerator;
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::load_limits::LoadLimits;
+use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
 use crate::measure::turnover::MeasureGate;
@@ -102,6 +103,8 @@ pub(crate) struct Worker<B, C> {
     first_fill: FirstFill,
     /// What ends it as failed.
     limits: Option<Box<LoadLimits>>,
+    /// Checks what it reads.
+    read_check: Option<Box<ReadCheck>>,
 }
 
 /// The requests with which a worker fills its queue.
@@ -164,7 +167,17 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             gate: None,
             first_fill: FirstFill::Pending,
             limits: None,
+            read_check: None,
         }
+    }
+
+    /// Checks what it reads, where `does` says so.
+    pub(crate) fn checking_reads(mut self, does: bool) -> Self {
+        if does {
+            self.generator = self.generator.without_batches();
+            self.read_check = Some(Box::default());
+        }
+        self
     }
 
     /// Sets what ends it as failed.
@@ -245,13 +258,38 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.end_cell(now);
             }
             let (generator, counters) = (&mut self.generator, &mut self.counters);
-            self.backend
-                .reap(&mut |slot, result| counters.complete(generator, slot, result, now));
+            if self.read_check.is_none() {
+                self.backend
+                    .reap(&mut |slot, result| counters.complete(generator, slot, result, now));
+            } else {
+                now = self.reap_checked(now);
+            }
             if rolled {
                 self.sample_cell(now);
                 self.last_now_ns = now;
                 return Ok(AdvanceOutcome::Running);
             }
+        }
+    }
+
+    /// Reaps, and checks what was read before its buffers are in use again. Returns the time after
+    /// it: the checks are in no request's latency.
+    #[cold]
+    fn reap_checked(&mut self, now: u64) -> u64 {
+        let (generator, counters) = (&mut self.generator, &mut self.counters);
+        let Some(check) = &mut self.read_check else {
+            return now;
+        };
+        self.backend.reap(&mut |slot, result| {
+            if let Some((offset, len)) = generator.slots.read_completed(slot, result) {
+                check.note(slot, offset, len);
+            }
+            counters.complete(generator, slot, result, now);
+        });
+        let buffers = self.backend.buffers();
+        match check.look(|slot, len| buffers.bytes(slot, len)) {
+            true => self.clock.now().max(now),
+            false => now,
         }
     }
 
@@ -449,6 +487,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         snapshot.published_ns = self.counters.is_measuring().then_some(now);
         snapshot.in_flight = self.generator.slots.pending_requests();
         snapshot.zero_blocks = self.zero_blocks;
+        snapshot.read_verdict = self.read_check.as_ref().map(|check| check.verdict.clone());
         snapshot.late = self.generator.late();
         snapshot.done_before_wait = self.backend.done_before_wait();
         snapshot.processor_wait = match self.ending {
@@ -556,6 +595,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             processor_wait,
             interruptions,
             windows,
+            read_verdict: self.read_check.map(|check| check.verdict),
             ending,
         }
     }

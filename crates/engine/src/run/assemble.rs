@@ -4,6 +4,7 @@ use crate::io::Extent;
 use crate::io::errno::errno_name;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
+use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
 use diskproof_model::histogram::LatencyHistogram;
@@ -65,6 +66,7 @@ struct Combined {
     ops: BTreeMap<OpKind, OpMeasurement>,
     asked: ByteCount,
     zero_blocks: ZeroSample,
+    read_verdict: Option<ReadVerdict>,
     /// Starts that were made late, or never.
     late: u64,
     /// Requests in flight, on average.
@@ -101,6 +103,9 @@ impl Combined {
             sum.asked.write_bytes += part.asked.write_bytes;
             sum.zero_blocks.sampled += part.zero_blocks.sampled;
             sum.zero_blocks.zero += part.zero_blocks.zero;
+            if let Some(verdict) = part.read_verdict {
+                sum.read_verdict.get_or_insert_default().merge(verdict);
+            }
             sum.late += part.late;
             windows.push(part.windows);
             sum.steady = part.steady;
@@ -211,7 +216,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
         unwritten_bytes: context.unwritten_bytes,
         missed_starts: workload.rate.map(|_| sum.late),
         punted: context.punted,
-        verify: None,
+        verify: sum.read_verdict.map(ReadVerdict::result),
         hang: context.hang.map(|hang| Hang {
             since_ns: hang.since_ns.saturating_sub(origin_ns),
             ..hang
@@ -478,6 +483,7 @@ mod tests {
             busy_ns: 0,
             last_ns: stop_ns + CELL,
             zero_blocks: ZeroSample::default(),
+            read_verdict: None,
             late: 0,
             done_before_wait: None,
             processor_wait: ProcessorWait {

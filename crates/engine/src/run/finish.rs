@@ -13,7 +13,7 @@ use diskproof_device::Pulse;
 use diskproof_model::measurement::{
     Hang, Interruption, Measurement, SERIES_INTERVAL_NS, StopReason, VerifyResult,
 };
-use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall};
+use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::os::fd::AsRawFd as _;
@@ -133,10 +133,9 @@ impl Finisher<'_> {
             open,
             ..
         } = *assignment;
-        let Some(journal) = journal
-            .as_ref()
-            .filter(|_| selection.kind != EngineKind::Null)
-        else {
+        let does_verify =
+            selection.kind != EngineKind::Null && assignment.workload.verify == Verify::Checksum;
+        let Some(journal) = journal.as_ref().filter(|_| does_verify) else {
             return Ok(());
         };
         if open.is_left_open() {

@@ -85,6 +85,13 @@ pub(crate) fn prepare_target(
         });
     }
     let journal = journal_for(workload, extent, target, options.seed)?;
+    if workload.checks_reads() && selection.kind == EngineKind::Mmap {
+        return Err(unverifiable(
+            workload,
+            target,
+            "a memory mapping has no buffers to check; use another engine",
+        ));
+    }
     Ok(PreparedTarget {
         extent,
         journal,
@@ -115,7 +122,15 @@ fn checked_extent(workload: &Workload, target: &OpenTarget) -> Result<Extent, Ru
     Ok(extent)
 }
 
-/// The journal of a verified workload; `None` where nothing is verified.
+fn unverifiable(workload: &Workload, target: &OpenTarget, why: impl Into<String>) -> RunError {
+    RunError::Unverifiable {
+        path: target.identity().path.clone(),
+        workload: workload.name.clone(),
+        why: why.into(),
+    }
+}
+
+/// The journal of a workload that signs what it writes; `None` for others.
 fn journal_for(
     workload: &Workload,
     extent: Extent,
@@ -125,15 +140,8 @@ fn journal_for(
     if workload.verify == Verify::Off {
         return Ok(None);
     }
-    let unverifiable = |why: String| RunError::Unverifiable {
-        path: target.identity().path.clone(),
-        workload: workload.name.clone(),
-        why,
-    };
+    let unverifiable = |why: String| unverifiable(workload, target, why);
     let block = workload.block_bytes;
-    if !workload.writes() {
-        return Err(unverifiable("it writes nothing".to_owned()));
-    }
     let shape = &workload.shape;
     if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some() {
         return Err(unverifiable(
@@ -155,6 +163,9 @@ fn journal_for(
         return Err(unverifiable(
             "a stride that is no multiple of the block makes blocks overlap".to_owned(),
         ));
+    }
+    if workload.checks_reads() {
+        return Ok(None);
     }
     if extent.length / u64::from(block) > BLOCKS_MAX {
         return Err(unverifiable(format!(

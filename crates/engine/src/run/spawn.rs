@@ -348,6 +348,7 @@ fn run_worker<B: Backend>(
     let mut worker = worker
         .cache_handling(cache_handling)
         .limited(&config.workload)
+        .checking_reads(config.workload.checks_reads() && config.kind != EngineKind::Null)
         .gated(gate)
         .publishing_to(config.snapshot);
     while worker.advance()? == AdvanceOutcome::Running {}

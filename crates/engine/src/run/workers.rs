@@ -243,6 +243,8 @@ impl<'a> WorkerGroup<'a> {
                 }
                 if prepared.journal.is_some() {
                     pattern = pattern.with_each_write_once(&order, seed);
+                } else if workload.checks_reads() {
+                    pattern = pattern.with_each_block_once(&order, seed);
                 }
                 threads_of_worker.push(WorkerConfig {
                     assignment,

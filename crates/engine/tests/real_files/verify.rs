@@ -10,19 +10,24 @@ use diskproof_model::progress::{Control, Phase, Progress, Watch};
 /// Damages the first block through the file's descriptor at the first look at the measured phase.
 struct Vandal(Option<std::os::fd::OwnedFd>);
 
-impl Watch for Vandal {
-    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+impl Vandal {
+    fn damage(&mut self) {
         use std::os::unix::fs::FileExt as _;
-        // The first block must have been written, or its write would mend the damage.
-        if progress.phase == Phase::Measure
-            && progress.series.total().ops > 0
-            && let Some(fd) = self.0.take()
-        {
+        if let Some(fd) = self.0.take() {
             // 512 bytes of rubbish go through the page cache.
             rustix::fs::fcntl_setfl(&fd, rustix::fs::OFlags::empty()).unwrap();
             let file = std::fs::File::from(fd);
             file.write_all_at(&[0xAB; 512], 0).unwrap();
             file.sync_all().unwrap();
+        }
+    }
+}
+
+impl Watch for Vandal {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        // The first block must have been written, or its write would mend the damage.
+        if progress.phase == Phase::Measure && progress.series.total().ops > 0 {
+            self.damage();
         }
         Control::Continue
     }
@@ -115,6 +120,96 @@ fn verify_names_damaged_block() {
         checked.bad[0].why.contains("not a block of ours"),
         "{checked:?}"
     );
+}
+
+/// Writes 256 signed blocks and does not read them back.
+fn sign(target: &mut diskproof_device::OpenTarget) {
+    let signed = Workload {
+        read_permille: 0,
+        access: Access::Sequential,
+        verify: Verify::SignOnly,
+        stop: Stop {
+            ops: Some(256),
+            ..Stop::default()
+        },
+        ..workload(EngineKind::Uring)
+    };
+    assert_eq!(run(&signed, target).verify, None, "a later one checks");
+}
+
+fn checking(engine: EngineKind) -> Workload {
+    Workload {
+        read_permille: 1000,
+        depth: 16,
+        workers: 2,
+        stop: Stop {
+            ops: Some(256),
+            ..Stop::default()
+        },
+        ..verified(engine)
+    }
+}
+
+#[test]
+fn reads_check_what_an_earlier_workload_wrote() {
+    let (_dir, mut target) = scratch(2 * MIB);
+    let never = run(&checking(EngineKind::Sync), &mut target)
+        .verify
+        .unwrap();
+    assert_eq!(
+        (
+            never.blocks,
+            never.bad_blocks,
+            never.unsigned_blocks,
+            never.runs
+        ),
+        (256, 256, Some(256), Some(0)),
+        "{never:?}"
+    );
+    sign(&mut target);
+    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
+        for cache in [
+            CachePolicy::Direct,
+            CachePolicy::Buffered,
+            CachePolicy::Cached,
+        ] {
+            for access in [checking(engine).access, Access::Sequential] {
+                let check = Workload {
+                    cache,
+                    access: access.clone(),
+                    ..checking(engine)
+                };
+                let found = run(&check, &mut target).verify.unwrap();
+                assert_eq!(
+                    (found.blocks, found.bad_blocks, found.runs),
+                    (256, 0, Some(1)),
+                    "{engine:?} {cache:?} {access:?}: {found:?}"
+                );
+            }
+        }
+    }
+    Vandal(Some(target.fd().try_clone_to_owned().unwrap())).damage();
+    let found = run(&checking(EngineKind::Uring), &mut target)
+        .verify
+        .unwrap();
+    assert_eq!(
+        (found.blocks, found.bad_blocks, found.bad[0].offset_bytes),
+        (256, 1, 0)
+    );
+    assert!(found.bad[0].why.contains("no signature"), "{found:?}");
+}
+
+#[test]
+fn mapping_has_no_reads_to_check() {
+    let (_dir, mut target) = scratch(2 * MIB);
+    let mapped = Workload {
+        cache: CachePolicy::Cached,
+        ..checking(EngineKind::Mmap)
+    };
+    let error = Session::new(1)
+        .run(&mapped, std::slice::from_mut(&mut target), &mut Patient)
+        .unwrap_err();
+    assert!(error.to_string().contains("no buffers to check"), "{error}");
 }
 
 #[test]

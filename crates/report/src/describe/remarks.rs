@@ -199,8 +199,31 @@ fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     Some(remark(RemarkKind::Cached, text))
 }
 
+/// Whether the blocks that earlier runs wrote were correct.
+fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<MeasurementRemark> {
+    let blocks = (verify.blocks > 0).then(|| counted(verify.blocks, "block"))?;
+    let by = match runs {
+        0 | 1 => String::new(),
+        _ => format!("; {runs} runs wrote them"),
+    };
+    let (kind, text) = match verify.bad_blocks {
+        0 => (
+            RemarkKind::Verified,
+            format!("{blocks} of earlier writes checked, all correct{by}"),
+        ),
+        bad => (
+            RemarkKind::Failed,
+            format!("{bad} of {blocks} are not what an earlier run wrote{by}"),
+        ),
+    };
+    Some(remark(kind, text))
+}
+
 /// The share of the written blocks that was read back, and whether they were correct.
 fn verification(verify: &VerifyResult) -> Option<MeasurementRemark> {
+    if let Some(runs) = verify.runs {
+        return earlier_data(verify, runs);
+    }
     let written = counted(verify.blocks_written.unwrap_or(verify.blocks), "block");
     let is_whole = verify.unchecked() == 0;
     let (kind, text) = match (verify.blocks, verify.bad_blocks) {

@@ -211,10 +211,13 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         .time_ns_max()
         .map(|ns| ns + plan.first_write_ns.unwrap_or(0));
     let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
-        return planned_ns.map_or(UNLIMITED.to_owned(), |ns| match plan.files {
-            Some(_) => format!("at most {}, and the removal of files", format_duration(ns)),
-            None => format!("about {}", format_duration(ns.min(limit_ns))),
-        });
+        return planned_ns.map_or_else(
+            || amount_text(plan),
+            |ns| match plan.files {
+                Some(_) => format!("at most {}, and the removal of files", format_duration(ns)),
+                None => format!("about {}", format_duration(ns.min(limit_ns))),
+            },
+        );
     };
     let bytes = plan
         .scratch_bytes
@@ -238,6 +241,20 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
             format_duration(guess + ns)
         ),
         None => UNLIMITED.to_owned(),
+    }
+}
+
+/// What a plan without a time limit takes: the time that its bytes or operations need, if they
+/// limit all of it.
+fn amount_text(plan: &Plan) -> String {
+    let total = |limit: fn(&Workload) -> Option<u64>| plan.workloads.iter().map(limit).sum();
+    let bytes: Option<u64> = total(|workload| workload.stop.bytes);
+    let ops: Option<u64> = total(|workload| workload.stop.ops);
+    match (bytes, ops) {
+        _ if plan.workloads.is_empty() => UNLIMITED.to_owned(),
+        (Some(bytes), _) => format!("as long as {} need", glue(&format_bytes(bytes))),
+        (None, Some(ops)) => format!("as long as {} need", glue(&counted(ops, "operation"))),
+        (None, None) => UNLIMITED.to_owned(),
     }
 }
 

@@ -255,7 +255,13 @@ fn verification_is_a_remark() {
         blocks,
         blocks_written: Some(90_000),
         bad_blocks,
-        bad: Vec::new(),
+        ..VerifyResult::default()
+    };
+    let earlier = |bad_blocks, runs| VerifyResult {
+        blocks: 4711,
+        bad_blocks,
+        runs: Some(runs),
+        ..VerifyResult::default()
     };
     for (verify, remark) in [
         (
@@ -269,6 +275,14 @@ fn verification_is_a_remark() {
         (
             cut(0, 0),
             "!  sequential-write: 0 of 90000 blocks read back before an interruption",
+        ),
+        (
+            earlier(0, 1),
+            "=  sequential-write: 4711 blocks of earlier writes checked, all correct",
+        ),
+        (
+            earlier(9, 2),
+            "!  sequential-write: 9 of 4711 blocks are not what an earlier run wrote; 2 runs",
         ),
     ] {
         record.measurements[0].verify = Some(verify);
@@ -406,6 +420,27 @@ fn budget_names_missing_limits() {
     assert!(
         budget.starts_with("takes unlimited time; writes without a limit into"),
         "{budget}"
+    );
+}
+
+#[test]
+fn budget_names_the_amount_where_only_that_limits_the_run() {
+    let mut plan = fixture::plan();
+    let count = plan.workloads.len() as u64;
+    let starts = |plan: &Plan, text: &str| {
+        let budget = terminal::budget_line(plan, &[fixture::directory()]);
+        assert!(budget.starts_with(text), "{budget}");
+    };
+    plan.workloads
+        .iter_mut()
+        .for_each(|w| (w.stop.bytes, w.stop.time_ns) = (Some(1 << 30), None));
+    starts(&plan, &format!("takes as long as {count} GiB need; writes"));
+    plan.workloads
+        .iter_mut()
+        .for_each(|w| (w.stop.bytes, w.stop.ops) = (None, Some(100)));
+    starts(
+        &plan,
+        &format!("takes as long as {count}00 operations need; "),
     );
 }
 

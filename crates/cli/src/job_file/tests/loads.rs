@@ -260,12 +260,9 @@ fn kinds_of_verify_become_own_checksums() {
             "{kind}"
         );
     }
-    for options in ["verify=null", "verify=0", "verify=crc32c\ndo_verify=0"] {
-        assert_eq!(
-            only(&format!("rw=write\n{options}")).verify,
-            None,
-            "{options}"
-        );
+    for options in ["verify=null", "verify=0"] {
+        let job = only(&format!("rw=write\n{options}"));
+        assert_eq!((job.verify, job.signs_only), (None, false), "{options}");
     }
 }
 
@@ -405,6 +402,22 @@ fn verify_becomes_a_workload_key() {
         ),
         (Some(true), None)
     );
+    // Blocks for a later job or run, which reads and checks them.
+    let signed = only("rw=write\nverify=md5\ndo_verify=0");
+    assert_eq!((signed.verify, signed.signs_only), (None, true));
+    for text in ["rw=read\nverify=md5", "rw=write\nverify=md5\nverify_only"] {
+        let job = only(text);
+        assert!(job.verify == Some(true) && !job.writes(), "{text}");
+    }
+    let unchecked = only("rw=read\nverify=md5\ndo_verify=0");
+    assert_eq!((unchecked.verify, unchecked.signs_only), (None, false));
+    let order = only("rw=randwrite\nverify=md5\nverify_only=1").rw;
+    assert!(
+        order.is_some_and(|rw| rw.as_str() == "randread"),
+        "{order:?}"
+    );
+    let later = notes("[job]\nfilename=/dev/sda\nrw=write\nverify=md5\nverify_backlog=8\n");
+    assert!(later.contains("fio reads back as it writes"), "{later}");
 }
 
 /// The limits of a job: bytes and operations.
@@ -618,7 +631,12 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "this distribution is not supported",
     ),
     ("nrfiles=4", "several files for one job"),
-    ("verify=crc32c", "only what the same job wrote"),
+    ("rw=write\nverify_only", "verify_only needs verify"),
+    ("rw=rw\nverify=md5\nverify_only", "which blocks a mix wrote"),
+    (
+        "verify_state_load=1\nverify=md5",
+        "fio's 'verify_state_load'",
+    ),
     ("verify=other\nrw=write", "verifies by checksums"),
     ("rate_process=poisson", "it needs a rate"),
     ("rate_process=other\nrate_iops=5", "use linear or poisson"),

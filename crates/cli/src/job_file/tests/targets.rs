@@ -133,6 +133,12 @@ fn existing_file_is_named_by_filename_or_section() {
 #[test]
 fn job_file_refuses_paths_that_cannot_be_measured() {
     assert!(refused("[a]\nfilename=/data/new\n").contains("[a]: the job has no size"));
+    // An earlier job makes the file.
+    let text = "[a]\nfilename=/data/new\nsize=64m\nrw=write\n[b]\nfilename=/data/new\nstonewall\n";
+    assert_eq!(
+        plan(text).workloads[1].flags.bytes.map(|b| b.0),
+        Some(64 << 20)
+    );
     assert!(
         refused("[a]\nfilename=/dev/sdz\nsize=1g\n")
             .contains("line 2: [a]: /dev/sdz does not exist")

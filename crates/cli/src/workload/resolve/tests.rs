@@ -229,6 +229,34 @@ fn first_sequential_write_lays_the_file_out() {
 }
 
 #[test]
+fn reads_that_check_earlier_data_cover_the_span_once() {
+    let later = ResolveContext {
+        content: Content::Data,
+        ..context()
+    };
+    let stop = |line: &str| on(line, &later).map(|w| (w.verify, w.stop.bytes, w.stop.time_ns));
+    let whole = later.target_bytes[0] / 8192 * 8192;
+    assert_eq!(
+        stop("--rw read --verify --bs 8k"),
+        Ok((Verify::Checksum, Some(whole), None))
+    );
+    assert_eq!(
+        stop("--rw randread --verify --span 0-1M --bs 8k"),
+        Ok((Verify::Checksum, Some(1 << 20), None))
+    );
+    assert_eq!(
+        stop("--verify --time 5s"),
+        Ok((Verify::Checksum, None, Some(5 * SECOND)))
+    );
+    let mapped = ResolveContext {
+        engine: Some(EngineChoice::Fixed(EngineKind::Mmap)),
+        ..later
+    };
+    let error = on("--verify --cached", &mapped).unwrap_err();
+    assert!(error.contains("makes no reads"), "{error}");
+}
+
+#[test]
 fn spans_in_percent_follow_the_target() {
     let span = |line: &str, sizes: &[u64]| {
         let context = ResolveContext {
@@ -311,7 +339,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
         "--rw randrw --rwmixread 100 --verify",
         "use --rw write, rw, randwrite or randrw",
     ),
-    ("--verify", "use --rw write, rw, randwrite or randrw"),
+    ("--verify", "a scratch file is new; name the file or device"),
     (
         "--rw write --verify --bssplit 4k/50:8k/50",
         "use a size such as --bs 4k",
