@@ -377,7 +377,9 @@ fn allocate(
     let whole = whole.filter(|_| is_single);
     let mut inside: Vec<Vec<FilePart>> = Vec::new();
     for (job, files) in members {
-        let made = earlier_bytes(&members[..inside.len()], &inside, &files.paths[0]);
+        // A job without a size takes that of the file which an earlier one makes.
+        let made = extents_of(members, &inside);
+        let made = made.get(files.paths[0].as_path()).copied();
         let known = whole.or(made.filter(|_| job.extent.size.is_none()));
         let parts = (0..job.numjobs)
             .map(|copy| part(job, copy, known))
@@ -404,13 +406,7 @@ fn allocate(
         };
         inside.push(parts.into_iter().map(trimmed).collect::<Vec<_>>());
     }
-    let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
-    for ((_, files), parts) in members.iter().zip(&inside) {
-        for (path, part) in files.paths.iter().zip(parts) {
-            let extent = extents.entry(path).or_default();
-            *extent = (*extent).max(part.start.saturating_add(part.length));
-        }
-    }
+    let extents = extents_of(members, &inside);
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
     for (_, files) in members {
         // The copies of a job are adjacent, so that they can be one workload.
@@ -445,20 +441,19 @@ fn allocate(
     ))
 }
 
-/// The size of the new file that earlier jobs make at this path; `None` where they make none.
-fn earlier_bytes(
-    members: &[(&FioJob, &JobFiles)],
+/// The bytes that the first jobs, whose parts are known, use of each file.
+fn extents_of<'a>(
+    members: &[(&FioJob, &'a JobFiles)],
     inside: &[Vec<FilePart>],
-    path: &Path,
-) -> Option<u64> {
-    let files = members
-        .iter()
-        .zip(inside)
-        .flat_map(|((_, files), parts)| files.paths.iter().zip(parts));
-    files
-        .filter(|(other, _)| *other == path)
-        .map(|(_, part)| part.start.saturating_add(part.length))
-        .max()
+) -> BTreeMap<&'a Path, u64> {
+    let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
+    for ((_, files), parts) in members.iter().zip(inside) {
+        for (path, part) in files.paths.iter().zip(parts) {
+            let extent = extents.entry(path).or_default();
+            *extent = (*extent).max(part.start.saturating_add(part.length));
+        }
+    }
+    extents
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
