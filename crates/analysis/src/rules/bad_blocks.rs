@@ -1,4 +1,5 @@
-//! `bad-blocks`: what was written did not come back, at once or in a later run. Knows the outcome of the verification only.
+//! `bad-blocks`: what was written did not come back, at once or in a later run. Knows the outcome
+//! of the verification only.
 
 use super::evidence::{evidence, scope};
 #[cfg(test)]
@@ -11,8 +12,8 @@ use diskproof_model::units::counted;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged held other data when they were read back, or do \
-              not hold what an earlier run wrote there.",
+    meaning: "Blocks that the disk had acknowledged held other data when they were read back, or \
+              do not hold what an earlier run wrote there.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "blocks read back wrong in",
@@ -25,14 +26,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-const WRONG: &str = "Move the data off this disk: the disk, its cable, the controller or the memory \
-                     loses or changes writes. Run the same seed again, then memtest and smartctl \
-                     -a.";
-const NOT_AS_WRITTEN: &str = "If nothing else has written there since, move the data off this disk: \
-                              it loses or changes data. Read it again, then run memtest and \
-                              smartctl -a.";
-const NONE_IS_SIGNED: &str = "Write the blocks first: diskproof run TARGET --rw write --verify, with \
-                              the same block size and span.";
+const WRONG: &str = "Move the data off this disk: the disk, its cable, the controller or the \
+                     memory loses or changes writes. Run the same seed again, then memtest and \
+                     smartctl -a.";
+const NOT_AS_WRITTEN: &str = "If nothing else has written there since, move the data off this \
+                              disk: it loses or changes data. Read it again, then run memtest \
+                              and smartctl -a.";
+const NONE_IS_SIGNED: &str = "Write the blocks first: diskproof run TARGET --rw write --verify, \
+                              with the same block size and span.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;

@@ -406,7 +406,7 @@ impl<'a> JobReader<'a, '_> {
         }
         if let Some(setting) = only.filter(|_| direction == RwDirection::Mixed) {
             return Err(setting.error(
-                "which blocks a mix wrote is unknown; use rw=read or randread over what was written",
+                "which blocks a mix wrote is unknown; use rw=read over what was written",
             ));
         }
         let (is_checked, writes) = (

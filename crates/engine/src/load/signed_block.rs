@@ -8,7 +8,7 @@ const HEADER_WORDS: usize = 5;
 
 /// What the header of a block says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Signature {
+pub(crate) struct BlockSignature {
     /// Seed of the run that wrote it.
     pub seed: u64,
     /// Where it belongs: an offset in the target, in bytes.
@@ -28,7 +28,7 @@ pub(crate) enum SignatureFault {
     Checksum,
 }
 
-impl Signature {
+impl BlockSignature {
     /// Writes the header of a block. The payload may be anything.
     pub(crate) fn sign(self, block: &mut [u8]) {
         let header = [

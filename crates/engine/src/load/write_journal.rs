@@ -1,8 +1,8 @@
-//! What a verified workload has written where. Each block carries a signature, and the journal knows
-//! which generation must be there. A read therefore distinguishes
-//! lost, torn, misdirected and corrupted writes. Does not move blocks.
+//! What a verified workload has written where. Each block carries a signature, and the journal
+//! knows which generation must be there. A read therefore distinguishes lost, torn, misdirected and
+//! corrupted writes. Does not move blocks.
 
-use crate::load::signed_block::{Signature, SignatureFault};
+use crate::load::signed_block::{BlockSignature, SignatureFault};
 use diskproof_model::measurement::BadBlock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -79,7 +79,7 @@ impl WriteJournal {
 
     /// Writes the header of a block. The payload may be anything.
     pub(crate) fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
-        let signature = Signature {
+        let signature = BlockSignature {
             seed: self.seed,
             offset,
             generation: u64::from(generation),
@@ -94,7 +94,7 @@ impl WriteJournal {
         offset: u64,
         generation: u32,
     ) -> Option<BadBlock> {
-        let why = match Signature::of(block) {
+        let why = match BlockSignature::of(block) {
             Err(SignatureFault::Zero) => "nothing but zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {
                 "not a block of ours: overwritten or corrupted".to_owned()

@@ -1,8 +1,8 @@
-//! Checks the blocks that a workload reads: each must carry the signature of an earlier write to its
-//! place. The journal of that write is gone, so any generation of any run is right. Knows neither
-//! the backend nor the pattern.
+//! Checks the blocks that a workload reads: each must carry the signature of an earlier write to
+//! its place. The journal of that write is gone, so any generation of any run is right. Knows
+//! neither the backend nor the pattern.
 
-use crate::load::signed_block::{Signature, SignatureFault};
+use crate::load::signed_block::{BlockSignature, SignatureFault};
 use crate::load::write_journal::misdirected;
 use diskproof_model::measurement::{BadBlock, VerifyResult};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ impl ReadVerdict {
     /// Checks a block that was read from `offset`.
     pub(crate) fn check(&mut self, block: &[u8], offset: u64) {
         self.blocks += 1;
-        let (why, is_unsigned) = match Signature::of(block) {
+        let (why, is_unsigned) = match BlockSignature::of(block) {
             Ok(found) if found.offset == offset => {
                 if self.seeds.len() < RUNS_MAX {
                     self.seeds.insert(found.seed);
@@ -126,7 +126,7 @@ mod tests {
 
     fn signed(seed: u64, offset: u64) -> Vec<u8> {
         let mut block: Vec<u8> = (0..4096u32).map(|at| (at * 7) as u8).collect();
-        let signature = Signature {
+        let signature = BlockSignature {
             seed,
             offset,
             generation: 3,
