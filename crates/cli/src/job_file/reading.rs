@@ -405,9 +405,8 @@ impl<'a> JobReader<'a, '_> {
             ));
         }
         if let Some(setting) = only.filter(|_| direction == RwDirection::Mixed) {
-            return Err(setting.error(
-                "which blocks a mix wrote is unknown; use rw=read over what was written",
-            ));
+            return Err(setting
+                .error("which blocks a mix wrote is unknown; use rw=read over what was written"));
         }
         let (is_checked, writes) = (
             self.switch("do_verify")?.unwrap_or(true),
