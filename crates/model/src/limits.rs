@@ -395,6 +395,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("undecided", WHOLE_32),
     ("unreadable_bytes", POSITION),
     ("unsafe_shutdowns", COUNT),
+    ("unsigned_blocks", COUNT),
     ("unwritten_bytes", POSITION),
     ("user_ns", NS),
     ("value", AMOUNT),
