@@ -41,8 +41,6 @@ const HEADLINE_OPERATIONS: [FileOperation; 3] = [
     FileOperation::Read,
     FileOperation::Delete,
 ];
-/// Codes named in the sentence on trust: the findings follow.
-const CODES_MAX: usize = 3;
 
 /// What a database does with a disk, and the figures that decide how well it goes.
 struct Use {
@@ -113,7 +111,7 @@ pub fn verdict(record: &Record) -> RunVerdict {
     RunVerdict {
         headline,
         grades,
-        worst: worst(record),
+        worst: worst(record).map(leading),
         trust: trust(record),
         caveats: span_caveat(record)
             .into_iter()
@@ -203,8 +201,7 @@ fn unseen_burst(record: &Record) -> Option<String> {
     };
     (!record.findings.iter().any(names_it)).then(|| {
         format!(
-            "A burst credit of more than {} requests or {} would not have shown: this run moved \
-             no more.",
+            "This run moved {} requests and {}; a larger burst credit would not have shown.",
             rounded(moved.requests as f64, Some(0.0)),
             format_bytes(moved.bytes)
         )
@@ -479,7 +476,7 @@ fn ping_clauses(ping: &PingRecord) -> Vec<String> {
 }
 
 /// The first of the most severe findings; notes are none.
-fn worst(record: &Record) -> Option<LeadingFinding> {
+fn worst(record: &Record) -> Option<&Finding> {
     let mut worst: Option<&Finding> = None;
     for finding in &record.findings {
         let is_worse = worst.is_none_or(|worst| finding.severity > worst.severity);
@@ -487,46 +484,62 @@ fn worst(record: &Record) -> Option<LeadingFinding> {
             worst = Some(finding);
         }
     }
-    worst.map(|finding| LeadingFinding {
+    worst
+}
+
+fn leading(finding: &Finding) -> LeadingFinding {
+    LeadingFinding {
         severity: finding.severity,
         code: finding.code.clone(),
         title: finding.heading().to_owned(),
-    })
+    }
 }
 
 /// Findings on the health of a disk do not make its figures wrong.
 fn trust(record: &Record) -> Trust {
-    let codes = |severity: Severity| -> Vec<&str> {
-        record
-            .findings
-            .iter()
-            .filter(|finding| finding.severity == severity && finding.concerns_figures())
-            .map(|finding| finding.code.as_str())
-            .collect()
+    let findings = record.findings.iter();
+    let severity = findings.filter(|finding| finding.concerns_figures());
+    let level = match severity.map(|finding| finding.severity).max() {
+        Some(Severity::Failure) => TrustLevel::Unreliable,
+        Some(Severity::Warning) => TrustLevel::Doubtful,
+        _ if record.partial => TrustLevel::Doubtful,
+        _ => TrustLevel::Reliable,
     };
-    let (failures, warnings) = (codes(Severity::Failure), codes(Severity::Warning));
-    let (level, why) = if !failures.is_empty() {
-        let why = format!("Do not rely on these figures: see {}.", named(&failures));
-        (TrustLevel::Unreliable, why)
-    } else if !warnings.is_empty() {
-        let why = format!("Use these figures with care: see {}.", named(&warnings));
-        (TrustLevel::Doubtful, why)
-    } else if record.partial {
-        let why = "The run ended early; the figures measured until then are reliable.".to_owned();
-        (TrustLevel::Doubtful, why)
-    } else {
-        let why = "The figures are reliable: no warning concerns them.".to_owned();
-        (TrustLevel::Reliable, why)
-    };
-    Trust { level, why }
+    Trust {
+        level,
+        why: trust_reason(record, level),
+    }
 }
 
-/// `disturbed, starved, imprecise and 2 more`.
-fn named(codes: &[&str]) -> String {
-    match codes.len().checked_sub(CODES_MAX) {
-        None | Some(0) => enumerated(codes),
-        Some(more) => format!("{} and {more} more", codes[..CODES_MAX].join(", ")),
-    }
+/// `Doubtful: other programs used the disk (+2 more).` One line of a terminal.
+fn trust_reason(record: &Record, level: TrustLevel) -> String {
+    let Some(worst) = worst(record) else {
+        return match level {
+            TrustLevel::Reliable => "The figures are reliable: no warning concerns them.",
+            _ => "The run ended early; the figures measured until then are reliable.",
+        }
+        .to_owned();
+    };
+    let counts = |finding: &&Finding| finding.severity >= Severity::Warning;
+    let more = match record.findings.iter().filter(counts).count() {
+        0 | 1 => String::new(),
+        count => format!(" (+{} more)", count - 1),
+    };
+    let start = match (level, worst.concerns_figures()) {
+        (TrustLevel::Reliable, _) => "Reliable figures, but",
+        (TrustLevel::Doubtful, true) => "Doubtful:",
+        (TrustLevel::Unreliable, true) => "Unreliable:",
+        (TrustLevel::Doubtful, false) => "Doubtful, and",
+        (TrustLevel::Unreliable, false) => "Unreliable, and",
+    };
+    format!("{start} {}{more}.", uncapitalised(worst.heading()))
+}
+
+/// A sentence as the end of another one.
+fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_lowercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 fn enumerated(names: &[&str]) -> String {
@@ -621,33 +634,72 @@ mod tests {
             (verdict.trust.level, verdict.trust.why.as_str()),
             (
                 TrustLevel::Unreliable,
-                "Do not rely on these figures: see served-from-cache."
+                "Unreliable: a cache answered instead of the disk."
             )
         );
     }
 
-    #[test]
-    fn failing_health_leaves_the_figures_reliable() {
-        let mut record = fixture::record();
-        record.findings = vec![Finding {
-            code: "health-failing".to_owned(),
-            title: None,
-            severity: Severity::Failure,
+    fn finding(title: &str, severity: Severity, path: &str) -> Finding {
+        Finding {
+            code: "code".to_owned(),
+            title: Some(title.to_owned()),
+            severity,
             claim: String::new(),
             evidence: vec![diskproof_model::finding::Evidence {
-                path: "/health/0/passed".to_owned(),
+                path: path.to_owned(),
                 observed: 0.0,
                 threshold: 1.0,
                 unit: "1".to_owned(),
             }],
             remedy: String::new(),
             reproduce: None,
-        }];
+        }
+    }
+
+    #[test]
+    fn failing_health_leaves_the_figures_reliable() {
+        let mut record = fixture::record();
+        let failing = "The disk reports that it is failing";
+        record.findings = vec![finding(failing, Severity::Failure, "/health/0/passed")];
         let verdict = verdict(&record);
-        assert_eq!(verdict.worst.unwrap().title, "health-failing");
+        assert_eq!(verdict.worst.unwrap().title, failing);
         assert_eq!(verdict.trust.level, TrustLevel::Reliable);
+        assert_eq!(
+            verdict.trust.why,
+            "Reliable figures, but the disk reports that it is failing."
+        );
         record.partial = true;
         assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
+    }
+
+    #[test]
+    fn trust_names_the_most_severe_finding_and_counts_the_others() {
+        let mut record = fixture::record();
+        let path = "/measurements/0/wall_ns";
+        let mut why = |findings: Vec<Finding>| {
+            record.findings = findings;
+            super::verdict(&record).trust.why
+        };
+        let warning = || finding("Other programs used the disk", Severity::Warning, path);
+        let note = || finding("The disk is virtual", Severity::Note, path);
+        let unwell = || finding("The disk is ill", Severity::Failure, "/health/0/passed");
+        assert_eq!(
+            why(vec![note()]),
+            "The figures are reliable: no warning concerns them."
+        );
+        assert_eq!(
+            why(vec![note(), warning()]),
+            "Doubtful: other programs used the disk."
+        );
+        let failed = finding("The disk failed operations", Severity::Failure, path);
+        assert_eq!(
+            why(vec![warning(), failed, warning(), note()]),
+            "Unreliable: the disk failed operations (+2 more)."
+        );
+        assert_eq!(
+            why(vec![warning(), unwell()]),
+            "Doubtful, and the disk is ill (+1 more)."
+        );
     }
 
     #[test]
@@ -678,7 +730,7 @@ mod tests {
         let caveats = &record.verdict.as_ref().unwrap().caveats;
         assert_eq!(caveats.len(), 1);
         let bound = format!(
-            "more than {} requests",
+            "moved {} requests",
             rounded(moved.requests as f64, Some(0.0))
         );
         assert!(caveats[0].contains(&bound), "{caveats:?}");
@@ -757,12 +809,5 @@ mod tests {
         );
         record.measurements.clear();
         assert_eq!(super::verdict(&record).headline, "Nothing was measured.");
-    }
-
-    #[test]
-    fn trust_names_three_codes_at_most() {
-        assert_eq!(named(&["a"]), "a");
-        assert_eq!(named(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(named(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
     }
 }

@@ -5,7 +5,6 @@ use crate::describe::comparison::{
     subject_text,
 };
 use crate::describe::figures::{conditions, limited_by_text, shown_latency, shown_ops};
-use crate::describe::findings::trust_text;
 use crate::describe::run::{measured_text, promise_text, request_text, start_text};
 use crate::format::{Format, OutputFile, Requires};
 use crate::labels;
@@ -37,7 +36,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             out,
             "**{}** {}\n",
             cell(&verdict.headline),
-            cell(&trust_text(verdict))
+            cell(&verdict.trust.why)
         )?;
     }
     if !record.measurements.is_empty() {

@@ -1,8 +1,7 @@
-//! Advice and verdict in words.
+//! Advice and grades in words.
 
-use crate::labels;
 use diskproof_model::record::Advice;
-use diskproof_model::verdict::{Grade, RunVerdict};
+use diskproof_model::verdict::Grade;
 
 /// The value of a setting: `= 32`, `= 1.6 (1.4 to 3.1)`, `1.4 to 3.1`, `leave unchanged`.
 pub(crate) fn advised_text(advice: &Advice) -> String {
@@ -17,13 +16,4 @@ pub(crate) fn advised_text(advice: &Advice) -> String {
 /// The word for a grade in a table.
 pub(crate) fn grade_text(grade: Option<Grade>) -> &'static str {
     grade.map_or("not graded", Grade::as_str)
-}
-
-/// Whether the figures can be relied on, and the most severe finding, as every format says it.
-pub(crate) fn trust_text(verdict: &RunVerdict) -> String {
-    let worst = verdict.worst.as_ref().map(|worst| {
-        let severity = labels::severity(worst.severity);
-        format!(" Most severe: {severity}, {}.", worst.title)
-    });
-    format!("{}{}", verdict.trust.why, worst.unwrap_or_default())
 }

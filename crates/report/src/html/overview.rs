@@ -187,11 +187,7 @@ fn trust(verdict: &RunVerdict) -> Markup {
         p class=(class) {
             span.sign aria-hidden="true" { (sign) } " " (shown(&verdict.trust.why))
             @if let Some(worst) = &verdict.worst {
-                " Most severe: "
-                a href={"#" (finding_anchor(&worst.code))} {
-                    (labels::severity(worst.severity)) ", " (shown(&worst.title))
-                }
-                "."
+                " " a href={"#" (finding_anchor(&worst.code))} { (shown(&worst.code)) }
             }
         }
         @for caveat in &verdict.caveats { p.caveat { (shown(caveat)) } }

@@ -14,7 +14,7 @@ use super::observed::{write_likeness, write_observed};
 use super::ping::write_ping;
 use super::surface::write_surface;
 use super::sweep::write_sweep;
-use super::verdict::{write_grades, write_verdict};
+use super::verdict::{write_caveats, write_grades, write_verdict};
 use crate::describe::run::{
     decision_text, measured_text, not_run, partial_text, promise_text, request_text, skipped,
     start_text,
@@ -55,6 +55,7 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
         }
         write_skipped(page, &record.plan)?;
     }
+    write_caveats(page, record)?;
     write_likeness(page, record)?;
     if let Some(postgres) = &record.postgres {
         write_inserts(page, postgres)?;

@@ -1,7 +1,7 @@
-//! The verdict on the terminal page: ten lines at most, before everything else.
+//! The verdict on the terminal page: five lines before everything else, and after the figures what
+//! they do not cover.
 
 use crate::describe::commits::summary;
-use crate::describe::findings::trust_text;
 use crate::labels;
 use crate::page::{Page, StyledText, TextStyle};
 use crate::style::Style;
@@ -14,21 +14,37 @@ use std::io;
 /// Column at which the text of a line begins, behind `bulk load`.
 const INDENT: usize = 11;
 
-/// Writes the headline, a line for each use, and one for trust. Where several targets have grades
-/// of their own, those follow later.
+/// Writes a line for each use and one for trust. Without grades, or where several targets have
+/// grades of their own, the headline takes the place of those lines. The answer of `--for` always
+/// comes first.
 pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let Some(verdict) = &record.verdict else {
         return Ok(());
     };
     page.blank()?;
-    page.text(TextStyle::Bold.of(&verdict.headline))?;
-    if record.targets.len() <= 1 {
+    let graded = !verdict.grades.is_empty() && record.targets.len() <= 1;
+    if !graded || record.plan.fit_for.is_some() {
+        page.text(TextStyle::Bold.of(&verdict.headline))?;
+    }
+    if graded {
         write_rows(page, &verdict.grades.iter().collect::<Vec<_>>())?;
     }
     for (label, text) in summary(record) {
         page.entry(TextStyle::Bold.of(label), INDENT, TextStyle::Plain.of(text))?;
     }
     write_trust(page, verdict)
+}
+
+/// Writes what the figures do not cover.
+pub(super) fn write_caveats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
+    let caveats = record.verdict.iter().flat_map(|verdict| &verdict.caveats);
+    for (index, caveat) in caveats.enumerate() {
+        if index == 0 {
+            page.blank()?;
+        }
+        page.text(TextStyle::Dim.of(caveat))?;
+    }
+    Ok(())
 }
 
 /// Writes the headline and the trust once more, for the end of a page that is longer than the
@@ -44,7 +60,7 @@ pub fn write_verdict_again(
     let page = &mut Page::new(style, out);
     page.blank()?;
     page.text(TextStyle::Bold.of(&verdict.headline))?;
-    write_trust_line(page, verdict)
+    write_trust(page, verdict)
 }
 
 /// The grades of one of several targets.
@@ -131,25 +147,13 @@ fn threshold_text(grade: &UseGrade) -> String {
     format!("({} from {from})", name.as_str())
 }
 
-/// Whether the figures can be relied on, and the most severe finding.
+/// Whether the figures can be relied on, with the most severe finding.
 fn write_trust(page: &mut Page<'_>, verdict: &RunVerdict) -> io::Result<()> {
-    write_trust_line(page, verdict)?;
-    for caveat in &verdict.caveats {
-        page.entry(
-            TextStyle::Plain.of("limits"),
-            INDENT,
-            TextStyle::Dim.of(caveat),
-        )?;
-    }
-    Ok(())
-}
-
-fn write_trust_line(page: &mut Page<'_>, verdict: &RunVerdict) -> io::Result<()> {
     let style = match verdict.trust.level {
         TrustLevel::Reliable => TextStyle::Good,
         TrustLevel::Doubtful => TextStyle::Warning,
         TrustLevel::Unreliable => TextStyle::Error,
     };
-    let text = trust_text(verdict);
-    page.entry(TextStyle::Plain.of("trust"), INDENT, style.of(text))
+    let why = style.of(&verdict.trust.why);
+    page.entry(TextStyle::Plain.of("trust"), INDENT, why)
 }
