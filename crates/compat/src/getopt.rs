@@ -205,10 +205,7 @@ impl OptionReader {
                 self.given.notes.push(note);
             }
             Treatment::Refused(instead) => {
-                return Err(format!(
-                    "{} is not available here; {instead}",
-                    written(option)
-                ));
+                return Err(format!("{} is not supported; {instead}", written(option)));
             }
         }
         self.given.options.push(GivenOption { name, value });

@@ -21,10 +21,26 @@ fn form(option: &DropInOption) -> String {
     format!("`{}{long}{separator}{}`", option.short, option.value)
 }
 
+/// A list item of Markdown, wrapped at 120 columns.
+fn list_item(sentences: &str) -> String {
+    let mut text = "*".to_owned();
+    let mut column = 1;
+    for word in sentences.split(' ') {
+        if column + 1 + word.chars().count() > 120 {
+            text.push_str("\n ");
+            column = 1;
+        }
+        text.push(' ');
+        text.push_str(word);
+        column += 1 + word.chars().count();
+    }
+    text + "\n"
+}
+
 fn section(tool: &DropIn) -> String {
     let mut text = format!("\n## {}\n\n", tool.name);
     for difference in tool.differences {
-        let _ = writeln!(text, "* {difference}");
+        text.push_str(&list_item(difference));
     }
     let exits = tool.exits;
     let signal = exits

@@ -122,10 +122,10 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["io_submit_mode"],
-        "`inline` is ignored; with `offload`, which gives each request a thread, `iodepth` also \
-         counts with engines that take one request at a time",
+        "`inline` is ignored; with `offload`, which uses a thread per request, `iodepth` also \
+         applies to engines that take one request at a time",
     ),
-    translated(&["numjobs"], "`jobs`, or as many workloads (see above)"),
+    translated(&["numjobs"], "`jobs`, or that many workloads (see above)"),
     translated(
         &["direct"],
         "`direct=0`, which is fio's default, is `buffered` or `cached` (see above)",
@@ -133,8 +133,8 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(&["buffered"], "the opposite of `direct`"),
     translated(
         &["invalidate"],
-        "0 is `cached`; with 1 `as fio` drops the file from the page cache at the start and at \
-         each new lap over it, as fio does",
+        "0 is `cached`; with 1 `as fio` drops the file from the page cache at the start and after \
+         each lap, as in fio",
     ),
     translated(&["runtime/timeout"], "`time`"),
     translated(
@@ -143,19 +143,16 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["ramp_time"],
-        "`warmup`; jobs that run together share the longest",
+        "`warmup`; concurrent jobs share the longest one",
     ),
     translated(
         &["stonewall/wait_for_previous"],
         "the job waits for the earlier ones; without it, jobs run concurrently (`together`)",
     ),
-    translated(
-        &["exitall"],
-        "the default: jobs that run together end together",
-    ),
+    translated(&["exitall"], "the default: concurrent jobs end together"),
     translated(
         &["exit_what"],
-        "`group` or `stonewall`, or `all` in the last jobs that run together; otherwise refused",
+        "`group` or `stonewall`, or `all` in the last group of jobs; otherwise refused",
     ),
     translated(
         &["rate_iops"],
@@ -195,11 +192,11 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["do_verify"],
-        "with 0 nothing is checked; the blocks carry their checksums for a later job or run",
+        "with 0 the blocks get checksums but are not checked; a later job or run can check them",
     ),
     translated(
         &["verify_only"],
-        "the job reads and checks what it would write",
+        "the job reads and checks the blocks that it would write",
     ),
     translated(
         &["verify_backlog"],
@@ -215,7 +212,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     translated(
         &["buffer_compress_percentage", "buffer_compress_chunk"],
-        "the data of writes: a share of each chunk is zeros or `buffer_pattern`",
+        "the data of writes: a part of each chunk is zeros or `buffer_pattern`",
     ),
     translated(
         &[
@@ -224,26 +221,26 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "dedupe_working_set_percentage",
             "dedupe_global",
         ],
-        "the data of writes: a share of the blocks repeats others",
+        "the data of writes: a part of the blocks repeats others",
     ),
     translated(
         &["refill_buffers", "scramble_buffers"],
-        "written data is new each time, unless `scramble_buffers=0` is set without \
+        "written data is always new, except with `scramble_buffers=0` and without \
          `refill_buffers`: then each buffer keeps its first data",
     ),
     translated(&["kb_base"], "the meaning of `k` and `kib`"),
     translated(
         &["overwrite"],
-        "the default: the scratch file is written before it is needed; without it fio writes to a \
-         new file, and a note on stderr says so",
+        "the default: the scratch file is filled before its first use; without this option fio \
+         would write to a new file, and a note on stderr says so",
     ),
     translated(
         &["rw_sequencer"],
-        "where the operations between random offsets go: `sequential` or `identical`",
+        "the offsets between two random ones: `sequential` or `identical`",
     ),
     translated(
         &["rate_process"],
-        "`linear` starts at equal intervals, `poisson` at independent times",
+        "`linear` starts requests at equal intervals, `poisson` at random times",
     ),
     translated(
         &[
@@ -252,25 +249,24 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "thinktime_blocks_type",
             "thinktime_iotime",
         ],
-        "a pause of each copy, once its requests in flight have completed",
+        "a pause of each copy after its requests in flight have completed",
     ),
     translated(
         &["startdelay"],
-        "the job starts and ends so much later; ranges are refused",
+        "the job starts and ends this much later; ranges are refused",
     ),
     translated(
         &["wait_for"],
-        "the job starts when that job ends; refused where other jobs would run meanwhile",
+        "the job starts when that job ends; refused if other jobs would run at the same time",
     ),
     translated(
         &["max_latency"],
-        "a longer latency ends the job, and `as fio` fails with error 110, as fio does. It is \
-         noticed within 10 ms",
+        "a longer latency ends the job within 10 ms, and `as fio` fails with error 110, as in fio",
     ),
     translated(
         &["rate_min/ratemin", "rate_iops_min", "rate_cycle/ratecycle"],
         "a lower rate of a copy over `rate_cycle` ends the job, and `as fio` fails with error 5, \
-         as fio does",
+         as in fio",
     ),
     translated(
         &[
@@ -279,28 +275,28 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "steadystate_ramp_time/ss_ramp",
             "steadystate_check_interval/ss_interval",
         ],
-        "the job ends once its rate or its mean latency is steady: `iops:`, `bw:`, `lat:`, \
-         `iops_slope:`, `bw_slope:` or `lat_slope:`. `group_reporting` over several jobs or \
-         copies is refused",
+        "the job ends when its rate or mean latency is steady: `iops:`, `bw:`, `lat:`, \
+         `iops_slope:`, `bw_slope:` or `lat_slope:`. `group_reporting` over several jobs or copies \
+         is refused",
     ),
     translated(
         &["flow", "flow_id", "flow_sleep"],
-        "jobs that run together keep to shares of their operations by weight",
+        "concurrent jobs get shares of the operations by weight",
     ),
     translated(
         &["fill_device/fill_fs"],
-        "an existing file or device is written to its end, whatever `size` says; a new file is \
+        "an existing file or device is written to its end, regardless of `size`; a new file is \
          refused, because it would leave no free space",
     ),
     translated(
         &["mem/iomem"],
-        "`as fio` uses huge pages with `mmaphuge` and `shmhuge` only; `diskproof run` uses them \
-         wherever the kernel has them",
+        "`as fio` uses huge pages only with `mmaphuge` and `shmhuge`; `diskproof run` uses them \
+         whenever the kernel has them",
     ),
     translated(
         &["latency_target", "latency_window", "latency_percentile"],
-        "the greatest depth up to `iodepth` is searched at which the requests keep to the latency; \
-         the job runs alone, until the depth is found or `runtime` is over, whatever its size",
+        "the job searches for the greatest depth up to `iodepth` that meets the latency; it runs \
+         alone until the depth is found or `runtime` is over, regardless of its size",
     ),
     translated(
         &["zonemode", "zonesize", "zonerange", "zoneskip"],
@@ -422,7 +418,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "file_service_type",
             "filetype",
         ],
-        "the scratch file is written before it is needed, and vanishes",
+        "the scratch file is filled before its first use, and vanishes",
     ),
     ignored(
         &["allow_mounted_write"],
@@ -444,7 +440,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "experimental_verify",
             "verify_policy",
         ],
-        "diskproof's own checksums name every bad block",
+        "diskproof's own checksums identify every bad block",
     ),
     ignored(
         &["continue_on_error", "ignore_error", "exitall_on_error"],
@@ -452,7 +448,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     ),
     ignored(
         &["cgroup_nodelete"],
-        "no effect without the option that it belongs to",
+        "no effect without the option to which it belongs",
     ),
     ignored(
         &[
@@ -461,7 +457,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
             "trim_backlog_batch",
             "verify_backlog_batch",
         ],
-        "no effect without the option that it belongs to",
+        "no effect without the option to which it belongs",
     ),
     refused(&["thinkcycles", "thinktime_spin"], &["0", "0s", "0us"]),
     refused(&["ramp_size"], ZERO),

@@ -37,7 +37,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["io_limit"],
-        "is the old name of io_size; use bytes, which counts over all jobs",
+        "is the old name of io_size; use bytes, which covers all jobs",
     ),
     (
         &["loops"],
@@ -49,11 +49,11 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["thinkcycles", "thinktime_spin"],
-        "is not supported; use thinktime in a job of fio, or rate",
+        "is not supported; use thinktime in a fio job, or rate",
     ),
     (
         &["latency_run"],
-        "goes on after the depth is found, which is not supported; run the job at the depth that \
+        "continues after the depth is found, which is not supported; run the job at the depth that \
          latency_target finds",
     ),
     (
@@ -89,7 +89,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "zonesize",
             "zoneskip",
         ],
-        "is an option of jobs; write the whole command after run: diskproof run fio --name=t …",
+        "is a job option; write the whole fio command after run: diskproof run fio --name=t …",
     ),
     (&["randseed"], "is --seed"),
     (
@@ -110,7 +110,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["do_verify", "verify_fatal", "verify_interval"],
-        "is part of verify, which always checks, and names every bad block",
+        "is part of verify, which always checks and names every bad block",
     ),
     (
         &["verify_pattern"],
@@ -163,11 +163,11 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["stonewall", "exitall", "new_group"],
-        "is for several workloads: see docs/plans for plan files",
+        "applies to several workloads; use a plan file (docs/plans)",
     ),
     (
         &["exec_prerun", "exec_postrun"],
-        "is not supported: no file makes diskproof run other programs; use the shell",
+        "is not supported: files cannot make diskproof run other programs; use the shell",
     ),
     (
         &["sync_file_range", "write_barrier", "end_syncfs"],
@@ -199,7 +199,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["bs_is_seq_rand", "offset_align"],
-        "is not supported: one rule decides all sizes and offsets of a workload; remove it",
+        "is not supported: one rule sets all sizes and offsets of a workload; remove it",
     ),
     (
         &["serialize_overlap"],
@@ -216,20 +216,20 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["flow", "flow_id", "flow_sleep"],
-        "is not supported; give each of the workloads that run together a rate",
+        "is not supported; give each concurrent workload a rate",
     ),
     (
         &["fdp", "dataplacement", "write_hint", "plids"],
-        "gives the disk placement hints, which is not supported; remove it",
+        "passes placement hints to the disk, which is not supported; remove it",
     ),
     (&["ramp_size"], "is not supported; use ramp_time"),
     (
         &["verify_only"],
-        "is --rw read --verify, which checks what an earlier run wrote with --verify",
+        "is --rw read --verify, which checks the blocks of an earlier run with --verify",
     ),
     (
         &["verify_state_load"],
-        "is not supported; --rw read --verify checks what an earlier run wrote with --verify",
+        "is not supported; --rw read --verify checks the blocks of an earlier run with --verify",
     ),
     (
         &["fill_device", "fill_fs"],
@@ -270,8 +270,8 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "pre_read",
             "file_append",
         ],
-        "is not supported: the scratch file is written before it is needed and vanishes by \
-         itself; remove it",
+        "is not supported: the scratch file is filled before its first use and vanishes by itself; \
+         remove it",
     ),
     (
         &["readonly"],

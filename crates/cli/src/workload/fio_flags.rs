@@ -41,12 +41,12 @@ impl FioFlags {
             (
                 "--time_based",
                 self.time_based,
-                "use --bytes or --ops to end after an amount",
+                "use --bytes or --ops to limit the amount",
             ),
             (
                 "--group_reporting",
                 self.group_reporting,
-                "figures always cover all jobs; use a plan file for a figure of each",
+                "figures always cover all jobs; use a plan file for separate figures",
             ),
             ("--thread", self.thread, "workers are always threads"),
             (
@@ -65,9 +65,9 @@ impl FioFlags {
         }
         Ok(match ignored.as_slice() {
             [] => None,
-            [one] => Some(format!("{one} is the default here and changes nothing")),
+            [one] => Some(format!("{one} is the default and changes nothing")),
             several => Some(format!(
-                "{} are the default here and change nothing",
+                "{} are the default and change nothing",
                 several.join(", ")
             )),
         })

@@ -64,7 +64,7 @@ fn exit_codes_are_those_of_the_tool() {
             1,
             "--secs-per-test must be in range",
         ),
-        (&["dd", "if=a", "of=b"], 1, "not a disk test"),
+        (&["dd", "if=a", "of=b"], 1, "copying a to b"),
         (&["hdparm", "-I", "/dev/sda"], 22, "diskproof info"),
         (&["nonsense"], 2, "there are pg_test_fsync"),
     ] {

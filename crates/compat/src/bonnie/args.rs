@@ -55,15 +55,15 @@ const fn option(
     }
 }
 
-const NO_USER: Treatment = Ignored("the scratch file has no name that another user could meet");
-const ALONE: Treatment = Refused("use -c for several at the same time");
+const NO_USER: Treatment = Ignored("the scratch file has no name that another user could see");
+const ALONE: Treatment = Refused("use -c for concurrent copies");
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option("-d", "directory", "measure this directory (.)", Carried),
     option(
         "-c",
         "concurrency",
-        "so many of each test at the same time (1)",
+        "number of concurrent copies of each test (1)",
         Carried,
     ),
     option(
@@ -97,7 +97,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-f",
         "[size]",
-        "skip the tests by character, which never run here",
+        "skip the character tests, which never run here",
         Carried,
     ),
     option("-b", "", "fsync after each write", Carried),
@@ -120,21 +120,22 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "The tests by character do not run. Their fields stay empty.",
-    "The tests of many files run alone, with -s 0. Read is a stat where the files are empty, and \
+    "The character tests do not run. Their fields stay empty.",
+    "The file tests run separately, with -s 0. A read is a stat if the files are empty, and \
      otherwise an open, a read and a close.",
-    "Every test has its figure; bonnie++ prints +++++ for one of less than half a second.",
-    "Block reads and seeks empty the page cache of the file as they go on, so the file need not be \
-     twice as large as the memory: 1 GiB without -s and -r. Writes and rewrites gather in the page \
-     cache until the timed fsync, as in the tool; a rewrite of a file that fits into memory reads \
-     from there.",
-    "A rewrite reads and writes in turn at two places that advance alike, instead of writing back \
-     the block that was read. A tenth of the seeks write instead of writing back.",
-    "-D applies to reads, too. -c starts so many of each test at the same time.",
-    "Each run of -x writes a part of one scratch file of its own, so that every run allocates \
-     space. The file takes the space of all of them. The header of -x names all 50 fields; that of \
-     2.00a names 48.",
-    "The CSV line has the chunk size, which 2.00a leaves empty, and has the 50 fields of 1.98.",
+    "Every test has a figure; bonnie++ prints +++++ if a test takes less than half a second.",
+    "Block reads and seeks drop the file from the page cache as they proceed, so the file need not \
+     be twice as large as the memory; it has 1 GiB without -s and -r. Writes and rewrites stay in \
+     the page cache until the timed fsync, as in the tool. If the file fits into memory, a rewrite \
+     reads it from there.",
+    "A rewrite alternates reads and writes at two positions that advance together, instead of \
+     writing back the block that it has read. A tenth of the seeks write, also without writing \
+     back.",
+    "-D also applies to reads. -c runs this many copies of each test concurrently.",
+    "Each run of -x writes a different part of one scratch file, so every run allocates space, and \
+     the file needs the space of all runs. The header of -x names all 50 fields; that of 2.00a \
+     names 48.",
+    "The CSV line contains the chunk size, which 2.00a leaves empty, and has the 50 fields of 1.98.",
 ];
 
 /// What the arguments say.
@@ -268,7 +269,7 @@ fn files_of(text: &str) -> Result<FilesLabels, String> {
             bytes_min,
             directories,
         }),
-        Some(_) => Err("-n: a chunk size is not available here; omit it".to_owned()),
+        Some(_) => Err("-n: a chunk size is not supported; omit it".to_owned()),
     }
 }
 

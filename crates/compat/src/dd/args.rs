@@ -126,7 +126,7 @@ fn admit(operand: &DropInOption, notes: &mut Vec<String>) -> Result<(), String> 
         Treatment::Carried => {}
         Treatment::Ignored(why) => notes.push(format!("{name} has no effect: {why}")),
         Treatment::Refused(instead) => {
-            return Err(format!("{name} is not available here; {instead}"));
+            return Err(format!("{name} is not supported; {instead}"));
         }
     }
     Ok(())
@@ -152,7 +152,7 @@ impl GivenOperands {
         let bytes = match (bs, ibs, obs) {
             (Some(bytes), _, _) => bytes,
             (None, Some(ibs), Some(obs)) if ibs != obs => {
-                return Err("ibs= and obs= differ, and a request has one size; use bs=".to_owned());
+                return Err("ibs= and obs= differ, but a request has one size; use bs=".to_owned());
             }
             (None, ibs, obs) => ibs.or(obs).unwrap_or(BLOCK_BYTES),
         };
@@ -205,7 +205,7 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
         CopyDirection::Write => seek,
     };
     if bytes == Some(0) {
-        return Err("count=0 moves nothing, and there is nothing to measure".to_owned());
+        return Err("count=0 moves no data, so there is nothing to measure".to_owned());
     }
     let status = given.values.iter().rev().find(|(key, _)| key == "status");
     let status = match status.map(|(_, level)| level.as_str()) {
@@ -231,8 +231,8 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
 fn no_disk_test(input: Option<&str>, output: Option<&str>) -> String {
     let shown = |path: Option<&str>, std: &str| path.unwrap_or(std).to_owned();
     format!(
-        "from {} to {} is not a disk test that runs here; use if=/dev/zero of=FILE to write or \
-         if=FILE of=/dev/null to read, and the real dd to copy",
+        "copying {} to {} is not supported; use if=/dev/zero of=FILE to write or if=FILE \
+         of=/dev/null to read, and the real dd to copy",
         shown(input, "standard input"),
         shown(output, "standard output")
     )
@@ -248,7 +248,7 @@ impl CopyLoad {
             return;
         }
         self.notes
-            .push("the data written is random, not zeros: it cannot be compressed".to_owned());
+            .push("writes random data instead of zeros, so it cannot be compressed".to_owned());
         if self.sync() == SyncPolicy::None && self.cache() == CachePolicy::Cached {
             self.notes.push(
                 "without conv=fsync the rate is mostly that of memory; add conv=fsync".to_owned(),
@@ -305,7 +305,7 @@ impl CopyLoad {
         };
         if !is_new && bytes > there {
             return Err(error(format!(
-                "'{}' ends at {} bytes, and an existing target keeps its size; use a smaller \
+                "'{}' ends at {} bytes and an existing target keeps its size; use a smaller \
                  count=, or remove the file",
                 self.path, target.size_bytes
             )));

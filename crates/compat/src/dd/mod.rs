@@ -13,7 +13,7 @@ use crate::drop_in::{DropIn, ExitCodes};
 pub(crate) static DROP_IN: DropIn = DropIn {
     name: args::NAME,
     emulates: args::EMULATES,
-    summary: "sequential writes to a file, or sequential reads of one",
+    summary: "sequential writes to a file, or sequential reads of a file",
     native: "check",
     example: "if=/dev/zero of=bigfile bs=8k count=1000 conv=fsync",
     options: operands::OPERANDS,

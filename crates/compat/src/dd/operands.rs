@@ -18,8 +18,8 @@ const fn operand(
     }
 }
 
-const CONVERTS: Treatment = Refused("content is not converted here; use the real dd");
-const ONE_WAY: Treatment = Ignored("nothing is read from the input of a write");
+const CONVERTS: Treatment = Refused("content is not converted; use the real dd");
+const ONE_WAY: Treatment = Ignored("a write reads no input");
 
 pub(super) const OPERANDS: &[DropInOption] = &[
     operand(
@@ -43,10 +43,20 @@ pub(super) const OPERANDS: &[DropInOption] = &[
         Carried,
     ),
     operand("cbs=", "BYTES", "bytes of a record to convert", CONVERTS),
-    operand("count=", "N", "end after so many blocks", Carried),
-    operand("skip=", "N", "start reading after so many blocks", Carried),
+    operand("count=", "N", "end after this many blocks", Carried),
+    operand(
+        "skip=",
+        "N",
+        "start reading after this many blocks",
+        Carried,
+    ),
     operand("iseek=", "N", "the same as skip=", Carried),
-    operand("seek=", "N", "start writing after so many blocks", Carried),
+    operand(
+        "seek=",
+        "N",
+        "start writing after this many blocks",
+        Carried,
+    ),
     operand("oseek=", "N", "the same as seek=", Carried),
     operand("status=", "LEVEL", "none, noxfer or progress", Carried),
     operand("conv=fdatasync", "", "sync data before the end", Carried),
@@ -73,7 +83,7 @@ pub(super) const OPERANDS: &[DropInOption] = &[
         "conv=noerror",
         "",
         "go on after read errors",
-        Ignored("errors are counted, and the run ends when there are many"),
+        Ignored("errors are counted, and the run ends if there are too many"),
     ),
     operand(
         "conv=sync",
@@ -120,13 +130,13 @@ pub(super) const OPERANDS: &[DropInOption] = &[
         "iflag=dsync",
         "",
         "synchronized data",
-        Ignored("it does not concern reads"),
+        Ignored("does not apply to reads"),
     ),
     operand(
         "iflag=sync",
         "",
         "synchronized metadata",
-        Ignored("it does not concern reads"),
+        Ignored("does not apply to reads"),
     ),
     operand(
         "iflag=nonblock",
@@ -216,20 +226,20 @@ pub(super) const OPERANDS: &[DropInOption] = &[
         "iflag=append",
         "",
         "append",
-        Refused("it concerns the output"),
+        Refused("applies to the output"),
     ),
     operand("--help", "", "print the usage", Carried),
     operand("--version", "", "print the version", Carried),
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "Only two forms run: if=/dev/zero (or urandom, random) to a file or device, and a file or \
+    "Two forms are supported: if=/dev/zero (or urandom, random) to a file or device, and a file or \
      device to of=/dev/null. Copies are refused.",
-    "Written data cannot be compressed, also with if=/dev/zero: drives and filesystems that \
-     compress would show a rate of zeros.",
-    "A new file is created under its name and stays. An existing one is overwritten only with \
+    "Written data is incompressible, even with if=/dev/zero, because drives and filesystems that \
+     compress would show the rate of zeros.",
+    "A new file is created under its name and kept. An existing file is overwritten only with \
      'diskproof as --overwrite dd …', and keeps its length; a device only with --destroy NAME.",
-    "Without conv=fsync or conv=fdatasync the rate is that of the page cache, as with dd. The data \
-     is written back before the program ends, after the time has been taken.",
-    "A last block that is not whole is not read or written.",
+    "Without conv=fsync or conv=fdatasync the rate is that of the page cache, as in dd. The data \
+     is written back before the program ends, but this time does not count.",
+    "A partial last block is not read or written.",
 ];

@@ -10,10 +10,10 @@ pub(super) const NAME: &str = "fio";
 pub(super) const EMULATES: &str = "fio-3.33";
 
 const NO_DEBUG: Treatment = Ignored("diskproof has no such output; -v shows progress");
-const NO_CLIENT: Treatment = Refused("start diskproof on each machine, such as through ssh");
+const NO_CLIENT: Treatment = Refused("start diskproof on each machine, for example with ssh");
 const NO_TRIGGER: Treatment = Refused("start the command from the shell");
-const NO_DISK: Treatment = Refused("it measures no disk; use the real fio");
-const NO_LOG: Treatment = Refused("use -o FILE.json, which has the series, before the tool");
+const NO_DISK: Treatment = Refused("measures no disk; use the real fio");
+const NO_LOG: Treatment = Refused("use -o FILE.json before the tool; it contains the series");
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option("output", "file", "Write the output to a file", Carried),
@@ -36,7 +36,12 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "Select the terse output: 3, 4 or 5",
         Carried,
     ),
-    option("parse-only", "", "Check the jobs, run none", Carried),
+    option(
+        "parse-only",
+        "",
+        "Check the jobs without running them",
+        Carried,
+    ),
     option("showcmd", "", "Show job files as a command line", Carried),
     option(
         "section",
@@ -72,13 +77,13 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "max-jobs",
         "number",
         "Set the largest number of jobs",
-        Ignored("the largest number is 1440 workloads"),
+        Ignored("the limit is 1440 workloads"),
     ),
     option(
         "warnings-fatal",
         "",
         "End at the first warning",
-        Ignored("what diskproof cannot carry out is always an error"),
+        Ignored("unsupported options are always errors"),
     ),
     option(
         "aux-path",
@@ -170,21 +175,21 @@ pub(super) const SWITCHES: &[&str] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "Options of jobs are those of job files, on the command line too: docs/job-files.md lists \
-     each with what becomes of it, and one that would change the load is refused",
-    "A file that does not exist becomes a part of a scratch file without a name, which is written \
-     before it is needed and vanishes; fio leaves its files behind",
-    "clat equals lat, from before the submission to the completion; slat is not measured",
-    "ctx, majf and minf are 0, and submit and complete show one request at a time: they are not \
-     measured",
-    "IO depths show the average number of requests in flight",
-    "Disk stats are printed in JSON only, with the counts that were measured",
-    "Logs (write_bw_log, write_iops_log, write_lat_log) are written at the end, with a line for \
-     each 100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) \
-     share a log. write_lat_log writes lat and clat, which are equal, and no slat. A line of \
-     write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are refused",
-    "With --status-interval, the latencies of the output so far are up to a quarter of a second \
-     older than its counts; with --output it is in the file at the end",
-    "After a warm-up (ramp_time) figures cover the measured time only, as in fio; jobs of one \
-     group share the longest",
+    "docs/job-files.md lists every job option, on the command line or in a job file, with its \
+     translation. An option that would change the load is refused.",
+    "A file that does not exist becomes a part of an unnamed scratch file, which is filled before \
+     its first use and then vanishes; fio leaves its files behind.",
+    "clat equals lat, from before the submission to the completion; slat is not measured.",
+    "ctx, majf and minf are 0, and submit and complete show one request at a time, because they \
+     are not measured.",
+    "IO depths show the average number of requests in flight.",
+    "Disk stats are printed only in JSON, with the measured counts.",
+    "Logs (write_bw_log, write_iops_log, write_lat_log) are written at the end, with a line per \
+     100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) share a \
+     log. write_lat_log writes lat and clat, which are equal, but no slat. A line of \
+     write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are refused.",
+    "With --status-interval, the latencies in intermediate output are up to a quarter of a second \
+     older than the counts. With --output, the file is written at the end.",
+    "After a warm-up (ramp_time), figures cover only the measured time, as in fio. Jobs of one \
+     group share the longest warm-up.",
 ];

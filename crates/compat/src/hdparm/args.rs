@@ -72,15 +72,15 @@ fn read(given: GivenArguments) -> Result<TimingLoad, String> {
     let (times_cache, times_device) = (given.has("T"), given.has("t"));
     if !times_cache && !times_device {
         return Err(
-            "only -t and -T run here; use 'diskproof info DEVICE' to identify a disk, and \
-                    the real hdparm for its settings"
+            "only -t and -T are supported; use 'diskproof info DEVICE' to identify a disk, and the \
+             real hdparm for its settings"
                 .to_owned(),
         );
     }
     let path = match given.operands.as_slice() {
         [path] => path.clone(),
         [] => return Err("no device specified".to_owned()),
-        _ => return Err("one device at a time is timed here; run it once for each".to_owned()),
+        _ => return Err("only one device at a time; run the command once for each".to_owned()),
     };
     let offset_gib = match given.value("offset") {
         None => 0,
@@ -122,13 +122,13 @@ impl DropInLoad for TimingLoad {
         let target = context.target;
         let error = |text: &str| DropInError::Target(format!("{}: {text}\n", self.path));
         if target.kind == TargetKind::Directory {
-            return Err(error("a directory; name a device or a file"));
+            return Err(error("is a directory; name a device or a file"));
         }
         let block = u64::from(BLOCK_BYTES);
         let start_bytes = self.offset_gib.saturating_mul(GIB);
         let bytes = target.size_bytes.saturating_sub(start_bytes) / block * block;
         if bytes == 0 || target.size_bytes < block {
-            return Err(error("no 2 MiB to read from there on"));
+            return Err(error("there are no 2 MiB to read after this offset"));
         }
         let cached = Workload {
             cache: match self.is_direct {

@@ -23,7 +23,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "",
         "",
         "",
-        Ignored("nothing that -t reads stays in the page cache"),
+        Ignored("-t leaves nothing in the page cache"),
     ),
     option("-F", "", "", "", Refused(SETTINGS)),
     option("-g", "", "", "", Refused(IDENTIFY)),
@@ -131,9 +131,9 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "-T reads through the page cache for 2 s and counts what it read; hdparm also subtracts the \
-     time of its own loop.",
-    "-t drops the target from the page cache before and while it reads.",
-    "Without root, hdparm cannot flush the cache and reads memory; here -t then still drops it.",
-    "One device at a time. Regular files are accepted.",
+    "-T reads through the page cache for 2 s and counts the bytes; hdparm also subtracts the time \
+     of its own loop.",
+    "-t drops the target from the page cache before and during the reads.",
+    "Without root, hdparm cannot flush the cache and reads from memory; diskproof still drops it.",
+    "Only one device at a time. Regular files are accepted.",
 ];

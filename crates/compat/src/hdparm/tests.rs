@@ -61,7 +61,7 @@ fn direct_reads_begin_at_the_offset() {
 fn settings_are_refused() {
     assert!(error("-W0 /dev/sda").contains("use the real hdparm"));
     assert!(error("-I /dev/sda").contains("diskproof info"));
-    assert!(error("/dev/sda").contains("only -t and -T run here"));
+    assert!(error("/dev/sda").contains("only -t and -T are supported"));
     assert!(error("-t a b").contains("one device at a time"));
 }
 

@@ -121,7 +121,7 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         Some(bytes) => bytes,
     };
     if optional(given, "b", count)?.unwrap_or(0) > 1 {
-        return Err("-b above 1 is not available here; use -i 0 -c COUNT for one burst".to_owned());
+        return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
     }
     let none_if_zero = |number: Option<u64>| number.filter(|number| *number > 0);
     let rapid_ns = is_rapid.then_some(RAPID_NS);
@@ -233,11 +233,11 @@ fn cache_and_sync(given: &GivenArguments) -> (CachePolicy, SyncPolicy) {
 fn notes(given: &GivenArguments) -> Vec<String> {
     let mut notes = given.notes.clone();
     if given.has("G") {
-        notes.push("the first request is a read; ioping begins with a write".to_owned());
+        notes.push("the first request is a read; ioping starts with a write".to_owned());
     }
     let writes = given.has("W") || given.has("G");
     if writes && (given.has("Y") || given.has("y")) && !given.has("C") {
-        notes.push("the time of a write has no fdatasync after O_SYNC or O_DSYNC".to_owned());
+        notes.push("the time of a write includes no fdatasync after O_SYNC or O_DSYNC".to_owned());
     }
     if given.has("I") && !given.has("J") {
         notes.push("times are in UTC".to_owned());

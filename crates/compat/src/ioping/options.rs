@@ -34,7 +34,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     flag("-W", "write", "write instead of reading", DONE),
     flag("-Y", "sync", "open with O_SYNC", DONE),
     flag("-y", "dsync", "open with O_DSYNC", DONE),
-    flag("-R", "rapid", "without pauses for 3 s (-q -i 0 -w 3)", DONE),
+    flag("-R", "rapid", "no pauses, for 3 s (-q -i 0 -w 3)", DONE),
     flag(
         "-k",
         "keep",
@@ -52,10 +52,10 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "-b",
         "burst",
         "count",
-        "send so many requests without a pause (0)",
+        "send this many requests without a pause (0)",
         DONE,
     ),
-    option("-c", "count", "count", "end after so many requests", DONE),
+    option("-c", "count", "count", "end after this many requests", DONE),
     option(
         "-e",
         "entropy",
@@ -125,7 +125,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "-I",
         "time",
         "[format]",
-        "print the time of each request",
+        "print the time of day of each request",
         DONE,
     ),
     flag("-J", "json", "print JSON", DONE),
@@ -149,10 +149,10 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "With -G the first request is a read; ioping begins with a write.",
-    "-Y and -y alone make a write durable; ioping adds an fdatasync after it.",
-    "-b above 1 is refused: requests keep one pace.",
+    "With -G the first request is a read; ioping starts with a write.",
+    "With -Y and -y a write is durable without a sync; ioping adds an fdatasync after it.",
+    "-b above 1 is refused, because requests have a constant pace.",
     "Times of -I and -J are in UTC.",
-    "After an error of the disk, requests go on until 100 fail in a row; the exit code is 3.",
+    "After a disk error, requests continue until 100 fail in a row; the exit code is 3.",
     "Percentiles, the histogram and every request are in the history ('diskproof show').",
 ];

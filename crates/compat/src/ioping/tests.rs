@@ -108,7 +108,7 @@ fn usage_errors_are_those_of_the_tool() {
     assert_eq!(error("-s 4x ."), "ioping: invalid suffix: \"x\"\n");
     assert!(error("-c").starts_with("ioping: option requires an argument -- 'c'\n"));
     assert!(error("-Z .").starts_with("ioping: unrecognized option '-Z'\n"));
-    assert!(error("-N .").contains("-N is not available here"));
+    assert!(error("-N .").contains("-N is not supported"));
     assert!(error("-b 5 .").contains("use -i 0 -c COUNT"));
 }
 

@@ -63,7 +63,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "",
         "num_threads",
         "N",
-        "the same, in the spelling of 2010, with binary units",
+        "the same in the spelling of 2010, with binary units",
         Treatment::Carried,
     ),
     option(
@@ -106,18 +106,18 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "override-media-size",
         "BYTES",
         "size of the device",
-        Treatment::Refused("the size comes from the device; there is no other"),
+        Treatment::Refused("the size always comes from the device"),
     ),
     option("-h", "help", "", "print the usage", Treatment::Carried),
     option("", "version", "", "print the version", Treatment::Carried),
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "Each block is dropped from the page cache before it is read; iops reads blocks again from \
+    "Each block is dropped from the page cache before it is read; iops reads repeated blocks from \
      memory.",
-    "The spelling --num_threads prints binary units as the versions until 2010 did, the others \
-     decimal units.",
-    "It ends before the blocks of all threads together take more than 1 GiB of memory.",
+    "The spelling --num_threads prints binary units, as versions until 2010 did; the other \
+     spellings print decimal units.",
+    "It stops before the blocks of all threads together need more than 1 GiB of memory.",
 ];
 
 /// What the arguments say.
@@ -243,7 +243,7 @@ impl DropInLoad for SizesLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind == TargetKind::Directory {
             let text = format!(
-                "iops: {}: a directory; name a device or a file\n",
+                "iops: {}: is a directory; name a device or a file\n",
                 self.path
             );
             return Err(DropInError::Target(text));

@@ -67,7 +67,7 @@ fn usage_errors_name_the_option() {
         ("-p zigzag /dev/sda", "use random or sequential"),
         (
             "--override-media-size 5 /dev/sda",
-            "the size comes from the device",
+            "the size always comes from the device",
         ),
         ("", "usage:"),
     ] {

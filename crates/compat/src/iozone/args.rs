@@ -92,7 +92,7 @@ fn check_extended(words: &[&str]) -> Result<Vec<String>, String> {
             Treatment::Carried => {}
             Treatment::Ignored(why) => notes.push(format!("{word} has no effect: {why}")),
             Treatment::Refused(instead) => {
-                return Err(format!("{word} is not available here; {instead}"));
+                return Err(format!("{word} is not supported; {instead}"));
             }
         }
     }
@@ -163,7 +163,7 @@ fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String>
         tests.push(match text.parse() {
             Ok(test) if test < TESTS => test,
             Ok(6..=12) => {
-                return Err(format!("-i {text} does not run here; use -i 0 to -i 5"));
+                return Err(format!("-i {text} is not supported; use -i 0 to -i 5"));
             }
             _ => return Err(format!("-i {text}: not a test")),
         });
@@ -185,10 +185,10 @@ fn read(given: &GivenArguments, extended: &[&str]) -> Result<PairsLoad, String> 
         .filter(|records| (1..=1 << 20).contains(records));
     let mut notes = Vec::new();
     if !given.has("I") {
-        notes.push("the page cache answers; -I reaches the disk".to_owned());
+        notes.push("the page cache answers; use -I to reach the disk".to_owned());
     }
     if !given.has("i") {
-        notes.push("the tests 6 to 12 do not run; their fields are empty".to_owned());
+        notes.push("tests 6 to 12 do not run; their fields are empty".to_owned());
     }
     Ok(PairsLoad {
         directory: directory_of(given.value("f")),

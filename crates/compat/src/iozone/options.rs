@@ -20,9 +20,9 @@ const THROUGHPUT: Treatment =
     Refused("the throughput mode does not run; use 'diskproof run --jobs N' or 'sweep --jobs'");
 const MAPPED: Treatment = Refused("use 'diskproof run --engine mmap'");
 const DEPTH: Treatment = Refused("use 'diskproof sweep --depth' for requests in flight");
-const REPLAY: Treatment = Refused("requests are not replayed here; use the real iozone");
+const REPLAY: Treatment = Refused("requests are not replayed; use the real iozone");
 const CONTENT: Treatment = Refused("data is always random; omit it");
-const NETWORK: Treatment = Refused("a run concerns one machine; use the real iozone");
+const NETWORK: Treatment = Refused("a run measures one machine; use the real iozone");
 const AUTO_2: Treatment = Refused("use -a -z");
 
 pub(super) const OPTIONS: &[DropInOption] = &[
@@ -39,7 +39,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "-c",
         "",
         "",
-        Ignored("the file stays open, and closing it moves no data; -e includes the fsync"),
+        Ignored("the file stays open, and closing it transfers no data; -e includes the fsync"),
     ),
     short("-C", "", "", THROUGHPUT),
     short("-d", "microseconds", "", THROUGHPUT),
@@ -90,13 +90,8 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "",
         Ignored("the cache of the processor is not purged"),
     ),
-    short(
-        "-m",
-        "",
-        "",
-        Ignored("each request has a buffer of its own"),
-    ),
-    short("-M", "", "", Ignored("the record names the system")),
+    short("-m", "", "", Ignored("each request has its own buffer")),
+    short("-M", "", "", Ignored("the record describes the system")),
     short("-n", "kB", "smallest file of -a (64k)", Carried),
     short("-N", "", "microseconds per operation", Carried),
     short("-o", "", "write with O_SYNC", Carried),
@@ -156,7 +151,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     short("-X", "file", "", REPLAY),
     short("-y", "kB", "smallest record of -a (4k)", Carried),
     short("-Y", "file", "", REPLAY),
-    short("-z", "", "small records of large files, too", Carried),
+    short("-z", "", "also small records for large files", Carried),
     short("-Z", "", "", MAPPED),
     short("-+n", "", "skip rewrite and reread", Carried),
     short("-+D", "", "write with O_DSYNC", Carried),
@@ -171,7 +166,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "-+E",
         "",
         "",
-        Refused("use 'diskproof sweep FILE', which reads a file of yours"),
+        Refused("use 'diskproof sweep FILE', which reads your file"),
     ),
     short("-+F", "", "", THROUGHPUT),
     short("-+J", "", "", Refused("use 'diskproof run --rate'")),
@@ -212,7 +207,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     short("-+S", "set", "", CONTENT),
     short("-+W", "number", "", CONTENT),
     short("-+V", "", "", THROUGHPUT),
-    short("-+X", "", "", Refused("its results are not valid")),
+    short("-+X", "", "", Refused("its results are invalid")),
     short("-+Z", "", "", CONTENT),
     short("-+w", "percent", "", CONTENT),
     short("-+y", "percent", "", CONTENT),
@@ -233,18 +228,17 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "Each pair of sizes has a part of one scratch file of its own, without a name, in the current \
-     directory or in that of -f. The file of -a therefore takes the space of all pairs together; \
-     -g limits it.",
-    "The tests 6 to 12 do not run: fwrite and fread of the C library, pwrite and pwritev. Without \
-     -i, the tests 0 to 5 run.",
-    "A test without -i 0 finds its part of the file written. iozone demands -i 0.",
-    "As in iozone, the page cache answers unless -I is given, and holds what is written unless -e \
-     is given.",
-    "The processor's cache is not purged, so buffers lie in it as they do in every program.",
-    "A rate counts the time of the requests and of the fsync, one after the other. The start of a \
-     test and the close of the file are not in it.",
-    "An empty field or a 0 in the matrix is a pair that was not measured.",
-    "A small file is measured for less than a millisecond, once. 'diskproof sweep' repeats until \
+    "Each pair of sizes uses a different part of one unnamed scratch file, in the current \
+     directory or in that of -f. With -a, the file therefore needs the space of all pairs; -g \
+     limits it.",
+    "Tests 6 to 12 (fwrite and fread of the C library, pwrite and pwritev) do not run. Without -i, \
+     tests 0 to 5 run.",
+    "Without -i 0, a test finds its part of the file already written. iozone requires -i 0.",
+    "As in iozone, the page cache answers reads without -I, and absorbs writes without -e.",
+    "The processor's cache is not purged, so buffers may be in it, as in every program.",
+    "A rate counts the time of the requests and the fsync, but not the start of the test or the \
+     close of the file.",
+    "An empty field or a 0 in the matrix means that the pair was not measured.",
+    "A small file is measured once, for less than a millisecond. 'diskproof sweep' repeats until \
      the interval is narrow.",
 ];

@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         short: "-s",
         long: "secs-per-test",
         value: "SECS-PER-TEST",
-        help: "Take this long for each test",
+        help: "Run each test for this time",
         treatment: Treatment::Carried,
     },
     DropInOption {
@@ -50,12 +50,13 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "The test file has no name and vanishes even after kill -9. A file that -f names is not \
+    "The test file has no name and vanishes even after kill -9. The file named by -f is not \
      touched; pg_test_fsync overwrites and removes it.",
-    "The tests 'write, fsync, close' and 'write, close, fsync' keep the file open: the figures \
-     lack the calls of open and close.",
-    "A test that the filesystem has no direct I/O for prints n/a* instead of ending the program.",
-    "Each test also has its distribution of latencies in the history.",
+    "The tests 'write, fsync, close' and 'write, close, fsync' keep the file open, so their \
+     figures exclude open and close.",
+    "If the filesystem has no direct I/O, a test that needs it prints n/a* instead of ending the \
+     program.",
+    "The history has the latency distribution of each test.",
 ];
 
 const OPEN_FILE: &str =

@@ -115,14 +115,14 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
 fn notes(load: &ScanLoad) -> Vec<String> {
     let mut notes = Vec::new();
     if !load.drops_cache {
-        notes.push("the page cache may answer; -c drops the files from it first".to_owned());
+        notes.push("the page cache may answer; use -c to drop the files from it first".to_owned());
     }
     if load.write_percent.is_some() {
-        notes.push("written blocks get random data, at places of their own".to_owned());
+        notes.push("writes go to other blocks than reads, with random data".to_owned());
     }
     if load.files.len() > 1 {
         notes.push(format!(
-            "each file has its own threads, {} of each",
+            "each file has its own threads: {} per file",
             load.threads_of_a_file()
         ));
     }

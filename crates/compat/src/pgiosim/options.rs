@@ -80,15 +80,15 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "-w overwrites blocks with random data, at places of their own; pgiosim writes back what it \
-     has read. The files are lost, so they need 'diskproof as --overwrite pgiosim …'.",
-    "Of several files each has threads of its own, at least one, and an equal part of -b. pgiosim \
-     draws a file for each block.",
-    "-b counts the blocks of all threads together, and the percentage does, too. In pgiosim the \
-     percentage goes beyond 100 with several threads.",
-    "-o also applies without -s. In pgiosim 0.5 it has no effect.",
-    "-c drops the named files from the page cache; pgiosim drops every file of the machine.",
-    "The last line is for what is left of 10 s. Slow writes (-a) are listed at the end.",
+    "-w overwrites other blocks with random data; pgiosim writes back the blocks that it has read. \
+     This destroys the files, so -w needs 'diskproof as --overwrite pgiosim …'.",
+    "Each of several files gets at least one thread and an equal part of -b. pgiosim chooses a \
+     file at random for each block.",
+    "-b and the percentage count the blocks of all threads together. In pgiosim the percentage \
+     exceeds 100 with several threads.",
+    "-o also works without -s. In pgiosim 0.5 it has no effect.",
+    "-c drops the named files from the page cache; pgiosim drops the whole page cache.",
+    "The last line covers the rest of the last 10 s. Slow writes (-a) are listed at the end.",
     "-a reports the slowest write of each 10 ms.",
-    "An error has exit code 1; pgiosim returns 0.",
+    "An error returns exit code 1; pgiosim returns 0.",
 ];

@@ -73,7 +73,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         ["cpu", other, ..] => Err(usage(format!("Unknown command: {other}"))),
         [] => Err(DropInError::Usage(help())),
         [other, ..] => Err(usage(format!(
-            "the test '{other}' measures no disk and does not run here; use the real sysbench"
+            "the test '{other}' measures no disk and is not supported; use the real sysbench"
         ))),
     }
 }
@@ -217,7 +217,7 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
         return Err(format!("invalid option: --{}", option.name));
     }
     if above_zero(number(given, &["rate", "tx-rate"], 0..=1 << 40)?).is_some() {
-        return Err("--rate does not limit the test cpu here; omit it".to_owned());
+        return Err("--rate does not apply to the test cpu; omit it".to_owned());
     }
     let threads = number(given, &["threads", "num-threads"], 1..=THREADS_MAX)?.unwrap_or(1);
     let max_prime = number(given, &["cpu-max-prime"], 1..=PRIME_MAX)?.unwrap_or(10_000);
@@ -235,7 +235,7 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
         histogram: switch(given, "histogram", false)?,
     };
     let mut notes = given.notes.clone();
-    notes.push("the test cpu touches no disk, so the history does not keep it".to_owned());
+    notes.push("the test cpu uses no disk, so it is not saved in the history".to_owned());
     Ok(PrimeRequest {
         load: PrimeLoad {
             threads: threads as u32,
@@ -322,16 +322,16 @@ impl Limits {
 
 fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u64) -> Vec<String> {
     let mut notes = given.notes.clone();
-    notes.push("one file without a name takes the place of the prepared ones".to_owned());
+    notes.push("one unnamed file replaces the prepared ones".to_owned());
     if !is_direct {
         let text = "the page cache may answer; add --file-extra-flags=direct to reach the disk";
         notes.push(text.to_owned());
     }
     if read_permille < 1000 {
-        notes.push("syncs concern one file, and are no events".to_owned());
+        notes.push("each sync covers the one file, and syncs do not count as events".to_owned());
     }
     if threads > 1 {
-        notes.push("the deviations between threads (nan) are not measured".to_owned());
+        notes.push("standard deviations between threads (nan) are not measured".to_owned());
     }
     notes
 }

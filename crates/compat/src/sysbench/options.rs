@@ -4,7 +4,7 @@ use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
 use crate::drop_in::{DropInOption, long_option as option};
 
 const SWITCH: &str = "[on|off]";
-const UNIFORM: Treatment = Ignored("the offsets of fileio are uniform in sysbench, too");
+const UNIFORM: Treatment = Ignored("fileio offsets are uniform, as in sysbench");
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option(
@@ -17,25 +17,25 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "num-threads",
         "N",
-        "the same, in the spelling of 0.4",
+        "the same in the spelling of 0.4",
         Carried,
     ),
     option(
         "events",
         "N",
-        "end after so many requests (0: no limit)",
+        "end after this many requests (0: no limit)",
         Carried,
     ),
     option(
         "max-requests",
         "N",
-        "the same, in the spelling of 0.4",
+        "the same in the spelling of 0.4",
         Carried,
     ),
-    option("time", "N", "end after so many seconds (10)", Carried),
-    option("max-time", "N", "the same, in the spelling of 0.4", Carried),
+    option("time", "N", "end after this many seconds (10)", Carried),
+    option("max-time", "N", "the same in the spelling of 0.4", Carried),
     option("rate", "N", "requests per second (0: no limit)", Carried),
-    option("tx-rate", "N", "the same, in the spelling of 0.5", Carried),
+    option("tx-rate", "N", "the same in the spelling of 0.5", Carried),
     option(
         "forced-shutdown",
         "STRING",
@@ -86,7 +86,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         Carried,
     ),
     option("rand-pareto-h", "N", "", UNIFORM),
-    option("verbosity", "N", "", Ignored("stdout has the report only")),
+    option("verbosity", "N", "", Ignored("stdout has only the report")),
     option(
         "percentile",
         "N",
@@ -108,7 +108,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "file-num",
         "N",
-        "files (128): the output names them, one file is used",
+        "number of files in the output (128); one file is used",
         Carried,
     ),
     option(
@@ -150,7 +150,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "file-fsync-freq",
         "N",
-        "sync after so many requests (100; 0: never)",
+        "sync after this many requests (100; 0: never)",
         Carried,
     ),
     option(
@@ -176,16 +176,17 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "run measures one file of the total size, without a name, in the current directory. prepare \
-     and cleanup do nothing.",
-    "A sync concerns one file. sysbench syncs each of its files, and counts each sync as an event \
-     with a latency; here events and latencies are those of reads and writes.",
-    "With --file-fsync-freq above 0, the sync at the end is the one that follows the run.",
-    "With several threads, the standard deviations of the threads are nan: they are not measured.",
-    "In a line of --report-interval of fileio, the latencies are up to a quarter of a second older \
-     than the counts.",
-    "The test cpu divides the same numbers as sysbench, and prints its lines as it goes on. It \
-     touches no disk, so the history does not keep it. --rate does not apply to it.",
-    "The tests memory, threads and mutex and those of databases are refused.",
-    "Each thread of a sequential test goes through a part of its own.",
+    "run measures one unnamed file of the total size in the current directory. prepare and cleanup \
+     do nothing.",
+    "Each sync covers the one file. sysbench syncs each of its files and counts each sync as an \
+     event with a latency; diskproof counts only reads and writes.",
+    "With --file-fsync-freq above 0, the final sync is the one that follows the run.",
+    "With several threads, the standard deviations between threads are nan, because they are not \
+     measured.",
+    "In fileio lines of --report-interval, latencies are up to a quarter of a second older than \
+     counts.",
+    "The test cpu divides the same numbers as sysbench and prints intermediate lines. It uses no \
+     disk, so it is not saved in the history. --rate does not apply to it.",
+    "The tests memory, threads, mutex and the database tests are refused.",
+    "In a sequential test, each thread uses a different part of the file.",
 ];

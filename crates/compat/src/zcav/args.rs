@@ -43,8 +43,7 @@ const fn option(
     }
 }
 
-const NO_USER: Treatment =
-    Treatment::Ignored("nothing is written, and the user stays the one who started it");
+const NO_USER: Treatment = Treatment::Ignored("the user does not change");
 
 pub(super) const OPTIONS: &[DropInOption] = &[
     option(
@@ -68,7 +67,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-s",
         "rate",
-        "read one block in so many, from 2 to 20",
+        "read one block of every N, from 2 to 20",
         Treatment::Carried,
     ),
     option("-f", "file-name", "the device or file", Treatment::Carried),
@@ -89,14 +88,14 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 ];
 
 pub(super) const DIFFERENCES: &[&str] = &[
-    "Every block has its figure. zcav prints ++++ for a block that it read in less than a second.",
-    "Requests bypass the page cache, several of the device's best size in flight; zcav goes \
-     through the cache, and its chunk size has no effect here.",
-    "-w writes random data within the target, and its last line says Wrote. zcav writes zeros, \
-     and to a file until the disk is full. -w needs 'diskproof as --destroy NAME zcav -w …', for \
-     a file --overwrite.",
-    "The lines come at the end of the run.",
-    "-c above 1 is refused: run it again, and let 'diskproof compare' judge the difference.",
+    "Every block has a figure; zcav prints ++++ for a block that it reads in less than a second.",
+    "Requests bypass the page cache, with the best size for the device and several in flight. zcav \
+     uses the page cache; its chunk size has no effect here.",
+    "-w writes random data within the target, and its last line says Wrote. zcav writes zeros, and \
+     extends a file until the disk is full. -w needs 'diskproof as --destroy NAME zcav -w …', or \
+     --overwrite for a file.",
+    "All lines are printed at the end of the run.",
+    "-c above 1 is refused: run zcav again and compare with 'diskproof compare'.",
 ];
 
 /// What the arguments say.
@@ -148,7 +147,7 @@ fn read(given: GivenArguments) -> Result<BlocksLoad, String> {
         return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
     }
     if given.value("c").is_some_and(|text| text != "1") {
-        return Err("-c above 1 is not available here; run it again".to_owned());
+        return Err("-c above 1 is not supported; run it again".to_owned());
     }
     let (start, end) = match given.value("r") {
         None => (0, None),
@@ -204,7 +203,7 @@ impl DropInLoad for BlocksLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let error = |text: &str| DropInError::Target(format!("zcav: {}: {text}\n", self.path));
         if context.target.kind == TargetKind::Directory {
-            return Err(error("a directory; name a device or a file"));
+            return Err(error("is a directory; name a device or a file"));
         }
         let blocks = self.blocks(context.target);
         let points = blocks.div_ceil(self.skip);
