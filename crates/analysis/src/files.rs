@@ -31,7 +31,7 @@ fn step_record(m: &FileStepMeasurement) -> FileStepRecord {
         .iter()
         .map(|round| round.count as f64 * 1e9 / round.wall_ns.max(1) as f64)
         .collect();
-    widen_estimate(&mut rate.ops, &rates);
+    widen_estimate(&mut rate.ops, &rates, m.op.count);
     // Bytes follow the files, whose sizes are given.
     if let (Some(relative), true) = (rate.ops.relative_half_width(), rate.bytes.value > 0.0) {
         let half_width = relative * rate.bytes.value;

@@ -13,6 +13,7 @@ use crate::moved;
 use crate::ping::ping_record;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
+use crate::shared_fall::{WorkloadSlices, shared_fall};
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::sweep::sweep_record;
@@ -78,14 +79,7 @@ pub fn judge(
 ) -> Record {
     let moved = moved::total(measurements, &facts.plan);
     let latency_search = latency_search(&facts.plan, measurements);
-    let mut measurements: Vec<MeasurementRecord> = measurements
-        .iter()
-        .map(|m| {
-            let mut record = measurement_record(m, &facts.plan);
-            slices::widen(&mut record.ops, &m.slices, record.settling_ns);
-            record
-        })
-        .collect();
+    let mut measurements = measurement_records(measurements, &facts.plan);
     let commands: Vec<String> = measurements
         .iter()
         .map(|m| reproduce_command(m, &measurements, &facts))
@@ -227,8 +221,20 @@ fn reproduce_command(
     reproduce::command(&members.collect::<Vec<_>>(), target, group)
 }
 
-fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
-    let steady = SteadyPart::of(m);
+fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<MeasurementRecord> {
+    let all: Vec<WorkloadSlices<'_>> = measurements.iter().map(WorkloadSlices::of).collect();
+    let falls = shared_fall(&all);
+    let record = |(m, fall): (&Measurement, Option<usize>)| {
+        let mut record = measurement_record(m, fall, plan);
+        slices::widen(&mut record.ops, &m.slices, record.settling_ns);
+        record
+    };
+    measurements.iter().zip(falls).map(record).collect()
+}
+
+/// `fall` is the first slice after a fall that the workloads of the run share.
+fn measurement_record(m: &Measurement, fall: Option<usize>, plan: &Plan) -> MeasurementRecord {
+    let steady = SteadyPart::of(m, fall);
     let row = steady.row_figures();
     let workload = workload_record(m, plan);
     MeasurementRecord {
@@ -366,7 +372,7 @@ mod tests {
         }
         let m = &fixture::judge(run).measurements[index];
         assert!(
-            (400_000_000..700_000_000).contains(&m.settling_ns),
+            (400_000_000..=700_000_000).contains(&m.settling_ns),
             "{}",
             m.settling_ns
         );

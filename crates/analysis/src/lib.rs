@@ -31,6 +31,7 @@ mod moved;
 mod ping;
 mod second_reading;
 mod shape;
+mod shared_fall;
 mod steady;
 mod volume_types;
 mod whole_disk;

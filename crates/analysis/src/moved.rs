@@ -56,15 +56,21 @@ struct RunPart {
     offset_ns: u64,
 }
 
+/// The moment at which so much of the measured time of `index` had passed, in nanoseconds after the
+/// start of the run.
+pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
+    let own = parts(record, &record.measurements[index]);
+    let last = own.iter().rposition(|part| part.offset_ns < at_ns.max(1));
+    last.map_or(0.0, |last| {
+        own[last].begin_ns + (at_ns - own[last].offset_ns) as f64
+    })
+}
+
 /// What the run moved on a target, before so much of the measured time of `index` had passed. With
 /// `writes_only` reads do not count.
 pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: bool) -> MovedBefore {
     let fallen = &record.measurements[index];
-    let own = parts(record, fallen);
-    let last = own.iter().rposition(|part| part.offset_ns < at_ns.max(1));
-    let moment_ns = last.map_or(0.0, |last| {
-        own[last].begin_ns + (at_ns - own[last].offset_ns) as f64
-    });
+    let moment_ns = moment_ns(record, index, at_ns);
     let mut moved = MovedBefore {
         requests: 0.0,
         bytes: 0.0,

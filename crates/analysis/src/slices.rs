@@ -36,14 +36,18 @@ pub(crate) fn widen(ops: &mut BTreeMap<OpKind, OpRecord>, slices: &[TimeSlice], 
         let of = |pick: fn(&SliceOp) -> f64| {
             rates(steady, |slice| slice.ops.get(kind).map_or(0.0, pick))
         };
-        widen_estimate(&mut op.iops, &of(|op| op.iops));
-        widen_estimate(&mut op.throughput, &of(|op| op.bytes_per_second));
+        let counts = steady.iter().filter_map(|slice| slice.ops.get(kind));
+        let count: u64 = counts.map(|op| op.count).sum();
+        widen_estimate(&mut op.iops, &of(|op| op.iops), count);
+        widen_estimate(&mut op.throughput, &of(|op| op.bytes_per_second), count);
     }
 }
 
-/// The wider of an estimate's own interval and Student's t of the slices' rates.
-pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64]) {
-    if let Some(half_width) = half_width(rates)
+/// The wider of an estimate's own interval and Student's t of the slices' rates, in which so many
+/// operations were counted: equal rates of short slices are still known to one operation only.
+pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64], count: u64) {
+    let grain = mean(rates) / count.max(1) as f64;
+    if let Some(half_width) = half_width(rates).map(|half_width| half_width.max(grain))
         && estimate.half_width_95.is_none_or(|own| half_width > own)
     {
         (estimate.half_width_95, estimate.n) = (Some(half_width), rates.len() as u64);
@@ -116,7 +120,7 @@ mod tests {
         let rates = [98.0, 100.0, 102.0];
         let widened = |own: Option<f64>, rates: &[f64]| {
             let mut known = estimate(own);
-            widen_estimate(&mut known, rates);
+            widen_estimate(&mut known, rates, 1000);
             (known.n, known.half_width_95)
         };
         let (n, half_width) = widened(Some(1.0), &rates);
@@ -125,6 +129,9 @@ mod tests {
         assert_eq!(widened(Some(5.0), &rates), (20, Some(5.0)));
         assert_eq!(widened(None, &rates), (n, half_width));
         assert_eq!(widened(Some(1.0), &rates[..2]), (20, Some(1.0)));
+        // Equal rates in which 1000 operations were counted.
+        assert_eq!(widened(None, &[100.0; 3]), (3, Some(0.1)));
+        assert_eq!(widened(Some(0.2), &[100.0; 3]), (20, Some(0.2)));
     }
 
     /// A slice of an even disk of so many operations per second.
@@ -217,7 +224,7 @@ mod tests {
                 value: mean(&rates),
                 ..estimate(Some(10.0))
             };
-            widen_estimate(&mut known, &rates);
+            widen_estimate(&mut known, &rates, 1000);
             known
         };
         let pairs: Vec<(Estimate, Estimate)> = (0..400).map(|_| (run(), run())).collect();

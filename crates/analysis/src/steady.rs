@@ -21,10 +21,14 @@ pub(crate) struct SteadyPart<'a> {
     parts: Option<(&'a [Window], Window)>,
 }
 
-/// A first part that is faster than the rest by more than this is a burst.
-const BURST_MIN: f64 = 1.5;
 /// A window belongs to a burst as long as its rate is at least this share of the burst's.
 const BURST_SHARE: f64 = 0.9;
+
+/// A fall within a slice is found to this time.
+const FALL_STEP_NS: u64 = 50_000_000;
+/// After a change of its rate a queue is given one turnover, but not more than one part in this
+/// many of what is left.
+const TURNOVER_PARTS_MIN: u64 = 4;
 
 const NOTHING_TO_SETTLE: Settling = Settling {
     settling_ns: 0,
@@ -43,12 +47,13 @@ pub(crate) struct WindowFigures {
 
 impl<'a> SteadyPart<'a> {
     /// Of a measurement. The steady part begins with the first window that starts after the rate
-    /// has settled.
-    pub(crate) fn of(measurement: &'a Measurement) -> Self {
+    /// has settled. `fall` is the first slice after a fall that the workloads of the run share.
+    pub(crate) fn of(measurement: &'a Measurement, fall: Option<usize>) -> Self {
         // Single requests at a pace of their own have no rate that settles.
-        let found = match measurement.requests.is_empty() {
-            true => common_settling(measurement),
-            false => NOTHING_TO_SETTLE,
+        let found = match (measurement.requests.is_empty(), fall) {
+            (true, Some(fall)) => settling_after(measurement, fall),
+            (true, None) => common_settling(measurement),
+            (false, _) => NOTHING_TO_SETTLE,
         };
         let whole = |settled| Self {
             measurement,
@@ -62,9 +67,10 @@ impl<'a> SteadyPart<'a> {
             return whole(found.settled);
         }
         let windows = &measurement.windows;
+        let settled_ns = found.settling_ns + turnover_ns(measurement, found.settling_ns);
         let first = windows
             .iter()
-            .position(|window| window.start_ns >= found.settling_ns);
+            .position(|window| window.start_ns >= settled_ns);
         match first.map(|first| windows.split_at(first)) {
             Some((earlier, steady))
                 if !earlier.is_empty() && !steady.is_empty() && !is_stall(&joined(earlier)) =>
@@ -116,10 +122,15 @@ impl<'a> SteadyPart<'a> {
         let of = |window: &Window| rate(window.start_ns, window.end_ns);
         let half = &earlier[..earlier.len().div_ceil(2)];
         let level = half.iter().map(of).sum::<f64>() / half.len() as f64;
-        if level < BURST_MIN * of(steady) {
+        let m = self.measurement;
+        let least = headline_series(&m.ops).map_or(f64::INFINITY, |series| {
+            estimate::least_fall_to(&series, steady.start_ns, m.wall_ns)
+        });
+        if level < least * of(steady) {
             return 0;
         }
-        let is_burst = |window: &Window| of(window) >= BURST_SHARE * level;
+        let least_rate = (BURST_SHARE * level).max((level + of(steady)) / 2.0);
+        let is_burst = |window: &Window| of(window) >= least_rate;
         earlier
             .iter()
             .rposition(is_burst)
@@ -313,6 +324,17 @@ fn histogram(
     histogram
 }
 
+/// The time in which all requests in flight complete at the rate from `from_ns` on. Those that
+/// were sent before waited at another rate: Little's law does not hold for them.
+fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
+    let left_ns = m.wall_ns.saturating_sub(from_ns);
+    let of = |series: TimeSeries| series.total_between(from_ns, m.wall_ns).ops;
+    let ops = headline_series(&m.ops).map_or(0, of);
+    let in_flight = u64::from(m.workload.depth) * u64::from(m.workload.workers);
+    let turnover_ns = in_flight as f64 * left_ns as f64 / ops.max(1) as f64;
+    (turnover_ns as u64).min(left_ns / TURNOVER_PARTS_MIN)
+}
+
 /// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
 /// cut.
 fn common_settling(m: &Measurement) -> Settling {
@@ -323,6 +345,26 @@ fn common_settling(m: &Measurement) -> Settling {
             estimate::settling(&series, m.wall_ns)
         }
     })
+}
+
+/// The steady part begins in this slice, with the first cells below the middle of the two levels.
+fn settling_after(m: &Measurement, fall: usize) -> Settling {
+    let begin_ns: u64 = m.slices[..fall].iter().map(|slice| slice.wall_ns).sum();
+    let settling_ns = headline_series(&m.ops).map_or(begin_ns, |series| {
+        let rate = |from_ns: u64, to_ns: u64| {
+            let ops = series.total_between(from_ns, to_ns).ops;
+            ops as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
+        };
+        let middle = (rate(0, begin_ns) + rate(begin_ns, m.wall_ns)) / 2.0;
+        let end_ns = begin_ns + m.slices[fall].wall_ns / 2;
+        let steps = (begin_ns..end_ns).step_by(FALL_STEP_NS as usize);
+        let low = |from_ns: &u64| rate(*from_ns, from_ns + FALL_STEP_NS) < middle;
+        steps.into_iter().find(low).unwrap_or(begin_ns)
+    });
+    Settling {
+        settling_ns,
+        settled: Some(true),
+    }
 }
 
 /// The rate of all headline operations in each slice.
@@ -434,6 +476,23 @@ mod tests {
         assert_eq!(m.achieved_depth, 32.0);
         // Little's law holds in the window.
         assert!((read.iops.value * read.latency.mean / 1e9 - m.achieved_depth).abs() < 0.01);
+    }
+
+    /// 32 requests in flight at 10,000/s turn over in 3.2 ms; 3200 of them in 320 ms, which is less
+    /// than a quarter of what is left.
+    #[test]
+    fn steady_part_begins_a_turnover_after_the_fall() {
+        let settling_ns = |depth: u32| {
+            let m = judged(|m| {
+                burst(m);
+                m.workload.depth = depth;
+            });
+            m.settling_ns
+        };
+        let shallow = settling_ns(32);
+        assert_eq!(settling_ns(3200) - shallow, 300_000_000);
+        assert_eq!(settling_ns(3900) - shallow, 400_000_000);
+        assert!(settling_ns(1_000_000) - shallow <= 1_000_000_000);
     }
 
     #[test]

@@ -150,7 +150,8 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
         value: sum.value,
         ..together
     };
-    slices::widen_estimate(&mut total, &slice_rates(m, figure));
+    let count = ops.iter().map(|(_, op)| op.count).sum();
+    slices::widen_estimate(&mut total, &slice_rates(m, figure), count);
     Some(total)
 }
 

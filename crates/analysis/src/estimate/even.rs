@@ -43,6 +43,16 @@ pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
     is_enough.then(|| (trimmed_variance(&batches) - 1.0).max(0.0).sqrt() / mean(&batches))
 }
 
+/// Fewest batches of counts that are a limiter's: six are even by chance now and then.
+const LIMITER_BATCHES_MIN: usize = 12;
+
+/// Whether counts vary as little as those of a limiter, in enough batches to exclude chance.
+pub(super) fn is_of_limiter(values: &[f64]) -> bool {
+    let batches = (values.iter().sum::<f64>() / SCATTER_OPS_MIN) as usize;
+    batches.min(values.len()) >= LIMITER_BATCHES_MIN
+        && scatter(values).is_some_and(|scatter| scatter <= EVEN)
+}
+
 /// The variance without the tenth of the batches that is farthest off on either side: the machine
 /// interrupts a limiter, too.
 fn trimmed_variance(batches: &[f64]) -> f64 {

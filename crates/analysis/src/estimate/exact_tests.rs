@@ -193,6 +193,15 @@ fn rate_after_the_settling_time_begins_there() {
         ..settling
     };
     close(rate_after(&late, 210_000_000, less).ops.value, 320.0 / 0.17);
+    // Too little is left for an interval: the rate is that of the rest all the same.
+    late.cells[15..].iter_mut().for_each(|cell| cell.ops = 2);
+    let rest = Settling {
+        settling_ns: 160_000_000,
+        ..settling
+    };
+    let known = rate_after(&late, 210_000_000, rest);
+    close(known.ops.value, 200.0);
+    assert_eq!((known.ops.n, known.ops.half_width_95), (1, None));
 }
 
 /// By hand: 60 cells of 10 after 20 of 4; MSER cuts at the step (4 batches of 5), and half as far

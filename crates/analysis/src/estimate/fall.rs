@@ -3,13 +3,19 @@
 //! a fall shortly before the end is none. Works on counts per cell.
 
 use super::batches::BATCHES_MIN;
+use super::even;
 use super::stats::mean;
 
 /// Cells per batch, as in the warm-up statistic.
 const BATCH_CELLS: usize = 5;
 /// Least level before over that after. Disks that wander, and other programs that come and go, stay
 /// below that mostly.
-const FALL_MIN: f64 = 1.5;
+pub(super) const FALL_MIN: f64 = 1.5;
+/// The same where the level after the fall is as even as a limiter's: nothing wanders there.
+/// Neighbouring zones of a rotating disk, which are even, too, differ by less.
+const LIMITER_FALL_MIN: f64 = 1.1;
+/// Fewest batches of the part after such a fall: a second at the finest.
+const LIMITER_TAIL_BATCHES_MIN: usize = 20;
 /// The part after the fall is at least one part in this many of the run.
 const TAIL_PARTS: usize = 4;
 /// Fewest batches of the part after it, and of the part before.
@@ -25,10 +31,26 @@ const EDGE: f64 = 0.2;
 /// The first cell after the fall, in a series whose rest is level.
 pub(super) fn last_fall(values: &[f64]) -> Option<usize> {
     let batches: Vec<f64> = values.chunks_exact(BATCH_CELLS).map(mean).collect();
-    let tail_min = PART_BATCHES_MIN.max(batches.len() / TAIL_PARTS);
-    let cut = largest_step(&batches, PART_BATCHES_MIN, tail_min)?;
     // The batch in which the level fell belongs to neither side.
-    (falls(&batches, cut)).then_some((cut + 1) * BATCH_CELLS)
+    let after = |cut: usize| (cut + 1) * BATCH_CELLS;
+    let fall_by = |tail_min: usize, least: fn(&[f64]) -> Option<f64>| {
+        let cut = largest_step(&batches, PART_BATCHES_MIN, tail_min)?;
+        let least = least(values.get(after(cut)..)?)?;
+        falls(&batches, cut, least).then_some(after(cut))
+    };
+    let tail_min = PART_BATCHES_MIN.max(batches.len() / TAIL_PARTS);
+    fall_by(tail_min, |_| Some(FALL_MIN)).or_else(|| {
+        let of_limiter = |tail: &[f64]| even::is_of_limiter(tail).then_some(LIMITER_FALL_MIN);
+        fall_by(LIMITER_TAIL_BATCHES_MIN, of_limiter)
+    })
+}
+
+/// The least fall to a part with these counts that is no chance.
+pub(super) fn least_fall(tail: &[f64]) -> f64 {
+    match even::is_of_limiter(tail) {
+        true => LIMITER_FALL_MIN,
+        false => FALL_MIN,
+    }
 }
 
 /// Where one step explains most of the variance, with at least so many values on either side.
@@ -51,11 +73,11 @@ pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> 
     best.1
 }
 
-/// Whether the values fall at `cut` from one level to a lower one.
-pub(super) fn falls(values: &[f64], cut: usize) -> bool {
+/// Whether the values fall at `cut` from one level to a lower one, to less than one part in `least`.
+pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
     let (head, tail) = values.split_at(cut);
     let (high, low) = (mean(head), mean(tail));
-    if high < FALL_MIN * low || low <= 0.0 {
+    if high < least * low || low <= 0.0 {
         return false;
     }
     let middle = (high + low) / 2.0;
@@ -115,6 +137,28 @@ mod tests {
                 assert_eq!(last_fall(&noisy(seed, 0.1, 1000, level)), None, "{name}");
             }
         }
+    }
+
+    /// 25 and 18 operations a cell, as of a credit that lasts for most of the run.
+    #[test]
+    fn fall_to_an_even_rate_counts_from_a_tenth_on_however_late() {
+        let levels = |high: f64, low: f64| move |cell: usize| if cell < 860 { high } else { low };
+        for (head_sd, seed) in [(0.0, 1), (0.05, 2)] {
+            let mut values = noisy(seed, head_sd, 1000, levels(25.0, 18.0));
+            values[860..].fill(18.0);
+            let found = last_fall(&values).unwrap();
+            assert!((860..=870).contains(&found), "{found}");
+        }
+        let even = |high: f64, low: f64| last_fall(&noisy(1, 0.0, 1000, levels(high, low)));
+        assert!(even(20.0, 18.0).is_some() && even(19.0, 18.0).is_none());
+        // Noise after it is a medium's.
+        assert_eq!(last_fall(&noisy(3, 0.05, 1000, levels(25.0, 18.0))), None);
+        // Shorter than a second.
+        let short = |cell: usize| if cell < 930 { 25.0 } else { 18.0 };
+        assert_eq!(last_fall(&noisy(1, 0.0, 1000, short)), None);
+        assert_eq!(least_fall(&[18.0; 100]), 1.1);
+        assert_eq!(least_fall(&noisy(5, 0.05, 100, |_| 18.0)), 1.5);
+        assert_eq!(least_fall(&[]), 1.5);
     }
 
     #[test]

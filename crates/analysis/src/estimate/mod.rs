@@ -154,7 +154,7 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
         }
         _ => Estimate {
             n: 1,
-            value: per_second(count, 0),
+            value: per_second(count, dropped),
             half_width_95: None,
             unit: unit.to_owned(),
         },
@@ -235,6 +235,14 @@ pub(crate) struct LastingFall {
     pub(crate) after: f64,
 }
 
+/// The least rate before a part of the measured time over that in it that makes a fall: less where
+/// the part is as even as a limiter's.
+pub(crate) fn least_fall_to(series: &TimeSeries, start_ns: u64, wall_ns: u64) -> f64 {
+    let skipped = start_ns.saturating_sub(series.start_ns) / series.interval_ns.max(1);
+    let values = per_cell(series, wall_ns, |cell| cell.ops);
+    fall::least_fall(values.get(skipped as usize..).unwrap_or_default())
+}
+
 /// Seconds after a fall that show that it lasts, and most cells of them that may vary.
 const FALL_TAIL_NS: u64 = 1_000_000_000;
 const FALL_TAIL_SCATTER: f64 = 0.15;
@@ -249,7 +257,7 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
     let level = mean(tail);
     let is_even = variance(tail).sqrt() <= FALL_TAIL_SCATTER * level;
     let per_second = 1e9 / series.interval_ns.max(1) as f64;
-    (fall::falls(&values, cut) && is_even).then(|| LastingFall {
+    (fall::falls(&values, cut, fall::FALL_MIN) && is_even).then(|| LastingFall {
         at_ns: series.start_ns + cut as u64 * series.interval_ns,
         before: mean(&values[..cut]) * per_second,
         after: level * per_second,

@@ -3,12 +3,14 @@
 //! writes alone.
 
 use super::evidence::{Measured, evidence, gigabytes, real, scope};
+use super::rate_limited;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use crate::estimate::{LastingFall, lasting_fall};
+use crate::estimate::{self, LastingFall, lasting_fall};
 use crate::known::HALF_WIDTH_MAX;
 use crate::moved::{self, MovedBefore};
+use crate::shared_fall::{WorkloadSlices, shared_fall};
 use crate::slices;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
@@ -47,10 +49,11 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Least rate before the fall over that after it.
-const FALL_MIN: f64 = 1.5;
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 const CLIFF_BYTES_MIN: f64 = 32e6;
+
+/// A workload with this share of the highest rate before the fall was limited by the burst.
+const FAST_SHARE: f64 = 0.9;
 
 /// A workload that became slower for good.
 struct SlowedWorkload<'a> {
@@ -59,12 +62,22 @@ struct SlowedWorkload<'a> {
     kind: OpKind,
     op: &'a OpRecord,
     fall: LastingFall,
+    /// The least fall that is no chance.
+    least: f64,
 }
 
 fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<SlowedWorkload> = slowed(record).collect();
     // Where reads fall, too, the writes fall for the same reason.
-    let first = hits.iter().find(|hit| hit.kind == OpKind::Read)?;
+    hits.iter().find(|hit| hit.kind == OpKind::Read)?;
+    // Each workload notices the fall in its next slice, so the latest notice before the fall is
+    // the most exact. Commits and single requests wait for more than the limiter.
+    let fastest = hits.iter().map(|hit| hit.fall.before).fold(0.0, f64::max);
+    let fast = hits
+        .iter()
+        .filter(|hit| hit.fall.before >= FAST_SHARE * fastest);
+    let moment = |hit: &SlowedWorkload<'_>| moved::moment_ns(record, hit.index, hit.fall.at_ns);
+    let first = fast.max_by(|a, b| moment(a).total_cmp(&moment(b)))?;
     let LastingFall { before, after, .. } = first.fall;
     let MovedBefore {
         requests,
@@ -82,14 +95,15 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Warning,
         claim: format!(
             "{} ran at {}/s until {} requests ({}){also} had passed in {}, then at {}/s to the \
-             end. That fits a credit of about {} requests that refills at {}/s, in {}. Lasting \
+             end.{} That fits a credit of about {} requests that refills at {}/s, in {}. Lasting \
              load gets the lower rate.",
-            scope(record, hits.iter().map(|hit| hit.index)),
+            scope(record, [first.index]),
             rate_text(before),
             rounded(requests),
             gigabytes(bytes as u64),
             format_duration(took_ns as u64),
             rate_text(after),
+            others_fell(record, &hits, first.index),
             rounded(credit),
             rate_text(after),
             format_duration(refill_ns.min(1e18) as u64),
@@ -122,12 +136,17 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Warning,
         claim: format!(
             "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
-             front of the medium was full. A bulk load or a restore that is larger gets the lower \
-             rate.",
+             front of the medium was full{}. A bulk load or a restore that is larger gets the \
+             lower rate.",
             scope(record, hits.iter().map(|hit| hit.index)),
             format_throughput(before * f64::from(bytes_each)),
             gigabytes(written.bytes as u64),
             format_throughput(after * f64::from(bytes_each)),
+            // Only reads tell a full cache from a credit, whose rate is even.
+            match rate_limited::is_even(record, first.index) {
+                true => ", or the burst credit of the volume was used up",
+                false => "",
+            }
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
         remedy: "Plan bulk loads and restores with the lower rate. Measure the recovery: repeat \
@@ -139,14 +158,16 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
 
 fn rate_evidence(hit: &SlowedWorkload<'_>) -> Evidence {
     let place = format!("ops/{}/iops/value", hit.kind.as_str());
-    let threshold = hit.fall.before / FALL_MIN;
+    let threshold = hit.fall.before / hit.least;
     evidence(hit.index, &place, hit.op.iops.value, threshold, "1/s")
 }
 
 fn slowed(record: &Record) -> impl Iterator<Item = SlowedWorkload<'_>> {
+    let all = record.measurements.iter().map(WorkloadSlices::of_record);
+    let shared = shared_fall(&all.collect::<Vec<_>>());
     real(record)
         .filter(|(_, m)| !is_from_page_cache(record, m))
-        .filter_map(slowed_one)
+        .filter_map(move |measured| slowed_one(measured, shared[measured.0].is_some()))
 }
 
 /// Whether the page cache can be what was fast at first.
@@ -158,6 +179,18 @@ fn is_from_page_cache(record: &Record, m: &MeasurementRecord) -> bool {
         CachePolicy::Cached => true,
     };
     takes || target.is_some_and(TargetIdentity::has_buffered_loop)
+}
+
+/// The other workloads that fell; empty without any.
+fn others_fell(record: &Record, hits: &[SlowedWorkload<'_>], first: usize) -> String {
+    let mut others = hits
+        .iter()
+        .map(|hit| hit.index)
+        .filter(|index| *index != first);
+    match others.clone().next() {
+        Some(_) => format!(" The rate of {} fell, too.", scope(record, &mut others)),
+        None => String::new(),
+    }
 }
 
 /// The fall from a burst to the steady phase.
@@ -172,8 +205,8 @@ fn fall_after(m: &MeasurementRecord, burst: &PhaseRecord) -> LastingFall {
 }
 
 /// A workload with a burst among its phases, or one that fell too late to have phases. Only closed
-/// loops: an open one offers what it offers.
-fn slowed_one((index, m): Measured<'_>) -> Option<SlowedWorkload<'_>> {
+/// loops: an open one offers what it offers. A fall that other workloads share is no chance.
+fn slowed_one((index, m): Measured<'_>, is_shared: bool) -> Option<SlowedWorkload<'_>> {
     let is_burst = m.phases.iter().any(|p| p.name == PhaseKind::Burst);
     if m.workload.rate.is_some() || !(is_burst || m.settled == Some(false)) {
         return None;
@@ -194,11 +227,12 @@ fn slowed_one((index, m): Measured<'_>) -> Option<SlowedWorkload<'_>> {
     };
     // The figures of a workload with a burst are those after it.
     let width = op.iops.relative_half_width();
-    let is_known = !is_burst || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
-    if slices::fall_by_chance(&m.slices, fall.at_ns) {
+    let is_known = !is_burst || is_shared || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
+    if !is_shared && slices::fall_by_chance(&m.slices, fall.at_ns) {
         return None;
     }
-    if !is_known || fall.after <= 0.0 || fall.before < FALL_MIN * fall.after {
+    let least = estimate::least_fall_to(&series, m.settling_ns.max(fall.at_ns), m.wall_ns);
+    if !is_known || fall.after <= 0.0 || fall.before < least * fall.after {
         return None;
     }
     Some(SlowedWorkload {
@@ -207,6 +241,7 @@ fn slowed_one((index, m): Measured<'_>) -> Option<SlowedWorkload<'_>> {
         kind,
         op,
         fall: refined(fall, &series),
+        least,
     })
 }
 

@@ -36,6 +36,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in
 /// practice.
 const WIDTH_NOTE: f64 = 0.05;
+/// Beyond this half-width "faster or slower by so much" is no longer true of both.
+const WIDTH_HALF: f64 = 0.5;
 /// Shortest measured time that an interval can be computed for.
 const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 /// Longest time that is suggested; what needs more does not get precise by waiting.
@@ -287,6 +289,8 @@ fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> 
 fn consequence(worst: &ImpreciseWorkload) -> String {
     if worst.width.is_infinite() {
         "A decision that rests on such a figure may be wrong.".to_owned()
+    } else if worst.width > WIDTH_HALF {
+        "Disks or settings that differ by a factor of two could show the same figure.".to_owned()
     } else if worst.width > WIDTH_NOTE {
         format!(
             "A disk up to {} faster or slower could show the same figure, so a choice between \

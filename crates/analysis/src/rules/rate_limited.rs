@@ -180,6 +180,11 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     })
 }
 
+/// Whether the rate of a workload is as even as that of a limiter.
+pub(super) fn is_even(record: &Record, index: usize) -> bool {
+    plateau(record, (index, &record.measurements[index])).is_some()
+}
+
 fn plateau_evidence(one: &EvenWorkload<'_>) -> Evidence {
     let (kind, op) = one.m.headline_ops()[0];
     let (figure, observed) = match one.unit {

@@ -118,6 +118,7 @@ impl TargetRun {
                     if ended.is_some() {
                         return Ok(ended);
                     }
+                    slices::join(&mut blocks, |rest| time.share(rest));
                     let share = time.share(slices::rest(&blocks));
                     let sliced = &mut blocks[number][index];
                     let ended = match share {

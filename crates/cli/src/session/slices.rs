@@ -49,6 +49,8 @@ const LATENCIES_MIN: f64 = 10.0;
 const CELL_NS: u64 = 10_000_000;
 /// A workload that got less than this share of its planned time says so.
 const SHORTENED: f64 = 0.9;
+/// Least share of its planned time that a slice should get; where less is left, fewer are measured.
+const SHARE_JOINED: f64 = 0.5;
 /// Stream of the random order.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
 
@@ -236,6 +238,23 @@ pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
         rest.overhead_ns += sliced.left * sliced.overhead_ns.unwrap_or(mean_ns);
     }
     rest
+}
+
+/// Joins slices that are left while what each takes beyond its own time would leave them less than
+/// half of it: on a disk that has become slow, short slices measure how a queue fills. `share` is
+/// that of the planned time which is left.
+pub(super) fn join(blocks: &mut [Vec<Sliced<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
+    while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
+        let all = blocks.iter_mut().flatten();
+        let divided = all.filter(|one| one.left > 1 && one.done + one.left > SLICES_MIN as u64);
+        let Some(most) = divided
+            .filter(|one| one.done > 0)
+            .max_by_key(|one| one.left * one.overhead_ns.unwrap_or(0))
+        else {
+            return;
+        };
+        most.left -= 1;
+    }
 }
 
 /// The longest mean latency of a kind of operation.
@@ -431,6 +450,26 @@ mod tests {
         sliced.cut();
         assert_eq!((sliced.left, sliced.planned_ns), (0, 10_250_000_000));
         assert_eq!(rest(&[vec![sliced]]), RestOfRun::default());
+    }
+
+    /// Eight slices of 1 s, of which three are done and each takes 1.5 s more.
+    #[test]
+    fn slices_that_would_get_little_time_are_joined() {
+        let asked = workload(8);
+        let left = |left_s: u64| {
+            let mut sliced = Sliced::new(Group::alone(&asked), "run");
+            (sliced.done, sliced.left, sliced.left_ns) = (3, 5, 5 * SECOND);
+            sliced.overhead_ns = Some(3 * SECOND / 2);
+            let mut blocks = [vec![sliced]];
+            let share = |rest: RestOfRun| {
+                let free_ns = (left_s * SECOND).saturating_sub(rest.overhead_ns);
+                Some(free_ns as f64 / rest.planned_ns as f64)
+            };
+            join(&mut blocks, share);
+            blocks[0][0].left
+        };
+        assert_eq!((left(13), left(10), left(9)), (5, 5, 4));
+        assert_eq!((left(6), left(1)), (2, 1));
     }
 
     #[test]

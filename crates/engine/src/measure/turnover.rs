@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Longest extension of a warm-up as a share of the measured time, and without a time limit.
 const EXTENSION_SHARE: u64 = 4;
+/// However short the measured time, so much is allowed: a disk with 70 operations a second turns a
+/// queue of 32 over in 460 ms, and the slices of a short check are shorter than that.
+const EXTENSION_NS_MIN: u64 = 500_000_000;
 const EXTENSION_NS_MAX: u64 = 20_000_000_000;
 
 /// Decides once for all workers when the measured time starts.
@@ -23,7 +26,9 @@ pub(crate) struct MeasureGate {
 impl MeasureGate {
     /// For so many workers, a warm-up that ends at `planned_ns`, and a measured time of `time_ns`.
     pub(crate) fn new(workers: usize, planned_ns: u64, time_ns: Option<u64>) -> Self {
-        let extension_ns = time_ns.map_or(EXTENSION_NS_MAX, |time| time / EXTENSION_SHARE);
+        let extension_ns = time_ns.map_or(EXTENSION_NS_MAX, |time| {
+            (time / EXTENSION_SHARE).max(EXTENSION_NS_MIN)
+        });
         Self {
             planned_ns,
             latest_ns: planned_ns + extension_ns.min(EXTENSION_NS_MAX),
@@ -97,5 +102,8 @@ mod tests {
         assert_eq!(gate.start_ns(3 * SECOND - CELL - 1), None);
         assert_eq!(gate.start_ns(3 * SECOND - CELL), Some(3 * SECOND));
         assert_eq!(MeasureGate::new(1, SECOND, None).latest_ns(), 21 * SECOND);
+        // A slice of 160 ms on a disk that turns its queue over in 460 ms.
+        let short = MeasureGate::new(1, 20 * CELL, Some(16 * CELL));
+        assert_eq!(short.latest_ns(), 20 * CELL + SECOND / 2);
     }
 }
