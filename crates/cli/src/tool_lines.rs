@@ -5,6 +5,7 @@ use crate::output_files::save_file;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::Verbosity;
 use diskproof_compat::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
+use diskproof_device::host_facts;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
@@ -62,11 +63,13 @@ impl SharedPrinter {
         surface: Option<&SurfaceMeasurement>,
         is_interrupted: bool,
     ) -> ToolText {
+        let host = host_facts();
         let result = ToolResult {
             measurements,
             surface,
             interrupted: is_interrupted,
             unix_ns: unix_ns(),
+            host_name: &host.name,
         };
         let mut text = self.lock().end(&result);
         for ToolFile {

@@ -34,7 +34,7 @@ pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
     OptionsJob,
 };
-pub use load::{DropInLoad, LoadTarget, PlanContext};
+pub use load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
 pub use primes::{PrimePrinter, PrimeRequest};
 pub use printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 pub use registry::{drop_in_named, drop_ins};

@@ -35,6 +35,23 @@ pub struct PlanContext<'a> {
     pub argv: &'a [String],
 }
 
+/// A load that follows another one, as a run of its own.
+pub struct NextLoad {
+    /// What is measured.
+    pub load: Box<dyn DropInLoad>,
+    /// Who prints it.
+    pub printer: NextPrinter,
+}
+
+/// Who prints a load that follows another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextPrinter {
+    /// A printer of its own.
+    OwnPrinter,
+    /// The printer of the load before, whose text includes both.
+    SamePrinter,
+}
+
 /// A load.
 pub trait DropInLoad {
     /// What is measured.
@@ -61,6 +78,11 @@ pub trait DropInLoad {
     /// writes.
     fn writes(&self) -> bool {
         false
+    }
+
+    /// What is measured afterwards.
+    fn next(&self) -> Option<NextLoad> {
+        None
     }
 
     /// The output of a run of this plan.

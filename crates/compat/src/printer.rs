@@ -35,6 +35,8 @@ pub struct ToolResult<'a> {
     pub interrupted: bool,
     /// Wall-clock time in nanoseconds since 1970.
     pub unix_ns: u64,
+    /// The name of the machine.
+    pub host_name: &'a str,
 }
 
 /// What came of a run that goes on.

@@ -66,6 +66,7 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
         Intent::Files { size_bytes, count } => {
+            // Empty files take space in directories, too.
             let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
             judge_scratch(
                 &identity,
@@ -202,13 +203,10 @@ fn judge_scratch(
         );
         return;
     }
-    if size_bytes < READ_BYTES_MIN {
+    if size_bytes == 0 {
         reasons.add(
-            format!(
-                "a scratch file of {} is too small, and at least 1 MiB is needed",
-                format_bytes(size_bytes)
-            ),
-            "Ask for more.",
+            "a scratch file of 0 bytes is too small to measure anything",
+            "Use a larger size.",
         );
     }
     judge_filesystem(identity, (size_bytes, creation), reasons);
@@ -491,6 +489,17 @@ mod tests {
         assert!(try_at(&place.path().join("moved_wal"))[0].contains("WAL segments"));
         assert!(try_at(&place.path().join("space/PG_16_202307071/5"))[0].contains("tablespace"));
         assert!(try_at(&place.path().join("beside")).is_empty());
+    }
+
+    #[test]
+    fn scratch_file_may_have_a_few_blocks() {
+        let place = tempfile::tempdir().unwrap();
+        let found = |size_bytes| {
+            let identity = directory(place.path(), "ext4", 100 * GIB, 50 * GIB);
+            reasons(identity, Intent::Scratch { size_bytes })
+        };
+        assert!(found(512).is_empty(), "{:?}", found(512));
+        assert!(found(0)[0].contains("too small"));
     }
 
     #[test]

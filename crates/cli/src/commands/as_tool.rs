@@ -17,7 +17,8 @@ use crate::tool_lines::SharedPrinter;
 use anyhow::Context as _;
 use clap::Parser as _;
 use diskproof_compat::{
-    DropIn, DropInError, DropInLoad, LoadTarget, PlanContext, Started, drop_in_named, drop_ins,
+    DropIn, DropInError, DropInLoad, LoadTarget, NextPrinter, PlanContext, Started, ToolText,
+    drop_in_named, drop_ins,
 };
 use diskproof_device::probe;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -172,11 +173,10 @@ fn start(
     match (tool.start)(&words) {
         Err(error) => Ok(failed(tool, &error)),
         Ok(Started::Text(text)) => {
-            ignore_closed_pipe(to_stdout(|out| out.write_all(text.stdout.as_bytes())))?;
-            eprint_text(&text.stderr);
+            print_text(&text)?;
             Ok(Exit::Done)
         }
-        Ok(Started::Load(load)) => run_load(tool, &words, load.as_ref(), flags),
+        Ok(Started::Load(load)) => run_loads(tool, &words, load, flags),
         Ok(Started::Jobs(request)) => run_jobs(tool, &words, &request, flags),
         Ok(Started::Primes(request)) => run_primes(tool, &request, flags),
     }
@@ -218,11 +218,56 @@ fn find_target(target: &LoadTarget) -> Result<FoundTarget, Failure> {
     }
 }
 
+/// Runs a load and those that follow it, until one of them fails.
+fn run_loads(
+    tool: &'static DropIn,
+    words: &[String],
+    load: Box<dyn DropInLoad>,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    if load.next().is_some() && (flags.prints_json() || !flags.files().is_empty()) {
+        let text = format!(
+            "{}: this command line makes several records, and --json or -o takes one. Measure each \
+             part by a command of its own",
+            tool.name
+        );
+        return Err(Failure::Usage(text).into());
+    }
+    let mut printer = None;
+    let mut load = load;
+    loop {
+        let is_shared = printer.is_some();
+        let ended = run_load(tool, words, load.as_ref(), flags, &mut printer);
+        if !matches!(ended, Ok(Exit::Done)) {
+            // The load before was measured, and its figures were kept for this one.
+            if let Some(printer) = printer.filter(|_| is_shared) {
+                print_text(&printer.end(&[], None, true))?;
+            }
+            return ended;
+        }
+        let Some(next) = load.next() else {
+            return ended;
+        };
+        if next.printer == NextPrinter::OwnPrinter {
+            printer = None;
+        }
+        load = next.load;
+    }
+}
+
+fn print_text(text: &ToolText) -> anyhow::Result<()> {
+    ignore_closed_pipe(to_stdout(|out| out.write_all(text.stdout.as_bytes())))?;
+    eprint_text(&text.stderr);
+    Ok(())
+}
+
+/// Runs a load. A printer that is given prints it; otherwise the load's own one does, and is kept.
 fn run_load(
     tool: &'static DropIn,
     words: &[String],
     load: &dyn DropInLoad,
     flags: &MeasuringFlags,
+    kept: &mut Option<SharedPrinter>,
 ) -> anyhow::Result<Exit> {
     let target = load.target();
     let FoundTarget { identity, new_name } = find_target(&target)?;
@@ -250,7 +295,11 @@ fn run_load(
             eprint_line(&format!("{}: {note}", tool.name));
         }
     }
-    let printer = SharedPrinter::new(load.printer(&plan, &identity));
+    let printer = match kept {
+        Some(printer) => printer.clone(),
+        None => SharedPrinter::new(load.printer(&plan, &identity)),
+    };
+    *kept = Some(printer.clone());
     let mut identities = vec![identity];
     identities.extend(others);
     refuse_duplicates(&identities)?;

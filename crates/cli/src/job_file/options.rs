@@ -86,7 +86,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(&["size"], "`span`, and `bytes` unless `time_based`"),
     translated(&["io_size/io_limit"], "`bytes`, times the jobs and loops"),
     translated(&["loops"], "`bytes`"),
-    translated(&["number_ios"], "`ops`, times the jobs"),
+    translated(&["number_ios"], "`ops`, times the jobs and loops"),
     translated(&["offset/fileoffset"], "`span`"),
     translated(&["offset_increment"], "a `span` of its own for each job"),
     translated(

@@ -351,19 +351,11 @@ impl<'a> JobReader<'a, '_> {
         let increment = self.count("offset_increment", 0)?;
         let fills = self.flag("fill_device")?;
         let is_time_based = self.flag("time_based")? && self.time("runtime")? > 0;
-        let (loops, ops) = (
-            self.count("loops", 1)?.max(1),
-            Some(self.count("number_ios", 0)?).filter(|ops| *ops > 0),
-        );
-        if let (Some(setting), Some(_), 2..) = (self.setting("loops"), ops, loops) {
-            return Err(setting.error("number_ios also ends the job; use one of them"));
-        }
+        let loops = self.count("loops", 1)?.max(1);
+        let ops = Some(self.count("number_ios", 0)?.saturating_mul(loops)).filter(|ops| *ops > 0);
         let io_size = self
             .amount("io_size")?
             .filter(|size| *size != Amount::Bytes(0));
-        if let (Some(setting), Some(_), 2..) = (self.setting("loops"), io_size, loops) {
-            return Err(setting.error("io_size also ends the job; use one of them"));
-        }
         Ok(JobExtent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
             increment,

@@ -498,7 +498,7 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     let io_size = job
         .extent
         .io_size
-        .map(|size| whole_blocks(size.of(own.job_bytes)));
+        .map(|size| whole_blocks(size.of(own.job_bytes)).saturating_mul(loops));
     if let Some(zones) = job.shape.zone_stride {
         return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
     }
@@ -524,9 +524,9 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
         }
     };
     match io_size {
-        Some(bytes) if bytes > total && job.walk_order != WalkOrder::Plain => refuse(
-            "io_size is more than one pass transfers, backward or with gaps; use loops, or \
-             time_based with a runtime",
+        Some(bytes) if bytes > total && job.walk_order == WalkOrder::Backward => refuse(
+            "io_size is more than one pass transfers backward; use loops, or time_based with a \
+             runtime",
         ),
         Some(bytes) => Ok(bytes),
         None => Ok(total),

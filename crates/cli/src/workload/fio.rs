@@ -198,8 +198,30 @@ const ANSWERS: &[(&[&str], &str)] = &[
          diskproof with ionice",
     ),
     (
-        &["bs_is_seq_rand", "offset_align"],
-        "is not supported: one rule sets all sizes and offsets of a workload; remove it",
+        &["bs_is_seq_rand"],
+        "is not supported: one rule sets all sizes of a workload; use bs=READ,WRITE",
+    ),
+    (
+        &["offset_align"],
+        "is not supported; align the offset, or remove it",
+    ),
+    (
+        &["fadvise_hint"],
+        "is not supported: the kernel's own readahead applies; remove it",
+    ),
+    (
+        &[
+            "zonecapacity",
+            "read_beyond_wp",
+            "max_open_zones",
+            "job_max_open_zones",
+            "ignore_zone_limits",
+            "zone_reset_threshold",
+            "zone_reset_frequency",
+            "recover_zbd_write_error",
+            "write_zone_remainder",
+        ],
+        "applies to zoned disks (ZBC, ZNS), which are not supported; use the real fio",
     ),
     (
         &["serialize_overlap"],
@@ -262,16 +284,18 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is not supported: a directory gets one scratch file of --size",
     ),
     (
-        &[
-            "create_on_open",
-            "create_only",
-            "fallocate",
-            "unlink",
-            "pre_read",
-            "file_append",
-        ],
-        "is not supported: the scratch file is filled before its first use and vanishes by itself; \
-         remove it",
+        &["create_on_open", "create_only", "fallocate", "unlink"],
+        "is not supported: the scratch file is filled before its first use and vanishes by \
+         itself; remove it",
+    ),
+    (
+        &["pre_read"],
+        "is not supported; read the file by a job before it, with stonewall and invalidate=0 in \
+         this one",
+    ),
+    (
+        &["file_append"],
+        "is not supported: a file keeps its size; remove it",
     ),
     (
         &["readonly"],

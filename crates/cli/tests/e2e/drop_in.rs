@@ -391,6 +391,47 @@ fn bonnie_prints_a_csv_line_for_each_run() {
 }
 
 #[test]
+fn bonnie_measures_a_large_file_and_many_small_ones() {
+    let here = place();
+    let data = text(here.path());
+    let small = ["bonnie++", "-s", "2:8k:20:1", "-n", "1", "-d", data];
+    let ran = as_tool(&small);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.out.matches("Version 2.00a").count(), 2, "{}", ran.out);
+    let csv = ran.out.lines().last().unwrap_or_default();
+    let fields: Vec<&str> = csv.split(',').collect();
+    assert_eq!((fields.len(), fields[5], fields[21]), (50, "2M", "1"));
+    assert!(!fields[11].is_empty() && !fields[26].is_empty(), "{csv}");
+    assert!(names(here.path()).is_empty());
+    let refused = as_tool(&[&["--json"][..], &small].concat());
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    assert!(refused.err.contains("several records"), "{}", refused.err);
+}
+
+#[test]
+fn dd_writes_a_few_synchronous_blocks() {
+    let here = place();
+    let out = format!("of={}", text(&here.path().join("out")));
+    let words = [
+        "dd",
+        "if=/dev/zero",
+        &out,
+        "bs=512",
+        "count=1000",
+        "oflag=dsync",
+    ];
+    let ran = as_tool(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.err.contains("512000 bytes (512 kB, 500 KiB)"),
+        "{}",
+        ran.err
+    );
+    let size = std::fs::metadata(here.path().join("out")).unwrap().len();
+    assert_eq!(size, 512_000);
+}
+
+#[test]
 fn bonnie_measures_many_files_alone() {
     let here = place();
     let data = text(here.path());

@@ -9,7 +9,7 @@ use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
 use crate::drop_in::{DropInOption, Started, long_option};
 use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::plan_of;
 use crate::printer::ToolPrinter;
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
@@ -37,7 +37,8 @@ const FILES_NS: u64 = 86_400 * 1_000_000_000;
 const USAGE: &str = "\
 usage:
 bonnie++ [-d scratch-dir] [-c concurrency] [-s size(MiB)[:chunk-size(b)[:seeks[:seekers]]]]
-      [-m machine-name] [-r ram-size-in-MiB] [-n 0] [-q] [-f] [-b] [-D] [-z seed]
+      [-m machine-name] [-r ram-size-in-MiB] [-n number-of-files(*1024)] [-q]
+      [-f] [-b] [-D] [-z seed]
 ";
 
 const fn option(
@@ -75,7 +76,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-n",
         "files",
-        "with -s 0: files in units of 1024 (16), and max:min:dirs of their sizes in bytes",
+        "files in units of 1024 (16; 0: none), and max:min:dirs of their sizes in bytes",
         Carried,
     ),
     option("-m", "name", "name of the machine in the report", Carried),
@@ -121,8 +122,9 @@ pub(super) const OPTIONS: &[DropInOption] = &[
 
 pub(super) const DIFFERENCES: &[&str] = &[
     "The character tests do not run. Their fields stay empty.",
-    "The file tests run separately, with -s 0. A read is a stat if the files are empty, and \
-     otherwise an open, a read and a close.",
+    "The file tests follow those of the large file and are a separate run in the history; with -x \
+     above 1 they do not run. A read is a stat if the files are empty, and otherwise an open, a \
+     read and a close.",
     "Every test has a figure; bonnie++ prints +++++ if a test takes less than half a second.",
     "Block reads and seeks drop the file from the page cache as they proceed, so the file need not \
      be twice as large as the memory; it has 1 GiB without -s and -r. Writes and rewrites stay in \
@@ -138,9 +140,17 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "The CSV line contains the chunk size, which 2.00a leaves empty, and has the 50 fields of 1.98.",
 ];
 
+/// What a run measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BonniePart {
+    LargeFile,
+    ManyFiles(FilesLabels),
+}
+
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BonnieLoad {
+    part: BonniePart,
     directory: String,
     labels: RunLabels,
     is_direct: bool,
@@ -181,12 +191,7 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
         Some("0") => 0,
         Some(text) => megabytes(text).ok_or_else(|| format!("-s {text}: not a size in MiB"))?,
     };
-    let files = match (size_mib, given.value("n")) {
-        (1.., _) => None,
-        (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
-        (0, _) if runs > 1 => return Err("-x above 1 needs -s above 0; run it again".to_owned()),
-        (0, text) => Some(files_of(text.unwrap_or("16"))?),
-    };
+    let files = files_wanted(given.value("n"), size_mib, runs)?;
     let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
         None => Ok(default),
         Some(text) => number("s", text, most),
@@ -197,22 +202,23 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
     let concurrency = given
         .value("c")
         .map_or(Ok(1), |text| number("c", text, CONCURRENCY_MAX))?;
-    let csv = match given.value("csv") {
-        Some("1.03") => CsvFormat::V103,
-        Some("1.96") => CsvFormat::V196,
-        None | Some("1.98") => CsvFormat::V198,
-        Some(other) => return Err(format!("--csv {other}: use 1.03, 1.96 or 1.98")),
-    };
+    let csv = csv_format(given.value("csv"))?;
     let mut notes = given.notes.clone();
-    match files {
-        Some(_) => notes.push("see 'diskproof files' for intervals and durable files".to_owned()),
-        None => notes.extend(notes_of_large_file(&given)),
+    if size_mib > 0 {
+        notes.extend(notes_of_large_file(&given, runs));
+    }
+    if files.is_some() {
+        notes.push("see 'diskproof files' for intervals and durable files".to_owned());
     }
     let seed = given.value("z").and_then(|text| text.parse().ok());
     Ok(BonnieLoad {
+        part: match (size_mib, files) {
+            (0, Some(files)) => BonniePart::ManyFiles(files),
+            _ => BonniePart::LargeFile,
+        },
         directory: given.value("d").unwrap_or(".").to_owned(),
         labels: RunLabels {
-            machine: given.value("m").unwrap_or("localhost").to_owned(),
+            machine: given.value("m").map(str::to_owned),
             concurrency: concurrency as u32,
             size_mib,
             chunk_bytes,
@@ -231,10 +237,33 @@ fn read(given: GivenArguments) -> Result<BonnieLoad, String> {
     })
 }
 
-fn notes_of_large_file(given: &GivenArguments) -> Vec<String> {
+fn files_wanted(
+    text: Option<&str>,
+    size_mib: u64,
+    runs: u64,
+) -> Result<Option<FilesLabels>, String> {
+    match (size_mib, text) {
+        (0, Some("0")) => Err("-s 0 -n 0 leaves no test".to_owned()),
+        (_, Some("0")) => Ok(None),
+        (0, _) if runs > 1 => Err("-x above 1 needs -s above 0; run it again".to_owned()),
+        (_, _) if runs > 1 => Ok(None),
+        (_, text) => files_of(text.unwrap_or("16")).map(Some),
+    }
+}
+
+fn csv_format(text: Option<&str>) -> Result<CsvFormat, String> {
+    match text {
+        Some("1.03") => Ok(CsvFormat::V103),
+        Some("1.96") => Ok(CsvFormat::V196),
+        None | Some("1.98") => Ok(CsvFormat::V198),
+        Some(other) => Err(format!("--csv {other}: use 1.03, 1.96 or 1.98")),
+    }
+}
+
+fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
     let mut notes = Vec::new();
-    if given.value("n") != Some("0") {
-        let text = "the tests of many files run alone, with -s 0; their fields are empty";
+    if runs > 1 && given.value("n") != Some("0") {
+        let text = "the tests of many files do not run with -x above 1; their fields are empty";
         notes.push(text.to_owned());
     }
     if !given.has("f") {
@@ -384,7 +413,7 @@ impl DropInLoad for BonnieLoad {
             let text = format!("Can't chdir to {}\n", self.directory);
             return Err(DropInError::Target(text));
         }
-        if let Some(files) = self.labels.files {
+        if let BonniePart::ManyFiles(files) = self.part {
             return Ok(Plan {
                 files: Some(self.files_plan(files)),
                 ..plan_of(NAME, context, None, Vec::new())
@@ -405,6 +434,19 @@ impl DropInLoad for BonnieLoad {
 
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    fn next(&self) -> Option<NextLoad> {
+        let files = self.labels.files?;
+        let load = Self {
+            part: BonniePart::ManyFiles(files),
+            notes: Vec::new(),
+            ..self.clone()
+        };
+        (self.part == BonniePart::LargeFile).then_some(NextLoad {
+            load: Box::new(load),
+            printer: NextPrinter::SamePrinter,
+        })
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

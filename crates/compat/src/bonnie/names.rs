@@ -13,8 +13,10 @@ pub(super) const SEEKS: &str = "seeks";
 /// The settings as the report shows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunLabels {
-    pub(super) machine: String,
+    /// The name that the user gave the machine.
+    pub(super) machine: Option<String>,
     pub(super) concurrency: u32,
+    /// 0: the tests of the large file do not run.
     pub(super) size_mib: u64,
     pub(super) chunk_bytes: u32,
     pub(super) seeks: u64,
@@ -23,10 +25,11 @@ pub(super) struct RunLabels {
     pub(super) is_quiet: bool,
     pub(super) runs: u32,
     pub(super) csv: CsvFormat,
+    /// The tests of many files, where they run.
     pub(super) files: Option<FilesLabels>,
 }
 
-/// The tests of many files, which run alone.
+/// The tests of many files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FilesLabels {
     /// Files in units of 1024.

@@ -9,6 +9,8 @@ use diskproof_model::files::{FileOperation, FileOrder, FileStep};
 use diskproof_model::measurement::{Measurement, OpKind};
 
 const KIB: f64 = 1024.0;
+/// The tests of a run on the large file.
+const LARGE_FILE_TESTS: usize = 4;
 /// Fields of format 1.98 behind the last seek: files, their sizes and their rates.
 const FILE_FIELDS: usize = 17;
 /// The fields of format 1.98. The other formats lack some of them.
@@ -37,24 +39,42 @@ struct TestFigures {
     latency: String,
 }
 
-/// Prints at the end.
+/// Prints at the end of the last run.
 #[derive(Debug)]
 pub(super) struct TablePrinter {
     labels: RunLabels,
+    /// Of the tests of the large file.
+    tests: [TestFigures; 6],
     /// Of the tests of many files.
     files: [TestFigures; 6],
+    progress: TableProgress,
+}
+
+/// How far the tests are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TableProgress {
+    Measuring,
+    /// The tests of many files, which are the last, were measured.
+    FilesMeasured,
+    Printed,
 }
 
 impl TablePrinter {
     pub(super) fn new(labels: RunLabels) -> Self {
         Self {
             labels,
+            tests: Default::default(),
             files: Default::default(),
+            progress: TableProgress::Measuring,
         }
     }
 
+    fn machine<'a>(&'a self, host_name: &'a str) -> &'a str {
+        self.labels.machine.as_deref().unwrap_or(host_name)
+    }
+
     /// The table of the tests of many files.
-    fn files_table(&self, files: FilesLabels) -> String {
+    fn files_table(&self, files: FilesLabels, machine: &str) -> String {
         let sizes = [
             files.bytes_max,
             files.bytes_min,
@@ -82,16 +102,19 @@ impl TablePrinter {
             "Version 2.00a       ------Sequential Create------ --------Random Create--------\n\
              {:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
              {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}\n{}\n",
-            self.labels.machine,
+            machine,
             row.trim_end(),
             latency.trim_end()
         )
     }
 
     /// Both rows of the table.
-    fn table(&self, tests: &[TestFigures; 6]) -> String {
-        let size = size_text(self.labels.size_mib, &["M", "G"]);
-        let name = &self.labels.machine;
+    fn table(&self, tests: &[TestFigures; 6], name: &str) -> String {
+        let mut size = size_text(self.labels.size_mib, &["M", "G"]);
+        let chunk = chunk_text(self.labels.chunk_bytes);
+        if !chunk.is_empty() {
+            size = format!("{size}:{chunk}");
+        }
         let width = 19usize.saturating_sub(name.len());
         let mut row = format!("{name}{size:>width$}");
         let mut latency = format!("{:<17}", "Latency");
@@ -114,18 +137,18 @@ impl TablePrinter {
     }
 
     /// The CSV line.
-    fn csv(&self, tests: &[TestFigures; 6]) -> String {
+    fn csv(&self, tests: &[TestFigures; 6], machine: &str) -> String {
         let labels = &self.labels;
         let mut fields = vec![
             labels.csv.version().to_owned(),
             labels.csv.program().to_owned(),
-            labels.machine.clone(),
+            machine.to_owned(),
             labels.concurrency.to_string(),
             labels.seed.to_string(),
         ];
-        fields.extend(match labels.files {
-            Some(_) => vec![String::new(); 4],
-            None => vec![
+        fields.extend(match labels.size_mib {
+            0 => vec![String::new(); 4],
+            _ => vec![
                 size_text(labels.size_mib, &["M", "G"]),
                 chunk_text(labels.chunk_bytes),
                 labels.seeks.to_string(),
@@ -276,6 +299,7 @@ fn latency_text(ns: u64) -> String {
 
 impl ToolPrinter for TablePrinter {
     fn files_measured(&mut self, files: &FilesMeasurement) {
+        self.progress = TableProgress::FilesMeasured;
         let has_content = self.labels.files.is_some_and(|files| files.bytes_max > 0);
         let looked_up = match has_content {
             true => FileOperation::Read,
@@ -295,10 +319,11 @@ impl ToolPrinter for TablePrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let machine = self.machine(result.host_name).to_owned();
         if self.labels.runs > 1 {
             let mut stdout = self.csv_header() + "\n";
             for run in 0..self.labels.runs {
-                stdout.push_str(&self.csv(&tests(result.measurements, run)));
+                stdout.push_str(&self.csv(&tests(result.measurements, run), &machine));
                 stdout.push('\n');
             }
             return ToolText {
@@ -306,19 +331,34 @@ impl ToolPrinter for TablePrinter {
                 stderr: String::new(),
             };
         }
-        let tests = tests(result.measurements, 0);
-        let table = match self.labels.files {
-            Some(files) => self.files_table(files),
-            None => self.table(&tests),
+        if !result.measurements.is_empty() {
+            self.tests = tests(result.measurements, 0);
+        }
+        let is_measured = result.measurements.len() == LARGE_FILE_TESTS;
+        let files_follow = self.labels.files.is_some()
+            && self.progress == TableProgress::Measuring
+            && is_measured
+            && !result.interrupted;
+        if files_follow || self.progress == TableProgress::Printed {
+            return ToolText::default();
+        }
+        self.progress = TableProgress::Printed;
+        let mut table = match self.labels.size_mib {
+            0 => String::new(),
+            _ => self.table(&self.tests, &machine),
         };
-        let csv = self.csv(&tests);
+        match self.labels.files {
+            Some(files) => table.push_str(&self.files_table(files, &machine)),
+            None => table.push('\n'),
+        }
+        let csv = self.csv(&self.tests, &machine);
         match self.labels.is_quiet {
             true => ToolText {
                 stdout: format!("{csv}\n"),
                 stderr: table,
             },
             false => ToolText {
-                stdout: format!("{table}\n{csv}\n"),
+                stdout: format!("{table}{csv}\n"),
                 stderr: String::new(),
             },
         }

@@ -1,7 +1,9 @@
 use super::*;
 use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
+use crate::load::NextPrinter;
 use crate::printer::{ToolResult, ToolText};
+use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncCall, SyncPolicy};
 use std::collections::BTreeSet;
@@ -78,7 +80,52 @@ fn printed(line: &str) -> ToolText {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     })
+}
+
+/// Both parts run, and one printer shows them.
+#[test]
+fn default_command_line_has_a_table_for_each_part() {
+    let first = load(&DROP_IN, "-s 1800 -q -z 5 -m host");
+    let target = directory();
+    let next = first.next().unwrap();
+    assert_eq!(next.printer, NextPrinter::SamePrinter);
+    assert!(next.load.next().is_none() && next.load.notes().is_empty());
+    let files = plan(next.load.as_ref(), &target).files.unwrap();
+    assert_eq!(files.count, 16 * 1024);
+    let plan = plan(first.as_ref(), &target);
+    let measured: Vec<_> = plan
+        .workloads
+        .iter()
+        .map(|workload| measurement(workload, OpKind::Write, 1000, 1_000_000_000))
+        .collect();
+    let result = |measurements, interrupted| ToolResult {
+        measurements,
+        surface: None,
+        interrupted,
+        unix_ns: 0,
+        host_name: "vm",
+    };
+    let mut printer = first.printer(&plan, &target);
+    assert_eq!(printer.end(&result(&measured, false)), ToolText::default());
+    printer.files_measured(&FilesMeasurement::default());
+    let text = printer.end(&result(&[], false));
+    assert_eq!(text.stderr.matches("Version 2.00a").count(), 2);
+    let fields: Vec<&str> = text.stdout.trim_end().split(',').collect();
+    assert_eq!((fields.len(), fields[5], fields[21]), (50, "1800M", "16"));
+    // A run that a signal ends prints what it has, once.
+    let mut printer = first.printer(&plan, &target);
+    let text = printer.end(&result(&measured[..2], true));
+    assert!(text.stdout.contains("host"));
+    assert_eq!(printer.end(&result(&[], true)), ToolText::default());
+}
+
+#[test]
+fn machine_has_its_own_name_and_the_chunk_size_is_shown() {
+    let text = printed("-f -n 0 -s 1800:64k").stdout;
+    assert!(text.contains("\nvm        1800M:64k "), "{text}");
+    assert!(text.contains("1.98,2.00a,vm,1,"), "{text}");
 }
 
 /// Columns at which words end.

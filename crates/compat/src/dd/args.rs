@@ -42,6 +42,8 @@ pub(super) struct CopyLoad {
     start: u64,
     flags: BTreeSet<String>,
     status: StatusLevel,
+    /// Whether the tool would write zeros.
+    writes_zeros: bool,
     notes: Vec<String>,
 }
 
@@ -188,6 +190,7 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
     let mut given = operands(arguments)?;
     let block_bytes = given.block_bytes()?;
     let is_source = |path: &str| SOURCES.contains(&path);
+    let writes_zeros = given.input.as_deref() == Some(SOURCES[0]);
     let (path, direction) = match (given.input.take(), given.output.take()) {
         (Some(input), Some(output)) if is_source(&input) && output != SINK => {
             (output, CopyDirection::Write)
@@ -222,6 +225,7 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
         start: start.unwrap_or(0),
         flags: given.flags,
         status,
+        writes_zeros,
         notes: given.notes,
     };
     load.add_notes();
@@ -247,8 +251,10 @@ impl CopyLoad {
         if self.direction != CopyDirection::Write {
             return;
         }
-        self.notes
-            .push("writes random data instead of zeros, so it cannot be compressed".to_owned());
+        if self.writes_zeros {
+            self.notes
+                .push("writes random data instead of zeros, so it cannot be compressed".to_owned());
+        }
         if self.sync() == SyncPolicy::None && self.cache() == CachePolicy::Cached {
             self.notes.push(
                 "without conv=fsync the rate is mostly that of memory; add conv=fsync".to_owned(),

@@ -143,6 +143,7 @@ fn status_goes_to_stderr() {
         surface: None,
         interrupted: false,
         unix_ns,
+        host_name: "vm",
     });
     assert_eq!(end.stdout, "");
     assert_eq!(
@@ -199,3 +200,13 @@ const OUR_SPELLINGS: [&str; 6] = [
     "oflag=skip_bytes",
     "oflag=seek_bytes",
 ];
+
+#[test]
+fn only_zeros_are_replaced_by_random_data() {
+    let notes = |input: &str| {
+        let line = format!("if={input} of=out bs=1M count=2 conv=fsync");
+        load(&DROP_IN, &line).notes()
+    };
+    assert!(notes("/dev/zero")[0].contains("random data instead of zeros"));
+    assert!(notes("/dev/urandom").is_empty());
+}

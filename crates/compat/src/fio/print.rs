@@ -204,6 +204,7 @@ impl ToolPrinter for FioPrinter {
             surface: None,
             interrupted: false,
             unix_ns: results.unix_ns,
+            host_name: "",
         });
         match self.is_saved {
             true => {

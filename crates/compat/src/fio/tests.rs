@@ -127,6 +127,7 @@ fn printed(line: &str) -> ToolText {
         surface: None,
         interrupted: false,
         unix_ns: 1_700_000_000_000_000_000,
+        host_name: "vm",
     });
     ToolText {
         stdout: begin + &end.stdout,
@@ -220,6 +221,7 @@ fn output_so_far_comes_first_in_a_file() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     let of_line = |line: &str| line.split(';').nth(5).map(str::to_owned);
     let found: Vec<_> = end.stdout.lines().filter_map(of_line).collect();
@@ -247,6 +249,7 @@ fn logs_of_latencies_have_the_columns_of_fio() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     let text = |name: &str| {
         let file = files.iter().find(|file| file.path == Path::new(name));

@@ -5,7 +5,7 @@ use super::print::TimingPrinter;
 use crate::drop_in::{Started, Treatment};
 use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::plan_of;
 use crate::printer::{ToolPrinter, ToolText};
 use diskproof_model::plan::{
@@ -28,10 +28,13 @@ const GIB: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TimingLoad {
     path: String,
+    /// The devices that follow.
+    others: Vec<String>,
+    is_quiet: bool,
     times_cache: bool,
     times_device: bool,
     is_direct: bool,
-    offset_gib: u64,
+    offset_gib: Option<u64>,
     notes: Vec<String>,
 }
 
@@ -42,7 +45,10 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
     if given.has("V") {
         return Ok(Started::version(EMULATES));
     }
-    if given.has("h") || arguments.is_empty() {
+    if arguments.is_empty() {
+        return Err(DropInError::Usage(help()));
+    }
+    if given.has("h") {
         return Ok(Started::Text(ToolText {
             stdout: help(),
             stderr: String::new(),
@@ -53,9 +59,10 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
 }
 
 fn help() -> String {
-    let mut text = "\nhdparm - time reads of a disk\n\nUsage:  hdparm  -t|-T [options] device\n\n\
+    let mut text =
+        "\nhdparm - time reads of a disk\n\nUsage:  hdparm  -t|-T [options] device ...\n\n\
                     Options:\n"
-        .to_owned();
+            .to_owned();
     for option in OPTIONS {
         if option.treatment == Treatment::Carried {
             let form = match option.short {
@@ -77,19 +84,20 @@ fn read(given: GivenArguments) -> Result<TimingLoad, String> {
                 .to_owned(),
         );
     }
-    let path = match given.operands.as_slice() {
-        [path] => path.clone(),
-        [] => return Err("no device specified".to_owned()),
-        _ => return Err("only one device at a time; run the command once for each".to_owned()),
+    let Some((path, others)) = given.operands.split_first() else {
+        return Err("no device specified".to_owned());
     };
     let offset_gib = match given.value("offset") {
-        None => 0,
-        Some(text) => text
-            .parse()
-            .map_err(|_| format!("--offset {text}: not a number of GiB"))?,
+        None => None,
+        Some(text) => {
+            let number = text.parse::<u64>();
+            Some(number.map_err(|_| format!("--offset {text}: not a number of GiB"))?)
+        }
     };
     Ok(TimingLoad {
-        path,
+        path: path.clone(),
+        others: others.to_vec(),
+        is_quiet: given.has("q"),
         times_cache,
         times_device,
         is_direct: given.has("direct"),
@@ -125,10 +133,10 @@ impl DropInLoad for TimingLoad {
             return Err(error("is a directory; name a device or a file"));
         }
         let block = u64::from(BLOCK_BYTES);
-        let start_bytes = self.offset_gib.saturating_mul(GIB);
+        let start_bytes = self.offset_gib.unwrap_or(0).saturating_mul(GIB);
         let bytes = target.size_bytes.saturating_sub(start_bytes) / block * block;
         if bytes == 0 || target.size_bytes < block {
-            return Err(error("there are no 2 MiB to read after this offset"));
+            return Err(error("has fewer than 2 MiB to read"));
         }
         let cached = Workload {
             cache: match self.is_direct {
@@ -163,8 +171,27 @@ impl DropInLoad for TimingLoad {
         self.notes.clone()
     }
 
+    fn next(&self) -> Option<NextLoad> {
+        let (path, others) = self.others.split_first()?;
+        let load = Self {
+            path: path.clone(),
+            others: others.to_vec(),
+            notes: Vec::new(),
+            ..self.clone()
+        };
+        Some(NextLoad {
+            load: Box::new(load),
+            printer: NextPrinter::OwnPrinter,
+        })
+    }
+
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let offset = (self.offset_gib > 0).then_some(self.offset_gib);
-        Box::new(TimingPrinter::new(plan, &self.path, self.is_direct, offset))
+        let path = (!self.is_quiet).then_some(self.path.as_str());
+        Box::new(TimingPrinter::new(
+            plan,
+            path,
+            self.is_direct,
+            self.offset_gib,
+        ))
     }
 }

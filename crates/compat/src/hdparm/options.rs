@@ -41,7 +41,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option("-N", "", "", "", Refused(SETTINGS)),
     option("-p", "", "", "", Refused(SETTINGS)),
     option("-P", "", "", "", Refused(SETTINGS)),
-    option("-q", "", "", "", Refused(SETTINGS)),
+    option("-q", "", "", "omit the name of the device", Carried),
     option("-Q", "", "", "", Refused(SETTINGS)),
     option("-r", "", "", "", Refused(SETTINGS)),
     option("-R", "", "", "", Refused(SETTINGS)),
@@ -135,5 +135,6 @@ pub(super) const DIFFERENCES: &[&str] = &[
      of its own loop.",
     "-t drops the target from the page cache before and during the reads.",
     "Without root, hdparm cannot flush the cache and reads from memory; diskproof still drops it.",
-    "Only one device at a time. Regular files are accepted.",
+    "Several devices are timed one after the other, each with its own record, until one fails. \
+     Regular files are accepted.",
 ];

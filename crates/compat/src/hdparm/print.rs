@@ -10,13 +10,19 @@ const MIB: f64 = 1_048_576.0;
 /// Prints line by line.
 #[derive(Debug)]
 pub(super) struct TimingPrinter {
-    path: String,
+    /// The device, where the output names it.
+    path: Option<String>,
     labels: VecDeque<String>,
 }
 
 impl TimingPrinter {
     /// Nothing is printed yet.
-    pub(super) fn new(plan: &Plan, path: &str, is_direct: bool, offset_gib: Option<u64>) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        path: Option<&str>,
+        is_direct: bool,
+        offset_gib: Option<u64>,
+    ) -> Self {
         let labels = plan.workloads.iter().map(|workload| {
             let is_cache = workload.name == "cached-reads";
             match (is_cache, is_direct) {
@@ -31,7 +37,7 @@ impl TimingPrinter {
             }
         });
         Self {
-            path: path.to_owned(),
+            path: path.map(str::to_owned),
             labels: labels.collect(),
         }
     }
@@ -44,7 +50,10 @@ impl TimingPrinter {
 impl ToolPrinter for TimingPrinter {
     fn begin(&mut self) -> String {
         let label = self.label();
-        format!("\n{}:\n{label}", self.path)
+        match &self.path {
+            Some(path) => format!("\n{path}:\n{label}"),
+            None => label,
+        }
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {

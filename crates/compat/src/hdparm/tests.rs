@@ -35,6 +35,7 @@ fn both_timings_run_the_cache_first() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     assert_eq!(end.stdout, "");
     assert_eq!(
@@ -62,7 +63,25 @@ fn settings_are_refused() {
     assert!(error("-W0 /dev/sda").contains("use the real hdparm"));
     assert!(error("-I /dev/sda").contains("diskproof info"));
     assert!(error("/dev/sda").contains("only -t and -T are supported"));
-    assert!(error("-t a b").contains("one device at a time"));
+    assert!(error("").contains("Usage:"));
+}
+
+#[test]
+fn further_devices_follow_with_their_names() {
+    let first = load(&DROP_IN, "-t --offset 0 /dev/sda /dev/sdb");
+    let next = first.next().unwrap();
+    assert_eq!(next.printer, crate::load::NextPrinter::OwnPrinter);
+    assert_eq!(next.load.target().path().to_str(), Some("/dev/sdb"));
+    assert!(next.load.next().is_none());
+    let target = device(10 << 30);
+    let begin =
+        |load: &dyn crate::load::DropInLoad| load.printer(&plan(load, &target), &target).begin();
+    assert_eq!(
+        begin(next.load.as_ref()),
+        "\n/dev/sdb:\n Timing buffered disk reads (offset 0 GB): "
+    );
+    let quiet = load(&DROP_IN, "-q -t /dev/sda");
+    assert_eq!(begin(quiet.as_ref()), " Timing buffered disk reads: ");
 }
 
 /// The options in the help of the real one.
@@ -81,5 +100,5 @@ fn options_are_those_of_the_help() {
     });
     assert_eq!(written.collect::<BTreeSet<_>>(), real);
     let carried = |option: &&crate::drop_in::DropInOption| option.treatment == Treatment::Carried;
-    assert_eq!(DROP_IN.options.iter().filter(carried).count(), 6);
+    assert_eq!(DROP_IN.options.iter().filter(carried).count(), 7);
 }

@@ -156,6 +156,7 @@ fn printed(line: &str, requests: &[SingleRequest]) -> String {
         surface: None,
         interrupted: false,
         unix_ns: 1_700_000_001_000_000_000,
+        host_name: "vm",
     });
     text + &end.stdout + &end.stderr
 }

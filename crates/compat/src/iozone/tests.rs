@@ -84,6 +84,7 @@ fn table_and_matrices_have_the_layout_of_the_tool() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     text.push_str(&end.stdout);
     let blank = " ".repeat(30);

@@ -98,6 +98,7 @@ fn output_has_the_layout_of_the_tool() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     text.push_str(&end.stdout);
     assert_eq!(

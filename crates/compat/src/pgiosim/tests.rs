@@ -84,6 +84,7 @@ fn lines_have_the_layout_of_the_tool() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     assert_eq!(
         end.stdout,

@@ -144,14 +144,15 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         .value("file-test-mode")
         .ok_or("Missing required argument: --file-test-mode")?;
     let mode = MODES.iter().find(|known| known.name == mode).copied();
-    let mode = mode.ok_or("Invalid IO operations mode; use one of the help's")?;
+    let mode =
+        mode.ok_or("Invalid IO operations mode; use seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw")?;
     let threads = number(given, &["threads", "num-threads"], 1..=THREADS_MAX)?.unwrap_or(1);
     let files = SysbenchFiles::read(given)?;
     let backlog = number(given, &["file-async-backlog"], 1..=65_536)?.unwrap_or(128);
     let (engine, depth, io_mode) = match given.value("file-io-mode") {
         None | Some("sync") => (EngineKind::Sync, 1, "synchronous"),
         Some("async") => (EngineKind::Aio, backlog, "asynchronous"),
-        Some("mmap") => (EngineKind::Mmap, 1, "mmaped"),
+        Some("mmap") => (EngineKind::Mmap, 1, "fast mmaped"),
         Some(other) => return Err(format!("unknown I/O mode: {other}")),
     };
     let flags = ExtraFlags::read(given.value("file-extra-flags").unwrap_or_default())?;
@@ -196,6 +197,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             total_bytes: files.total_bytes / files.count * files.count,
             block_bytes: files.block_bytes,
             events: limits.events.unwrap_or(0),
+            rate: limits.rate,
             ratio,
             syncs: syncs.text(),
             io_mode,
@@ -425,7 +427,7 @@ impl Syncs {
                 self.every
             );
         }
-        if self.at_end {
+        if self.at_end && !self.all {
             text.push_str("Calling fsync() at the end of test, Enabled.\n");
         }
         text

@@ -1,6 +1,6 @@
 //! The test cpu: primes, and its report.
 
-use super::print::{Fairness, general_statistics, head, histogram};
+use super::print::{Fairness, HeadSettings, general_statistics, head, histogram};
 use crate::primes::PrimePrinter;
 use diskproof_model::primes::{PrimeInterval, PrimeResult, PrimeThread};
 
@@ -19,7 +19,12 @@ impl PrimePrinter for CpuPrinter {
     fn begin(&self) -> String {
         format!(
             "{}Prime numbers limit: {}\n\nInitializing worker threads...\n\nThreads started!\n\n",
-            head(self.threads, self.interval_ns, self.seed),
+            head(&HeadSettings {
+                threads: self.threads,
+                rate: None,
+                interval_ns: self.interval_ns,
+                seed: self.seed,
+            }),
             self.max_prime
         )
     }

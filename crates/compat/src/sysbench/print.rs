@@ -20,6 +20,8 @@ pub(super) struct ShownSettings {
     pub(super) total_bytes: u64,
     pub(super) block_bytes: u64,
     pub(super) events: u64,
+    /// Events per second.
+    pub(super) rate: Option<f64>,
     pub(super) ratio: f64,
     pub(super) syncs: String,
     pub(super) io_mode: &'static str,
@@ -222,19 +224,32 @@ pub(super) fn histogram(latency: &LatencyHistogram) -> String {
     text
 }
 
+/// The settings that the first lines show.
+pub(super) struct HeadSettings {
+    pub(super) threads: u64,
+    /// Events per second.
+    pub(super) rate: Option<f64>,
+    pub(super) interval_ns: Option<u64>,
+    pub(super) seed: Option<u64>,
+}
+
 /// The first lines of a report, up to the settings of the test.
-pub(super) fn head(threads: u64, interval_ns: Option<u64>, seed: Option<u64>) -> String {
-    let seed = match seed {
+pub(super) fn head(settings: &HeadSettings) -> String {
+    let threads = settings.threads;
+    let seed = match settings.seed {
         None => "Initializing random number generator from current time".to_owned(),
         Some(seed) => format!("Initializing random number generator from seed ({seed})."),
     };
-    let interval = interval_ns.map_or(String::new(), |ns| {
+    let rate = settings.rate.map_or(String::new(), |rate| {
+        format!("Target transaction rate: {rate:.0}/sec\n")
+    });
+    let interval = settings.interval_ns.map_or(String::new(), |ns| {
         let seconds = ns / 1_000_000_000;
         format!("Report intermediate results every {seconds} second(s)\n")
     });
     format!(
         "{EMULATES} (emulated by diskproof {})\n\nRunning the test with following options:\n\
-         Number of threads: {threads}\n{interval}{seed}\n\n\n",
+         Number of threads: {threads}\n{rate}{interval}{seed}\n\n\n",
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -253,7 +268,12 @@ impl ToolPrinter for FileioPrinter {
             "{}Extra file open flags: {}\n{} files, {} each\n{} total file size\nBlock size \
              {}\n{random}{}Using {} I/O mode\nDoing {} test\nInitializing worker threads...\n\n\
              Threads started!\n\n",
-            head(shown.threads, shown.interval_ns, shown.seed),
+            head(&HeadSettings {
+                threads: shown.threads,
+                rate: shown.rate,
+                interval_ns: shown.interval_ns,
+                seed: shown.seed,
+            }),
             shown.flags,
             shown.files,
             size(shown.file_bytes),

@@ -114,6 +114,7 @@ fn report_has_the_layout_of_the_tool() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     text.push_str(&end.stdout);
     let real = text_of("sysbench-1.0.20-rndrw.out");
@@ -260,8 +261,26 @@ fn intervals_of_fileio_are_printed_while_it_runs() {
         surface: None,
         interrupted: false,
         unix_ns: 0,
+        host_name: "vm",
     });
     let wanted = "Latency histogram (values are in milliseconds)\n       value  ------------- \
                   distribution ------------- count\n";
     assert!(end.stdout.starts_with(wanted), "{}", end.stdout);
+}
+
+#[test]
+fn head_shows_rate_and_syncs_as_the_tool_does() {
+    let begin = |line: &str| {
+        let (load, target) = (load(&DROP_IN, line), directory());
+        let plan = plan(load.as_ref(), &target);
+        load.printer(&plan, &target).begin()
+    };
+    let limited = begin("fileio --file-test-mode=rndrd --rate=100 --file-io-mode=mmap run");
+    assert!(
+        limited.contains("Number of threads: 1\nTarget transaction rate: 100/sec\nInit"),
+        "{limited}"
+    );
+    assert!(limited.contains("Using fast mmaped I/O mode"), "{limited}");
+    let synced = begin("fileio --file-test-mode=rndwr --file-fsync-all=on run");
+    assert!(!synced.contains("end of test"), "{synced}");
 }

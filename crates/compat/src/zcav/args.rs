@@ -1,10 +1,10 @@
 //! Arguments of zcav to a survey.
 
-use super::print::BlocksPrinter;
+use super::print::{BlocksPrinter, BlocksSettings};
 use crate::drop_in::{DropInOption, Started, Treatment};
 use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::plan_of;
 use crate::printer::ToolPrinter;
 use diskproof_model::measurement::OpKind;
@@ -18,12 +18,15 @@ pub(super) const EMULATES: &str = "zcav 2.00a (bonnie++)";
 const MIB: u64 = 1 << 20;
 const BLOCK_MIB: u64 = 512;
 const BLOCK_MIB_MAX: u64 = 1 << 20;
+const LOOPS_MAX: u32 = 100;
 /// A survey keeps so many points.
 const POINTS_MAX: u64 = 100_000;
 
 const USAGE: &str = "\
-Usage: zcav [-b block-size[:chunk-size]] [-r [start offset:]end offset]
-            [-s skip rate] [-w] [-f] file-name
+Usage: zcav [-b block-size[:chunk-size]] [-c count]
+            [-r [start offset:]end offset] [-w]
+            [-s skip rate]
+            [-l log-file] [-f] file-name
 
 Block size and offsets are in MiB.
 ";
@@ -55,7 +58,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
     option(
         "-c",
         "count",
-        "passes over the device; only 1",
+        "passes over the device, up to 100 (1)",
         Treatment::Carried,
     ),
     option(
@@ -81,7 +84,7 @@ pub(super) const OPTIONS: &[DropInOption] = &[
         "-l",
         "log-file",
         "write the output to this file",
-        Treatment::Refused("redirect stdout: zcav DEVICE > log-file"),
+        Treatment::Carried,
     ),
     option("-u", "user:group", "run as this user", NO_USER),
     option("-g", "group", "run as this group", NO_USER),
@@ -94,8 +97,9 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "-w writes random data within the target, and its last line says Wrote. zcav writes zeros, and \
      extends a file until the disk is full. -w needs 'diskproof as --destroy NAME zcav -w …', or \
      --overwrite for a file.",
-    "All lines are printed at the end of the run.",
-    "-c above 1 is refused: run zcav again and compare with 'diskproof compare'.",
+    "All lines are printed at the end of the run, and written to the log file of -l.",
+    "Each pass of -c is a separate run in the history. A line has the mean time of a block \
+     without the fastest and the slowest third of the passes, as in zcav.",
 ];
 
 /// What the arguments say.
@@ -107,6 +111,9 @@ pub(super) struct BlocksLoad {
     end_bytes: Option<u64>,
     skip: u64,
     writes: bool,
+    /// Passes from this one on.
+    loops: u32,
+    log: Option<PathBuf>,
     notes: Vec<String>,
 }
 
@@ -146,9 +153,14 @@ fn read(given: GivenArguments) -> Result<BlocksLoad, String> {
     if !(1..=BLOCK_MIB_MAX).contains(&block_mib) {
         return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
     }
-    if given.value("c").is_some_and(|text| text != "1") {
-        return Err("-c above 1 is not supported; run it again".to_owned());
-    }
+    let loops = match given.value("c") {
+        None => 1,
+        Some(text) => match text.parse() {
+            Ok(loops @ 1..=LOOPS_MAX) => loops,
+            _ => return Err(format!("-c {text}: use from 1 to {LOOPS_MAX}")),
+        },
+    };
+    notes.push("requests bypass the page cache; the lines come at the end".to_owned());
     let (start, end) = match given.value("r") {
         None => (0, None),
         Some(text) => match text.split_once(':') {
@@ -171,6 +183,8 @@ fn read(given: GivenArguments) -> Result<BlocksLoad, String> {
         end_bytes: end.map(whole),
         skip,
         writes: given.has("w"),
+        loops,
+        log: given.value("l").map(PathBuf::from),
         notes,
     })
 }
@@ -243,20 +257,32 @@ impl DropInLoad for BlocksLoad {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.notes.clone();
-        notes.push("requests bypass the page cache; the lines come at the end".to_owned());
-        notes
+        self.notes.clone()
     }
 
     fn writes(&self) -> bool {
         self.writes
     }
 
+    fn next(&self) -> Option<NextLoad> {
+        let load = Self {
+            loops: self.loops - 1,
+            notes: Vec::new(),
+            ..self.clone()
+        };
+        (load.loops > 0).then_some(NextLoad {
+            load: Box::new(load),
+            printer: NextPrinter::SamePrinter,
+        })
+    }
+
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(BlocksPrinter::new(
-            &self.path,
-            self.block_bytes,
-            self.writes,
-        ))
+        Box::new(BlocksPrinter::new(BlocksSettings {
+            path: self.path.clone(),
+            block_bytes: self.block_bytes,
+            writes: self.writes,
+            loops: self.loops,
+            log: self.log.clone(),
+        }))
     }
 }

@@ -1,66 +1,149 @@
 //! The lines of zcav, one for each block.
 
-use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use crate::printer::{ToolFile, ToolPrinter, ToolResult, ToolText};
+use diskproof_model::surface::SurfaceMeasurement;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
-/// Prints at the end.
-#[derive(Debug)]
-pub(super) struct BlocksPrinter {
-    path: String,
-    block_bytes: u64,
-    writes: bool,
+/// What the lines show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlocksSettings {
+    pub(super) path: String,
+    pub(super) block_bytes: u64,
+    pub(super) writes: bool,
+    /// Passes over the device.
+    pub(super) loops: u32,
+    /// The file that the lines go to, in place of stdout.
+    pub(super) log: Option<PathBuf>,
 }
 
-impl BlocksPrinter {
-    pub(super) fn new(path: &str, block_bytes: u64, writes: bool) -> Self {
-        Self {
-            path: path.to_owned(),
-            block_bytes,
-            writes,
-        }
+/// Prints at the end of the last pass.
+#[derive(Debug)]
+pub(super) struct BlocksPrinter {
+    settings: BlocksSettings,
+    /// Passes that were measured.
+    loops: u32,
+    /// A line for each pass.
+    totals: String,
+    /// By the number of the block.
+    blocks: BTreeMap<u64, MeasuredBlock>,
+    /// The content of the log file, once it is complete.
+    logged: Option<String>,
+    is_printed: bool,
+}
+
+/// A block in all passes.
+#[derive(Debug, Default)]
+struct MeasuredBlock {
+    /// Bytes that were timed in the last pass.
+    bytes: u64,
+    /// Seconds for a byte, one for each pass.
+    seconds: Vec<f64>,
+}
+
+impl MeasuredBlock {
+    /// The mean without the fastest and the slowest third.
+    fn mean_seconds(&mut self) -> f64 {
+        self.seconds.sort_by(f64::total_cmp);
+        let third = self.seconds.len() / 3;
+        let kept = &self.seconds[third..self.seconds.len() - third];
+        kept.iter().sum::<f64>() / kept.len() as f64
     }
 }
 
-impl ToolPrinter for BlocksPrinter {
-    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let Some(surface) = result.surface else {
-            return ToolText::default();
-        };
-        let seconds_of_day = result.unix_ns / 1_000_000_000 % 86_400;
-        let (hours, minutes) = (seconds_of_day / 3600, seconds_of_day / 60 % 60);
-        let mut stdout = format!(
-            "# Finished loop 1, on device {} at {hours}:{minutes:02}:{:02}\n\
-             #block offset (GiB), MiB/s, time\n",
-            self.path,
-            seconds_of_day % 60
-        );
+impl BlocksPrinter {
+    pub(super) fn new(settings: BlocksSettings) -> Self {
+        Self {
+            settings,
+            loops: 0,
+            totals: String::new(),
+            blocks: BTreeMap::new(),
+            logged: None,
+            is_printed: false,
+        }
+    }
+
+    /// Takes the figures of a pass.
+    fn add(&mut self, surface: &SurfaceMeasurement) {
+        self.loops += 1;
         let (mut bytes, mut busy_ns) = (0.0, 0.0);
         for point in surface.curve.iter().filter(|point| point.bytes > 0) {
             // The first request of a survey is not timed, so its point begins behind it.
-            let block = point.offset_bytes / self.block_bytes * self.block_bytes;
-            let offset = block as f64 / GIB;
-            let rate = point.bytes_per_second / MIB;
-            let seconds = point.bytes as f64 / point.bytes_per_second;
-            let _ = writeln!(stdout, "{offset:.2} {rate:.2} {seconds:.3}");
+            let number = point.offset_bytes / self.settings.block_bytes;
+            let block = self.blocks.entry(number).or_default();
+            block.bytes = point.bytes;
+            block.seconds.push(1.0 / point.bytes_per_second);
             bytes += point.bytes as f64;
             busy_ns += point.busy_ns as f64;
         }
         if busy_ns > 0.0 {
             let mib = bytes / MIB;
             let _ = writeln!(
-                stdout,
+                self.totals,
                 "# {} {mib:.0} megs in {:.0} seconds, {:.0} megabytes per second.",
-                if self.writes { "Wrote" } else { "Read" },
+                if self.settings.writes {
+                    "Wrote"
+                } else {
+                    "Read"
+                },
                 (busy_ns / 1e9).floor(),
                 mib / (busy_ns / 1e9)
             );
         }
-        ToolText {
-            stdout,
-            stderr: String::new(),
+    }
+
+    /// Of several passes, the totals come first.
+    fn lines(&mut self) -> String {
+        let mut lines = "#block offset (GiB), MiB/s, time\n".to_owned();
+        let block_bytes = self.settings.block_bytes;
+        for (number, block) in &mut self.blocks {
+            let offset = (number * block_bytes) as f64 / GIB;
+            let seconds = block.mean_seconds() * block.bytes as f64;
+            let rate = block.bytes as f64 / MIB / seconds;
+            let _ = writeln!(lines, "{offset:.2} {rate:.2} {seconds:.3}");
         }
+        match self.settings.loops {
+            1 => lines + &self.totals,
+            _ => format!("{}#loops: {}\n{lines}", self.totals, self.loops),
+        }
+    }
+}
+
+impl ToolPrinter for BlocksPrinter {
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let mut text = ToolText::default();
+        if let Some(surface) = result.surface {
+            self.add(surface);
+            let seconds_of_day = result.unix_ns / 1_000_000_000 % 86_400;
+            text.stderr = format!(
+                "# Finished loop {}, on device {} at {}:{:02}:{:02}\n",
+                self.loops,
+                self.settings.path,
+                seconds_of_day / 3600,
+                seconds_of_day / 60 % 60,
+                seconds_of_day % 60
+            );
+        }
+        let is_last = self.loops >= self.settings.loops || result.interrupted;
+        if !is_last || self.loops == 0 || self.is_printed {
+            return text;
+        }
+        self.is_printed = true;
+        let lines = self.lines();
+        match self.settings.log {
+            Some(_) => self.logged = Some(lines),
+            None => text.stdout = lines,
+        }
+        text
+    }
+
+    fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {
+        let file = self.logged.take().zip(self.settings.log.clone());
+        let file = file.map(|(text, path)| ToolFile { path, text });
+        file.into_iter().collect()
     }
 }

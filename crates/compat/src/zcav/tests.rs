@@ -2,9 +2,12 @@ use super::*;
 use crate::drop_in::Treatment;
 use crate::error::DropInError;
 use crate::fixture::{device, load, plan, text_of, words};
-use diskproof_model::measurement::OpKind;
-use diskproof_model::surface::Coverage;
-use std::collections::BTreeSet;
+use crate::load::NextPrinter;
+use crate::printer::ToolResult;
+use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKind};
+use diskproof_model::plan::{CachePolicy, EngineKind};
+use diskproof_model::surface::{Coverage, CurvePoint, SurfaceMeasurement, Survey};
+use std::collections::{BTreeMap, BTreeSet};
 
 const GIB: u64 = 1 << 30;
 
@@ -42,9 +45,9 @@ fn writing_is_a_survey_that_writes() {
 }
 
 #[test]
-fn loops_and_bad_values_are_refused() {
+fn bad_values_are_refused() {
     for (line, text) in [
-        ("-c 3 /dev/sda", "run it again"),
+        ("-c 101 /dev/sda", "use from 1 to 100"),
         ("-s 50 /dev/sda", "use from 2 to 20"),
         ("-", "standard input"),
         ("-b 0 /dev/sda", "use from 1"),
@@ -54,6 +57,95 @@ fn loops_and_bad_values_are_refused() {
             _ => panic!("{line}: no usage error"),
         }
     }
+}
+
+/// A survey of blocks of 512 MiB with these rates in bytes per second.
+fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
+    let bytes = 512u64 << 20;
+    let point = |(at, rate): (usize, &f64)| CurvePoint {
+        offset_bytes: at as u64 * bytes,
+        bytes_per_second: *rate,
+        bytes,
+        busy_ns: (bytes as f64 / rate * 1e9) as u64,
+        latency_max_ns: 0,
+        errors: 0,
+        errnos: BTreeMap::new(),
+        standard_error: None,
+        late_ns: 0,
+        readings: Vec::new(),
+        later_bytes_per_second: None,
+    };
+    SurfaceMeasurement {
+        target: 0,
+        survey: survey.clone(),
+        span_start_bytes: 0,
+        span_bytes: GIB,
+        start_ns: 0,
+        wall_ns: 1,
+        curve_ns: 1,
+        curve_cpu: CpuTime::default(),
+        engine: EngineKind::Uring,
+        cache: CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        },
+        curve: rates.iter().enumerate().map(point).collect(),
+        burst: None,
+        access: Vec::new(),
+        access_errors: BTreeMap::new(),
+        scan: None,
+        starved_ns: 0,
+        asked: ByteCount::default(),
+        device: DeviceUse::default(),
+        interrupted: false,
+        hang: None,
+        stalls: Vec::new(),
+        interruptions: Vec::new(),
+    }
+}
+
+#[test]
+fn passes_are_averaged_without_the_fastest_and_the_slowest_third() {
+    let first = load(&DROP_IN, "-c 3 -l out.log /dev/sda");
+    let second = first.next().unwrap();
+    let third = second.load.next().unwrap();
+    assert_eq!(third.printer, NextPrinter::SamePrinter);
+    assert!(third.load.next().is_none());
+    let target = device(GIB);
+    let plan = plan(first.as_ref(), &target);
+    let survey = plan.survey.clone().unwrap();
+    let mut printer = first.printer(&plan, &target);
+    let mib = f64::from(1 << 20);
+    let mut texts = Vec::new();
+    let mut files = Vec::new();
+    for rate in [64.0, 512.0, 128.0] {
+        let surface = surface(&survey, &[rate * mib, 256.0 * mib]);
+        let result = ToolResult {
+            measurements: &[],
+            surface: Some(&surface),
+            interrupted: false,
+            unix_ns: 0,
+            host_name: "vm",
+        };
+        texts.push(printer.end(&result));
+        files.extend(printer.files(&result));
+    }
+    assert!(texts.iter().all(|text| text.stdout.is_empty()));
+    assert_eq!(
+        texts[1].stderr,
+        "# Finished loop 2, on device /dev/sda at 0:00:00\n"
+    );
+    assert_eq!(files.len(), 1);
+    assert!(
+        files[0].text.ends_with(
+            "megabytes per second.\n#loops: 3\n#block offset (GiB), MiB/s, time\n\
+             0.00 128.00 4.000\n0.50 256.00 2.000\n"
+        ),
+        "{}",
+        files[0].text
+    );
+    assert_eq!(files[0].text.lines().count(), 7);
 }
 
 /// The options in the usage of the real one.
@@ -72,5 +164,5 @@ fn options_are_those_of_the_usage() {
         .options
         .iter()
         .filter(|option| refused(option.treatment));
-    assert_eq!(count.count(), 1);
+    assert_eq!(count.count(), 0);
 }

@@ -9,8 +9,8 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{Access as Permission, access};
 use rustix::io::Errno;
 
-/// The smallest file, device or scratch file that is measured: below one MiB a single large request
-/// covers all of it.
+/// The smallest file or device that is measured: below one MiB a single large request covers all of
+/// it. A scratch file may be smaller, because tests of synchronous writes write a few blocks.
 pub const READ_BYTES_MIN: u64 = 1 << 20;
 /// Free space that a scratch file leaves on the filesystem, whatever its size: room for the
 /// database's next WAL segments and its log.

@@ -18,7 +18,7 @@ impl JobReader<'_, '_> {
             None | Some((_, "strided")) => {}
             Some((setting, _)) => {
                 return Err(setting.error(
-                    "disks with zones of their own are not supported; use strided, or remove it",
+                    "disks with zones of their own (ZBC, ZNS) are not supported; use the real fio",
                 ));
             }
         }

@@ -441,6 +441,14 @@ fn limits_cover_all_copies() {
         (Some(20 * MIB), None)
     );
     assert_eq!(
+        end("rw=randread\nsize=1g\nio_size=10m\nloops=3"),
+        (Some(30 * MIB), None)
+    );
+    assert_eq!(
+        end("rw=randread\nsize=1g\nnumber_ios=100\nloops=3"),
+        (None, Some(300))
+    );
+    assert_eq!(
         end("rw=randread\nsize=1g\nnumber_ios=100\nnumjobs=2"),
         (None, Some(200)),
         "of two limits the first"
@@ -511,6 +519,11 @@ fn stride_limits_a_job_to_its_laps() {
     assert_eq!(
         end("rw=read:8k\nsize=256k\nloops=3"),
         (Some(3 * 22 * 4096), None)
+    );
+    assert_eq!(
+        end("rw=read:8k\nsize=256k\nio_size=256k"),
+        (Some(256 * 1024), None),
+        "several laps"
     );
 }
 
@@ -600,7 +613,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "set size in bytes",
     ),
     ("rw=write\nsync=2", "use none, sync or dsync"),
-    ("zonemode=zbd", "use strided"),
+    ("zonemode=zbd", "use the real fio"),
     ("zonemode=strided", "it needs a zonesize"),
     ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
     ("rw=randread\nzonesize=1m", "with read and write"),
@@ -660,14 +673,13 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("bs=65m", "line 1: [job]: a block of 68157440 is too large"),
     ("numjobs=5000", "line 3: numjobs=5000 is too large"),
     (
-        "rw=read:8k\nsize=1m\nio_size=1m",
+        "rw=read:-8k\nsize=1m\nio_size=2m",
         "io_size is more than one pass transfers",
     ),
     (
         "rw=read:-8k\nsize=1m\noffset=1m",
         "fio ends a backward job with an offset",
     ),
-    ("io_size=1m\nloops=2", "io_size also ends the job"),
     ("size=100", "smaller than a block"),
     ("offset=9g", "begins behind the end"),
 ];
