@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(widened(Some(1.0), &rates[..2]), (20, Some(1.0)));
     }
 
-    /// A slice of an even disk of so many operations per second.
+    /// A slice of an even disk of this many operations per second.
     fn slice(rate: u64, start_ns: u64, wall_ns: u64) -> Measurement {
         let mut m = fixture::run().1.remove(1);
         (m.start_ns, m.wall_ns, m.slices) = (start_ns, wall_ns, Vec::new());

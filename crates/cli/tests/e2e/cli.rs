@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-/// The program under assert_cmd, standing in a directory of its own.
+/// The program under assert_cmd, standing in its own directory.
 struct Here {
     place: TempDir,
 }
@@ -95,7 +95,7 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         (&["check", "--expect", "fast"], ">="),
         (
             &["check", "--expect", "random-read-d1.speed>=5"],
-            "names no metric",
+            "has no metric",
         ),
         (&["check", "--expect", "random-read-d1.p50<=5"], "200us"),
         (
@@ -117,7 +117,7 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         ),
         (
             &["check", "file", "--size", "16M"],
-            "--size is the size of the scratch file",
+            "--size is the size of a scratch file",
         ),
         (&["check", "-o", "record.txt"], "use one of .json"),
         (

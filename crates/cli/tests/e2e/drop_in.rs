@@ -193,7 +193,7 @@ fn fio_job_file_cannot_choose_what_is_overwritten() {
         (&["as", "fio", jobs], "as --overwrite fio"),
         (
             &["as", "--overwrite", "fio", jobs],
-            "releases only what the command line names",
+            "releases only files on the command line, but",
         ),
         (&["as", "fio", "--readonly", jobs], "--readonly forbids"),
         (

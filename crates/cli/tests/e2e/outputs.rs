@@ -173,7 +173,11 @@ fn json_into_a_closed_pipe_fails_only_where_the_record_is_lost() {
     let place = place();
     let lost = run_with_closed_stdout(place.path(), &["--no-history"]);
     assert_eq!(lost.code, Some(4), "{}", lost.err);
-    assert!(lost.err.contains("the record is not saved"), "{}", lost.err);
+    assert!(
+        lost.err.contains("the record was not saved, so"),
+        "{}",
+        lost.err
+    );
     for saved in [
         &["-o", "a.json", "--no-history"][..],
         &["--history", "own.db"],

@@ -14,8 +14,8 @@ use std::io;
 /// Column at which the text of a line begins, behind `bulk load`.
 const INDENT: usize = 11;
 
-/// Writes the headline, a line for each use, and one for trust. Where several targets have grades
-/// of their own, those follow later.
+/// Writes the headline, a line for each use, and one for trust. Where several targets have their
+/// own grades, those follow later.
 pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let Some(verdict) = &record.verdict else {
         return Ok(());

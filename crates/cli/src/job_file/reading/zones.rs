@@ -17,9 +17,9 @@ impl JobReader<'_, '_> {
             None if zone_bytes == 0 => return Ok(None),
             None | Some((_, "strided")) => {}
             Some((setting, _)) => {
-                return Err(setting.error(
-                    "disks with zones of their own are not supported; use strided, or remove it",
-                ));
+                return Err(
+                    setting.error("zoned disks are not supported; use strided, or remove it")
+                );
             }
         }
         let range_bytes = self.count("zonerange", zone_bytes)?;
@@ -30,8 +30,8 @@ impl JobReader<'_, '_> {
                 "a zonerange other than zonesize is not supported; remove it"
             }
             () if !is_plain => {
-                "strided zones are supported with read and write; for random requests use offset \
-                 and size"
+                "strided zones are supported only with read and write; for random requests use \
+                 offset and size"
             }
             () => {
                 return Ok(Some(ZoneStride {
