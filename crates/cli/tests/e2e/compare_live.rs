@@ -182,7 +182,7 @@ fn compare_live_refuses_what_makes_no_sense() {
     };
     says(&[folder], "name a second target");
     says(&[file, folder], "their figures are not comparable");
-    says(&[folder, "latest"], "is a target, and latest is not");
+    says(&[folder, "latest"], "is a target, but latest is not");
     says(
         &[folder, "--prepare", "true"],
         "a single --prepare gives nothing",

@@ -388,7 +388,7 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
         let seen = claim(&record, "engine-fallback").unwrap();
         assert!(
             seen.contains("io_uring was refused by the kernel (")
-                && seen.contains(&format!("so {named} carried")),
+                && seen.contains(&format!("so {named} was used for")),
             "{seen}"
         );
         // Who insists on it gets no other.

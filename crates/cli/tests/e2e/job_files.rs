@@ -71,7 +71,7 @@ fn job_file_runs_and_reports_differences_from_fio() {
             .contains("become parts of one scratch file of 16 MiB")
             && ran
                 .err
-                .contains("is the same without: group_reporting (display of results)"),
+                .contains("they do not change the load: group_reporting (display of results)"),
         "{}",
         ran.err
     );

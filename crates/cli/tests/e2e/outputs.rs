@@ -331,7 +331,7 @@ fn ctrl_c_ends_the_wait_for_the_reader_of_a_pipe() {
     waiting.interrupt();
     let err = waiting.assert_ends();
     assert!(
-        err.contains("-o pipe.json: the record is not written to this pipe"),
+        err.contains("-o pipe.json: the record was not written to this pipe"),
         "{err}"
     );
 }

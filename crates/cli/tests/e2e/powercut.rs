@@ -255,7 +255,7 @@ fn writer_stops_when_its_log_is_gone_and_never_starts_without_one() {
     drop(server);
     let (code, err) = writer.end();
     assert_eq!(code, Some(4), "{err}");
-    assert!(err.contains("is gone"), "{err}");
+    assert!(err.contains("was lost"), "{err}");
     assert!(names(here.path()).is_empty(), "its own files are removed");
 }
 

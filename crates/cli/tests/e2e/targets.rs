@@ -115,7 +115,7 @@ fn check_refuses_small_file_and_virtual_filesystem() {
     for (path, parts) in [
         (
             "/dev/shm",
-            ["tmpfs lives in memory", "Name a directory on a disk"],
+            ["tmpfs is in memory", "Name a directory on a disk"],
         ),
         (
             "/proc",
@@ -236,7 +236,7 @@ fn a_filesystem_without_room_is_left_alone() {
         &check(disk.path(), &[]),
         3,
         disk.path(),
-        &["not enough free space", "Ask for at most 3"],
+        &["not enough free space", "Use a size of at most 3"],
     );
     let before = free_bytes(disk.path());
     let ran = check(disk.path(), &[&SHORT[..], &["--json"]].concat());

@@ -93,7 +93,7 @@ fn gate_refuses_unsuitable_directories() {
     let place = place();
     let memory = Mount::new("tmpfs", "tmpfs", &place.path().join("memory"), "size=64M");
     assert!(refusal(&memory.point, scratch).contains(
-        "tmpfs lives in memory: there is no disk to measure. Name a directory on a disk."
+        "tmpfs is in memory, so there is no disk to measure. Name a directory on a disk."
     ));
     assert!(refusal(Path::new("/proc/self"), scratch).contains("kernel interface, so"));
 
