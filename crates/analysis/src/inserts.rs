@@ -1,5 +1,5 @@
-//! INSERTs of a PostgreSQL server beside this run's own commits: their rates, and where the time of
-//! an INSERT goes. Pure; knows no server and no printer.
+//! INSERTs of a PostgreSQL server alongside this run's own commits: their rates, and where the time
+//! of an INSERT goes. Pure; knows no server and no printer.
 
 use crate::estimate::mean_rate;
 use crate::trials::trial_record;

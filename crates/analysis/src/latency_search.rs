@@ -37,11 +37,11 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
     let rate = m.map(rate_text).unwrap_or_default();
     let limit = match (first_miss, search.is_settled) {
         (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
-        (None, true) => "; a greater one was not allowed".to_owned(),
+        (None, true) => "; greater depths were not allowed".to_owned(),
         (Some((depth, late)), false) => {
-            format!("; at {depth}, {late} take longer, and the depths between were not measured")
+            format!("; at {depth}, {late} take longer; the depths in between were not measured")
         }
-        (None, false) => "; the search ended before greater ones were measured".to_owned(),
+        (None, false) => "; the search ended before greater depths were measured".to_owned(),
     };
     Some(format!(
         "depth {} keeps {share} within {latency}{rate}{limit}",
@@ -101,16 +101,16 @@ mod tests {
         let begin = "depth 2 keeps 99 % of the requests within 1.00 ms";
         for (depth_max, trials, end) in [
             (8, &[(1, 0), (2, 5), (3, 50)][..], "; at 3, 5 % take longer"),
-            (2, &[(1, 0), (2, 5)], "; a greater one was not allowed"),
+            (2, &[(1, 0), (2, 5)], "; greater depths were not allowed"),
             (
                 8,
                 &[(1, 0), (2, 5)],
-                "; the search ended before greater ones were measured",
+                "; the search ended before greater depths were measured",
             ),
             (
                 8,
                 &[(1, 0), (2, 5), (8, 50)],
-                "; at 8, 5 % take longer, and the depths between were not measured",
+                "; at 8, 5 % take longer; the depths in between were not measured",
             ),
         ] {
             assert_eq!(told(depth_max, trials), Some(format!("{begin}{end}")));

@@ -72,7 +72,7 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
         let time = figure_text(difference.abs(), half_width_95, "ns");
         match (cost.meaning, difference < 0.0) {
             (CostMeaning::Lowest, _) => {
-                format!("{time} ({percent}) in the lowest layer, {}", named(cost))
+                format!("{time} ({percent}) in the bottom layer, {}", named(cost))
             }
             (_, true) => format!("{time} ({percent}) less because of {}", named(cost)),
             (_, false) => format!("{time} ({percent}) in {}", named(cost)),
@@ -90,7 +90,7 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
     let rest = match bound {
         0.0 => String::new(),
         // Wider than the whole latency: nothing is known.
-        bound if bound >= whole_ns => "; what the others cost is unclear".to_owned(),
+        bound if bound >= whole_ns => "; the cost of the others is unclear".to_owned(),
         bound => {
             let bound = figure_text(bound, None, "ns");
             format!("; no other layer costs more than {bound}")

@@ -33,7 +33,7 @@ const LINK_SHARE_MIN: f64 = 0.85;
 const SCALING_MIN: f64 = 0.8;
 /// One that grows by less than this share does not: most requests wait for others.
 const SATURATED_MAX: f64 = 0.5;
-/// A queue of so many requests is held by the program while the disk sees one at a time.
+/// A queue of this many requests is held by the program while the disk sees one at a time.
 const HELD_MIN: f64 = 4.0;
 /// The kernel's counters round to milliseconds: up to here a disk had one request at a time.
 const SERIAL_MAX: f64 = 1.2;
@@ -106,7 +106,7 @@ fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     let is_kept = |_: &f64| is_ping || m.missed_starts == Some(0);
     let rate = m.workload.rate.filter(is_kept)?;
     let why = match is_ping {
-        true => "requests were sent at a pace of their own",
+        true => "requests were sent at a fixed pace",
         false => "every operation started on schedule",
     };
     Some(LimitedBy {
@@ -123,7 +123,7 @@ fn by_syncs(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     (share >= SYNC_SHARE_MIN).then(|| LimitedBy {
         limit: RateLimit::Flush,
         why: format!(
-            "{} of the time passed in syncs",
+            "{} of the time was spent in syncs",
             format_percent(share.min(1.0))
         ),
         evidence: vec![observed(
@@ -147,7 +147,7 @@ fn by_durable_writes(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     (is_alone && is_durable && share >= SYNC_SHARE_MIN).then(|| LimitedBy {
         limit: RateLimit::Flush,
         why: format!(
-            "{} of the time passed in writes that return when they are durable",
+            "{} of the time was spent in writes that return when they are durable",
             format_percent(share.min(1.0))
         ),
         evidence: vec![observed(
@@ -166,7 +166,7 @@ fn by_link(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limit
         return None;
     };
     let link = disk.link.as_ref()?.bytes_per_second_max? as f64;
-    // Reads and writes have lanes of their own.
+    // Reads and writes have their own lanes.
     let (kind, op) = m
         .headline_ops()
         .into_iter()
@@ -208,7 +208,7 @@ fn by_serialisation(record: &Record, m: &MeasurementRecord, index: usize) -> Opt
     (is_file && is_random && writes && held && queued <= SERIAL_MAX).then(|| LimitedBy {
         limit: RateLimit::FilesystemLock,
         why: format!(
-            "{:.1} requests were in flight, and the disk had {queued:.1} of them",
+            "{:.1} requests were in flight, but the disk had only {queued:.1} of them",
             m.achieved_depth
         ),
         evidence: vec![observed(
@@ -306,7 +306,7 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
     })
 }
 
-/// A rate that is so many times as high at a larger depth was limited by the smaller one.
+/// A rate that is this many times as high at a larger depth was limited by the smaller one.
 const SURE_GAIN: f64 = 1.25;
 /// Up to here, a larger depth does not raise the rate: figures of one disk differ by as much from
 /// run to run.

@@ -20,7 +20,7 @@ pub(crate) enum Mechanics {
 
 /// Fewer accesses of a pattern tell nothing.
 const ACCESSES_MIN: u64 = 20;
-/// Random accesses of a rotating disk take at least so many times as long as those to a
+/// Random accesses of a rotating disk take at least this many times as long as those to a
 /// neighbouring track: (2 ms + 3.5 ms) against (2 ms + 0.3 ms) on the fastest arms and platters,
 /// more on all others. Those without an arm take the same.
 const FAR_TO_NEAR_MIN: f64 = 1.5;

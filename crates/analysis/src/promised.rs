@@ -8,7 +8,8 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Promise, Record};
 use diskproof_model::units::format_bytes;
 
-/// Sheets omit the electronics and round in their favour: an access may take so many times as long.
+/// Sheets omit the electronics and round in their favour: an access may take this many times as
+/// long.
 const TIME_ALLOWED: f64 = 1.15;
 /// A rate may be so much lower: sheets confuse MB with MiB (4.9 %) and round.
 const RATE_ALLOWED: f64 = 0.95;

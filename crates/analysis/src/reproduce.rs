@@ -22,7 +22,7 @@ const ENDLESS_NS: u64 = 86_400_000_000_000;
 const SHARED_FILE: &str = "diskproof-fio.tmp";
 /// A shell takes this for a comment; one that does not hands fio a job file that is not there, and
 /// fio stops before it writes.
-const DESTROYS: &str = "# overwrites what the target holds";
+const DESTROYS: &str = "# overwrites the content of the target";
 
 /// A workload as it ran, as it was asked for, and what carried it.
 #[derive(Debug, Clone, Copy)]
@@ -159,7 +159,7 @@ fn writes(w: &WorkloadRecord) -> bool {
     w.read_permille < 1000
 }
 
-/// Interfaces that hold one request per thread need as many jobs as requests shall be in flight.
+/// Interfaces that hold one request per thread need as many jobs as requests must be in flight.
 fn jobs(w: &WorkloadRecord) -> u32 {
     if is_blocking(w.engine) {
         w.workers * w.depth
@@ -181,8 +181,7 @@ enum ScratchFile {
     Shared,
 }
 
-/// The file or device, or the directory in which fio lays out a file of its own and takes it away
-/// again.
+/// The file or device, or the directory in which fio lays out its own file and takes it away again.
 fn place(
     w: &WorkloadRecord,
     target: &TargetIdentity,

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(widened(Some(0.2), &[100.0; 3]), (20, Some(0.2)));
     }
 
-    /// A slice of an even disk of so many operations per second.
+    /// A slice of an even disk of this many operations per second.
     fn slice(rate: u64, start_ns: u64, wall_ns: u64) -> Measurement {
         let mut m = fixture::run().1.remove(1);
         (m.start_ns, m.wall_ns, m.slices) = (start_ns, wall_ns, Vec::new());

@@ -129,7 +129,7 @@ fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
         (span.start as f64).max(first - step),
         (span.end as f64).min(last + step),
     );
-    // Samples beside the span have no share of it.
+    // Samples alongside the span have no share of it.
     let end = end.max(start);
     let mut bounds = vec![start];
     bounds.extend(

@@ -48,7 +48,7 @@ pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<Stri
     let first = rates.first().ok_or("no INSERTs were measured")?;
     let delay_us = (5e5 / first.1).min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {
-        return Err("a commit of this disk is too short for a delay to help");
+        return Err("commits on this disk are too fast for a delay to help");
     }
     Ok(format!("{delay_us:.0}"))
 }

@@ -81,8 +81,8 @@ const USES: [Use; 4] = [
         figure: |op| &op.iops,
         limited_from: 500.0,
         good_from: 2000.0,
-        source: "2 ms a page: no head moves and settles faster; 0.5 ms: flash on a local bus or a \
-                 fast network answers within it",
+        source: "2 ms per page: no disk head moves and settles faster; 0.5 ms: flash on a local \
+                 bus or a fast network answers in this time",
     },
     Use {
         name: "commits",
@@ -91,8 +91,8 @@ const USES: [Use; 4] = [
         figure: |op| &op.iops,
         limited_from: 250.0,
         good_from: 1000.0,
-        source: "250/s: one revolution of a 15,000 rpm disk for each commit; 1000/s: 1 ms, no more \
-                 than a session's network and planner take",
+        source: "250/s: one revolution of a 15,000 rpm disk per commit; 1000/s: 1 ms, no more than \
+                 a session's network and planner take",
     },
 ];
 
@@ -102,7 +102,7 @@ const STREAM_SOURCE: &str =
 /// The verdict on a record and its findings.
 pub fn verdict(record: &Record) -> RunVerdict {
     let grades: Vec<UseGrade> = USES.iter().flat_map(|use_| grades(record, use_)).collect();
-    // Of several targets each has grades of its own, which no sentence holds.
+    // Of several targets each has its own grades, which no sentence holds.
     let headline = if grades.is_empty() || record.targets.len() > 1 {
         plain_headline(record)
     } else {
@@ -142,7 +142,7 @@ fn fitness_headline(record: &Record) -> Option<String> {
     );
     Some(match (missed.as_slice(), undecided.as_slice()) {
         ([], []) if record.expectations.is_empty() => {
-            format!("Undecided for {profile}: nothing was judged.")
+            format!("Undecided for {profile}: nothing was measured.")
         }
         ([], []) => format!(
             "Fit for {profile}: {} met.",
@@ -152,7 +152,7 @@ fn fitness_headline(record: &Record) -> Option<String> {
             }
         ),
         ([], open) => format!(
-            "Undecided for {profile}: the intervals leave open {}.",
+            "Undecided for {profile}: the intervals do not decide {}.",
             enumerated(open)
         ),
         (missed, _) => format!("Not fit for {profile}: missed {}.", enumerated(missed)),
@@ -175,16 +175,16 @@ fn span_caveat(record: &Record) -> Option<String> {
         .next()?;
     Some(match whole.known {
         Some((known, slowdown)) => format!(
-            "Look-ups are graded for the whole rotating disk: {} at an access time of {} (run \
-             {}). Within the scratch file of {span} they reach {}.",
+            "Look-ups are graded for the whole rotating disk: {} at an access time of {} (run {}). \
+             In the scratch file of {span} they reach {}.",
             scaled(&op.iops, known, slowdown).value_text(),
             known.mean.value_text(),
             known.run_id.get(..8).unwrap_or(&known.run_id),
             op.iops.value_text(),
         ),
         None => format!(
-            "Look-ups and random figures hold for {span} of the rotating disk of {disk}; across \
-             all of it they are lower. 'diskproof curve' on the device measures how much."
+            "Look-ups and random figures apply to {span} of the rotating disk of {disk}; across \
+             the whole disk they are lower. 'diskproof curve' on the device measures by how much."
         ),
     })
 }
@@ -516,7 +516,7 @@ fn trust_reason(record: &Record, level: TrustLevel) -> String {
     let Some(worst) = worst(record) else {
         return match level {
             TrustLevel::Reliable => "The figures are reliable: no warning concerns them.",
-            _ => "The run ended early; the figures measured until then are reliable.",
+            _ => "The run ended early; the figures up to that point are reliable.",
         }
         .to_owned();
     };
@@ -779,7 +779,7 @@ mod tests {
         assert_eq!(headline(&both[..1]), "Fit for etcd: its limit is met.");
         assert_eq!(
             headline(&[met, open.clone()]),
-            "Undecided for etcd: the intervals leave open b<=2ms."
+            "Undecided for etcd: the intervals do not decide b<=2ms."
         );
         assert_eq!(
             headline(&[open, missed]),

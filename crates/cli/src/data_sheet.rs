@@ -13,7 +13,7 @@ pub struct SheetValue(pub DataSheet);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
     /// No `key=value`.
-    #[error("'{0}' is not key=value; write rpm=7200,seek=11ms,rate=92MB/s, or some of these")]
+    #[error("'{0}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s")]
     Form(String),
     /// No such key.
     #[error(
@@ -22,7 +22,10 @@ pub enum SheetError {
     )]
     Key(String),
     /// A seek time says nothing of an access without half a turn.
-    #[error("seek needs rpm: an access takes a seek and half a turn; write rpm=7200,seek=11ms")]
+    #[error(
+        "seek needs rpm, because an access takes a seek and half a turn; write \
+             rpm=7200,seek=11ms"
+    )]
     SeekAlone,
     /// The same key again.
     #[error("'{0}' appears twice; write it once")]
@@ -149,7 +152,7 @@ mod tests {
         let error = |text: &str| text.parse::<SheetValue>().unwrap_err().to_string();
         for (text, part) in [
             ("", "rpm=7200,seek=11ms"),
-            ("7200", "write rpm=7200"),
+            ("7200", "use one or more of rpm=7200"),
             ("rpm=fast", "such as 7200"),
             ("rpm=0", "such as 7200"),
             ("seek=11", "such as 11ms"),

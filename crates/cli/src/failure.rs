@@ -47,7 +47,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Errors with an exit code of their own; every other error is [`Exit::Failed`].
+/// Errors with their own exit code; every other error is [`Exit::Failed`].
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The command line contradicts itself or the target.
@@ -91,8 +91,7 @@ impl Failure {
     /// `--size` for a target that needs no scratch file, and what to do instead.
     pub(crate) fn no_scratch_file(path: &str, instead: &str) -> Self {
         Self::Usage(format!(
-            "--size is the size of the scratch file in a directory, and {path} needs none; \
-             {instead}"
+            "--size is the size of a scratch file, but {path} needs none; {instead}"
         ))
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct FitnessJob<'a> {
     pub flags: &'a MeasuringFlags,
 }
 
-/// Runs the workloads of a profile and judges its limits, beside those of `--expect`.
+/// Runs the workloads of a profile and judges its limits, alongside those of `--expect`.
 pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
     let (file, shown) = read_profile(job.profile)?;
     let mut flags = job.flags.clone();
@@ -111,8 +111,8 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         .find(|one| one.shape.latency_target.is_some())
     {
         return Err(Failure::Usage(format!(
-            "{shown}: '{0}' has a latency target, which searches a depth; a profile judges a fixed \
-             one: write a limit such as '{0}.read.p99<=5ms'",
+            "{shown}: '{0}' has a latency target, but profiles use a fixed depth. Write a limit \
+             such as '{0}.read.p99<=5ms'",
             one.name
         )));
     }
@@ -164,8 +164,7 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
     match file.limits.is_empty() {
         true => Err(Failure::Usage(format!(
-            "{shown}: the file has no [[limit]], so nothing can be fit or unfit; see \
-             docs/fitness.md"
+            "{shown}: the file has no [[limit]] to check; see docs/fitness.md"
         ))),
         false => Ok((file, shown)),
     }

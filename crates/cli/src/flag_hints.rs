@@ -51,7 +51,7 @@ fn with_hints(mut error: clap::Error, arguments: &[String]) -> clap::Error {
         // clap shows a switch as `--buffered`, and a flag with a value as `--bs <BYTES>`.
         ErrorKind::TooManyValues if !flag.contains(' ') => {
             vec![format!(
-                "'{flag}' takes no value: write it alone to switch it on, omit it to switch it off"
+                "'{flag}' takes no value; write it alone, or omit it"
             )]
         }
         _ => Vec::new(),
@@ -84,7 +84,7 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
     } else {
         format!("{} and {last}", others.join(", "))
     };
-    vec![format!("'{flag}' belongs to {verbs}")]
+    vec![format!("'{flag}' is a flag of {verbs}")]
 }
 
 /// A hint for every option of fio among the arguments, so that one error corrects a whole pasted
@@ -123,7 +123,7 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
     {
         let words: Vec<String> = arguments[1..].iter().map(|word| quoted(word)).collect();
         hints.push(format!(
-            "to run it as fio does: diskproof as fio {}",
+            "to run it like fio: diskproof as fio {}",
             words.join(" ")
         ));
     }

@@ -37,10 +37,10 @@ pub struct MeasuringFlags {
     /// Print no progress and no notes on stderr
     #[arg(short = 'q', long)]
     pub quiet: bool,
-    /// Print each step on a line of its own, and the commands of --commands after the result
+    /// Print each step on a separate line, and the commands of --commands after the result
     #[arg(short = 'v', long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// Print the well-known tool's command for each figure after the result
+    /// After the result, print a command of fio or another tool for each figure
     #[arg(long)]
     pub commands: bool,
     /// Colour the result
@@ -55,8 +55,7 @@ pub struct MeasuringFlags {
     /// A remark to store in the record
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-    /// I/O engine; auto takes the best one that works here, and the result names it [default:
-    /// auto]
+    /// I/O engine; auto selects the best one available, and the result names it [default: auto]
     #[arg(long, alias = "ioengine", value_name = "NAME")]
     pub engine: Option<EngineName>,
     /// Size of the scratch file
@@ -68,7 +67,7 @@ pub struct MeasuringFlags {
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
     #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
     pub expected: Vec<Expected>,
-    /// Exit code of an expectation that the measurement can neither confirm nor reject: 0, 1 or 5
+    /// Exit code if the measurement cannot decide an expectation: 0, 1 or 5
     #[arg(long, value_name = "MEANING", default_value = "report")]
     pub undecided: UndecidedMeans,
     /// Whether and where the run is saved.
@@ -135,9 +134,9 @@ pub(crate) fn parse_page_name(text: &str) -> Result<PathBuf, String> {
 pub enum UndecidedMeans {
     /// Exit with 5
     Report,
-    /// Exit with 0, as if it were met
+    /// Exit with 0, as if met
     Pass,
-    /// Exit with 1, as if it were missed
+    /// Exit with 1, as if missed
     Fail,
 }
 
@@ -163,7 +162,7 @@ pub enum ColorWhen {
 /// Names of the I/O engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
-    /// The best one that works here, per workload
+    /// The best one available, per workload
     Auto,
     /// io_uring
     #[value(alias = "io_uring")]

@@ -163,7 +163,7 @@ impl Live {
             .position(|workload| workload.name == name)
     }
 
-    /// As [`Watch::tick`], for a caller with a progress line of its own.
+    /// As [`Watch::tick`], for a caller with its own progress line.
     pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
@@ -555,7 +555,7 @@ impl Watch for Live {
                 errno,
             }) => {
                 format!(
-                    "unreadable: {} from byte {offset_bytes} on (LBA {lba}), {errno}",
+                    "unreadable: {} at byte {offset_bytes} (LBA {lba}), {errno}",
                     format_bytes(*length_bytes)
                 )
             }

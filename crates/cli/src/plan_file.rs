@@ -130,8 +130,8 @@ impl PlanFile {
             }
             if workloads.is_empty() && flags.together == Some(true) {
                 let text = format!(
-                    "there is no workload before '{name}' to run together with; remove its \
-                     together, or put another workload before it"
+                    "'{name}' has together, but no workload comes before it; remove together, or \
+                     put another workload first"
                 );
                 return Err(PlanFileError { line, text });
             }
@@ -200,7 +200,7 @@ fn read_defaults(
         "name under [defaults] would name every workload; give each [[workload]] its own name"
     } else if flags.together.is_some() {
         "together under [defaults] would also apply to the first workload; write it in each \
-         [[workload]] that runs together with the one before it"
+         [[workload]] that runs together with the previous one"
     } else {
         return Ok(flags);
     };
@@ -351,7 +351,7 @@ backward = true
             ("workload = [\n", "line 1: "),
             (
                 "note = \"n\"\n[[workload]]\nname = \"a\"\ntogether = true\n",
-                "line 2: there is no workload before 'a' to run together with",
+                "line 2: 'a' has together, but no workload comes before it",
             ),
             (
                 "[defaults]\ntogether = true\n[[workload]]\nname = \"b\"\n",
@@ -381,7 +381,7 @@ backward = true
         let head = "[[workload]]\nname = \"a\"\n[[limit]]\nname = \"l\"\nsource = \"s\"\n";
         for (condition, part) in [
             ("b.iops>=1", "line 6: expect: the file has no workload 'b'"),
-            ("a.iops", "line 6: expect: 'a.iops' compares nothing"),
+            ("a.iops", "line 6: expect: 'a.iops' is not a comparison"),
         ] {
             let error = error(&format!("{head}expect = \"{condition}\"\n"));
             assert!(error.starts_with(part), "{error}");

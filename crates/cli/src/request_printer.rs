@@ -31,7 +31,7 @@ struct PrinterState {
     omitted: AtomicU64,
 }
 
-/// Prints in a thread of its own.
+/// Prints in a separate thread.
 pub(crate) struct RequestPrinter {
     sender: SyncSender<PrinterMessage>,
     thread: Deferred<()>,
@@ -85,8 +85,8 @@ impl RequestPrinter {
         let omitted = self.state.omitted.load(Ordering::Relaxed);
         if omitted > 0 && !self.state.closed.load(Ordering::Relaxed) {
             verbosity.note(&format!(
-                "{omitted} lines were not printed: the reader of stdout is slower than the \
-                 requests. The figures and the record contain them"
+                "{omitted} lines were not printed, because the reader of stdout is slower than the \
+                 requests. The figures and the record are complete"
             ));
         }
     }

@@ -1,5 +1,5 @@
-//! Resuming a scan that ended early: what `--resume` names, and the command that resumes. Knows
-//! nothing of how a scan runs.
+//! Resuming a scan that ended early: what `--resume` names, and the command that resumes. Does not
+//! know how a scan runs.
 
 use crate::failure::Failure;
 use crate::saved::read_document;
@@ -31,8 +31,8 @@ impl Resumed {
     /// An offset, or the record of a scan that ended early.
     pub(crate) fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
         if identity.kind == TargetKind::Directory {
-            let why = "a scan in a directory reads a scratch file, which is a different one each \
-                       time; omit --resume, or name the block device";
+            let why = "a scan in a directory reads a new scratch file each time; omit --resume, or \
+                       name the block device";
             return Err(Failure::Usage(format!("--resume {text}: {why}")));
         }
         if let Ok(at) = parse_size(text) {
@@ -52,7 +52,7 @@ impl Resumed {
         let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
         let json = read_document(path).map_err(|error| {
             wrong(format!(
-                "neither an offset, such as 120GiB, nor a readable record ({error})"
+                "neither an offset such as 120GiB nor a readable record ({error})"
             ))
         })?;
         let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
@@ -63,10 +63,10 @@ impl Resumed {
         let surface = record.surface.as_ref();
         let scan = surface
             .and_then(|surface| surface.scan.as_ref())
-            .ok_or("the record holds no scan")?;
+            .ok_or("the record has no scan")?;
         let scanned = surface
             .and_then(|surface| record.targets.get(surface.target))
-            .ok_or("the record holds no target")?;
+            .ok_or("the record has no target")?;
         let serials = |identity: &TargetIdentity| {
             identity
                 .disks()
@@ -151,8 +151,8 @@ pub(crate) fn ended_early(
                 surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
             let beyond = scan.to_bytes.saturating_add(last.saturating_mul(100));
             Some(format!(
-                "the scan ended at byte {}: {} in a row were unreadable; {}; to resume behind a \
-                 hundred times as much: {}",
+                "the scan ended at byte {}: {} in a row were unreadable; {}; to resume after \
+                 skipping a hundred times as much: {}",
                 scan.to_bytes,
                 format_bytes(last),
                 remedy([errno]),

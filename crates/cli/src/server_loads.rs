@@ -32,16 +32,16 @@ pub(crate) enum Breadth {
 /// Flags on a temporary server.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ServerFlags {
-    /// Also measure INSERTs of a temporary PostgreSQL server in the target directory, on a Unix
-    /// socket only; takes half as long again
+    /// Also measure INSERTs on a temporary PostgreSQL server in the target directory (Unix socket
+    /// only); takes half as long again
     #[arg(long, conflicts_with = "fit_for")]
     pub postgres: bool,
-    /// Directory of the programs postgres and initdb [default: the first on PATH, else the newest
+    /// Directory of the programs postgres and initdb [default: the first in PATH, or the newest
     /// installed server]
     #[arg(long, value_name = "DIR", requires = "postgres")]
     pub pg_bin: Option<PathBuf>,
-    /// Also let the server try settings, each against its default in turns, with scans of a table
-    /// larger than its cache and with INSERTs; takes about --time in addition
+    /// Also compare server settings with their defaults, using scans of a table larger than the
+    /// server's cache and INSERTs; takes about --time in addition
     #[arg(long, requires = "postgres")]
     pub try_settings: bool,
 }
@@ -63,7 +63,7 @@ impl ServerFlags {
         }
         if identity.kind != TargetKind::Directory {
             return Err(Failure::Usage(format!(
-                "--postgres needs a directory, and {} is none; name a directory on it",
+                "--postgres needs a directory, but {} is not one; name a directory on it",
                 identity.path
             )));
         }

@@ -16,7 +16,7 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
     match device_named(given, Path::new(DEVICES)) {
         Some(device) => {
             verbosity.note(&format!(
-                "no file {} here, so the target is {}",
+                "there is no file {} here, so the target is {}",
                 given.display(),
                 device.display()
             ));
@@ -83,7 +83,7 @@ pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Fai
                 format!(", also as {}", identity.path)
             };
             return Err(Failure::Usage(format!(
-                "{} is named twice{also}; for more requests on one target use --jobs or --depth",
+                "{} is named twice{also}; use --jobs or --depth for more requests on one target",
                 other.path
             )));
         }

@@ -15,15 +15,15 @@ pub enum CacheStates {
     On,
     /// Switched off
     Off,
-    /// On and off in turns: each method by one session, and 16 sessions
+    /// Alternately on and off: each method with one session, and 16 sessions
     Both,
 }
 
 /// `--write-cache` and `--yes`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WriteCacheFlags {
-    /// Switch the volatile write cache of the disk for the run and restore it afterwards, also
-    /// after Ctrl-C or a crash; needs root and hdparm (ATA), nvme (NVMe) or sdparm (SCSI)
+    /// Switch the disk's volatile write cache for the run and restore it afterwards, even after
+    /// Ctrl-C or a crash; needs root and hdparm (ATA), nvme (NVMe) or sdparm (SCSI)
     #[arg(long, value_name = "STATE", conflicts_with_all = ["postgres", "fit_for"])]
     pub write_cache: Option<CacheStates>,
     /// Switch the write cache without asking first
@@ -97,10 +97,10 @@ impl WriteCacheFlags {
         let (how, what) = match self.write_cache {
             Some(CacheStates::On) => ("on", LOSES),
             Some(CacheStates::Off) | None => ("off", SLOWER),
-            Some(CacheStates::Both) => ("off and on in turns", SLOWER),
+            Some(CacheStates::Both) => ("off and on alternately", SLOWER),
         };
         format!(
-            "The write cache of {} is switched {how} during the run and restored at its end, also \
+            "The write cache of {} is switched {how} during the run and restored at its end, even \
              after Ctrl-C or a crash. {what}",
             disks.join(", ")
         )
@@ -108,9 +108,9 @@ impl WriteCacheFlags {
 }
 
 /// What the user has to know.
-const SLOWER: &str = "While it is off, all writes to the disk are slower, those of other programs \
-                      too.";
-const LOSES: &str = "While it is on, a power failure loses what programs wrote without a flush.";
+const SLOWER: &str = "While it is off, all writes to the disk are slower, including those of other \
+                      programs.";
+const LOSES: &str = "While it is on, a power failure loses data written without a flush.";
 
 /// `on` or `off`.
 fn text(state: WriteCache) -> &'static str {

@@ -15,7 +15,7 @@ pub struct ToolText {
     pub stderr: String,
 }
 
-/// A file that a tool writes beside its output.
+/// A file that a tool writes alongside its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFile {
     /// Its path.

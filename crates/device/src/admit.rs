@@ -1,5 +1,5 @@
 //! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason
-//! found. Opens a target only to look at what it holds, and never for writing; knows nothing of
+//! found. Opens a target only to look at what it holds, and never for writing; does not know
 //! workloads.
 
 mod ancestry;
@@ -128,10 +128,10 @@ pub(crate) fn judge_open_directory(
 fn add_unknown_place(errno: Errno, reasons: &mut RefusalReasons) {
     reasons.add(
         format!(
-            "the directories above it cannot be read ({}), so they may belong to a database server",
+            "its parent directories cannot be read ({}), so they may belong to a database server",
             errno::name(errno)
         ),
-        "run as a user who may enter them",
+        "run as a user with access to them",
     );
 }
 
@@ -164,25 +164,25 @@ fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
         ),
         TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
             reasons.add(
-                format!("the file is too small: {size}, and at least 1 MiB is needed"),
+                format!("the file is too small: {size}, but at least 1 MiB is needed"),
                 "Name a larger file, or a directory.",
             );
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
             reasons.add(
-                "sysfs does not show the device, so its size cannot be told",
-                "Mount /sys, or run outside of the container.",
+                "sysfs does not show the device, so its size is unknown",
+                "Mount /sys, or run outside the container.",
             );
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 => {
             reasons.add(
-                "the device has a size of 0: no medium, or not set up",
+                "the device has a size of 0: it has no medium or is not set up",
                 "Insert the medium, or name another device.",
             );
         }
         TargetKind::BlockDevice if identity.size_bytes < READ_BYTES_MIN => {
             reasons.add(
-                format!("the device is too small: {size}, and at least 1 MiB is needed"),
+                format!("the device is too small: {size}, but at least 1 MiB is needed"),
                 "Name a larger device.",
             );
         }
@@ -198,8 +198,8 @@ fn judge_scratch(
 ) {
     if identity.kind != TargetKind::Directory {
         reasons.add(
-            "it is not a directory, and what exists is never written to",
-            "Name a directory: a scratch file of our own is made in it.",
+            "it is not a directory, and diskproof never writes to existing files",
+            "Name a directory, in which diskproof creates a scratch file.",
         );
         return;
     }
@@ -217,10 +217,7 @@ fn judge_scratch(
             "this user may not create files in it ({})",
             errno::name(errno)
         );
-        reasons.add(
-            reason,
-            "Name a directory in which you may write, or run as its owner.",
-        );
+        reasons.add(reason, "Name a writable directory, or run as its owner.");
     }
     // A directory that cannot be held is refused above, or by the opening.
     let path = Path::new(&identity.path);
@@ -244,7 +241,8 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
     if stat.f_files > 0 && count > room {
         reasons.add(
             format!(
-                "not enough free inodes: {} are free, and {} (10 % of the filesystem's) stay so",
+                "not enough free inodes: {} are free, but {} (10 % of the filesystem's) must stay \
+                 free",
                 stat.f_favail,
                 stat.f_files / KEPT_INODES_SHARE
             ),
@@ -260,7 +258,7 @@ fn judge_filesystem(
 ) {
     let Some(filesystem) = &identity.filesystem else {
         reasons.add(
-            "its filesystem could not be told",
+            "its filesystem is unknown",
             "Make sure that /proc is mounted.",
         );
         return;
@@ -289,7 +287,7 @@ fn judge_filesystem(
         let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
         let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
-            "not enough free space: {free} are free, and {kept} (10 % of the filesystem, at least \
+            "not enough free space: {free} are free, but {kept} (10 % of the filesystem, at least \
              2 GiB) must stay free"
         );
         let remedy = match scratch_bytes_max(identity) {
@@ -301,7 +299,10 @@ fn judge_filesystem(
             max => {
                 let most = format_bytes(if max >= GIB { max - max % GIB } else { max });
                 match creation {
-                    Creation::ScratchFile => format!("Ask for at most {most}, or free some space."),
+                    Creation::ScratchFile => format!(
+                        "Use a size of at most {most}, or free some \
+                                                      space."
+                    ),
                     Creation::ManyFiles => format!(
                         "Use a smaller --count or --file-size, so that the files take at most \
                          {most}, or free some space."

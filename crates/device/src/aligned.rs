@@ -1,5 +1,5 @@
-//! A block of memory at an address that suits direct I/O on every device. Knows nothing of what is
-//! in it.
+//! A block of memory at an address that suits direct I/O on every device. Does not know what is in
+//! it.
 
 /// Every device takes memory that is aligned to a page; the engine's buffers have the same.
 pub(crate) const MEMORY_ALIGNMENT: usize = 4096;

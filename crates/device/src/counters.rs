@@ -24,7 +24,7 @@ pub struct Snapshot {
     unresolved: Option<String>,
     processes: ProcessCounters,
     exits: Option<ExitListener>,
-    /// Bytes that the disks beside those of the target had moved.
+    /// Bytes that the disks alongside those of the target had moved.
     elsewhere_bytes: Option<u64>,
     taken: Instant,
 }
@@ -175,8 +175,8 @@ impl Snapshot {
             let after = read_counters(&self.root, &disk.name, &disk.device)?;
             let change = after.since(disk.before).ok_or_else(|| {
                 format!(
-                    "the counters of {} went backwards (the disk was replaced, or a counter ran \
-                     over): run again",
+                    "the counters of {} went backwards (the disk was replaced, or a counter \
+                     overflowed); run again",
                     disk.name
                 )
             })?;
@@ -272,8 +272,12 @@ fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounter
             "the kernel does not count for {name}; echo 1 > /sys/block/{name}/queue/iostats"
         ));
     }
-    let text = read_text(&directory.join("stat"))
-        .ok_or_else(|| format!("sysfs shows no counters for {name} ({device}): is it gone?"))?;
+    let text = read_text(&directory.join("stat")).ok_or_else(|| {
+        format!(
+            "sysfs shows no counters for {name} ({device}); the device may have \
+                                been removed"
+        )
+    })?;
     parse_stat(&text).ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
 }
 
@@ -476,7 +480,7 @@ mod tests {
                     .finish(ASKED)
                     .unresolved
                     .unwrap()
-                    .contains("is it gone")
+                    .contains("the device may have been removed")
             );
 
             write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");

@@ -1,4 +1,4 @@
-//! One block device as sysfs describes it → [`Layer`]. Knows nothing of what lies above or below.
+//! One block device as sysfs describes it → [`Layer`]. Does not know what lies above or below.
 
 use crate::link::link_of;
 use crate::sysroot::{SysRoot, read_number, read_text};
@@ -134,8 +134,8 @@ fn mapper_model(name: &str, uuid: &str) -> String {
     format!("{owner} {name}")
 }
 
-/// NVMe and MMC tell the serial themselves, virtio beside the queue, SCSI in the page 0x80 of its
-/// vital product data; a WWID will do.
+/// NVMe and MMC tell the serial themselves, virtio alongside the queue, SCSI in the page 0x80 of
+/// its vital product data; a WWID will do.
 fn serial(at: &Path) -> Option<String> {
     read_text(&at.join("device/serial"))
         .or_else(|| read_text(&at.join("serial")))
@@ -172,7 +172,7 @@ fn write_cache(text: &str) -> Option<WriteCache> {
     }
 }
 
-/// A disk of which nothing but its name is known.
+/// A disk of which only its name is known.
 #[cfg(test)]
 pub(crate) fn bare_layer(name: &str, device: &str) -> Layer {
     describe(

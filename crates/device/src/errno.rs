@@ -1,4 +1,4 @@
-//! Names of error numbers, as manual pages spell them. Knows nothing of where they come from.
+//! Names of error numbers, as manual pages spell them. Does not know where they come from.
 
 use rustix::io::Errno;
 

@@ -1,6 +1,6 @@
 //! Runs a program that reports about disks and waits for what it prints, but never longer than a
-//! deadline: a disk that hangs keeps its caller in the kernel, where no signal reaches it. Knows
-//! nothing of what the text means.
+//! deadline: a disk that hangs keeps its caller in the kernel, where no signal reaches it. Does not
+//! know what the text means.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
@@ -53,8 +53,8 @@ pub(crate) fn output_of(mut command: Command, limit: Duration) -> Result<String,
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // A group of its own, so that Ctrl-C does not cut it short, and so that what it may have
-    // started ends with it.
+    // Its own group, so that Ctrl-C does not cut it short, and so that what it may have started
+    // ends with it.
     let mut child = command.process_group(0).spawn().map_err(NoAnswer::Failed)?;
     let Some(stdout) = child.stdout.take() else {
         return Err(NoAnswer::Failed(io::ErrorKind::BrokenPipe.into()));

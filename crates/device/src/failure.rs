@@ -9,8 +9,8 @@ use rustix::io::Errno;
 pub enum OpenError {
     /// EPERM on opening: no matter of file permissions.
     #[error(
-        "{path}: the kernel or the hypervisor forbids opening it (EPERM), even to root; \
-         `diskproof info {path}` still shows who it is, and a directory or file on it can be \
+        "{path}: the kernel or the hypervisor forbids opening it (EPERM), even for root. \
+         'diskproof info {path}' still shows its identity, and a directory or file on it can be \
          measured"
     )]
     Forbidden {
@@ -29,7 +29,7 @@ pub enum OpenError {
     },
     /// It is not what it was when it was looked at.
     #[error(
-        "{path}: {what} since it was looked at; nothing was written to it. Run again when no other \
+        "{path}: {what} since it was checked; nothing was written to it. Run again when no other \
          process changes it"
     )]
     Changed {
@@ -41,7 +41,7 @@ pub enum OpenError {
     /// ENOSPC.
     #[error(
         "{path}: the filesystem is full (ENOSPC) while trying to {doing}; free some space or \
-         inodes, or ask for a smaller --size"
+         inodes, or use a smaller --size"
     )]
     NoSpace {
         /// Where.
@@ -51,8 +51,8 @@ pub enum OpenError {
     },
     /// EDQUOT.
     #[error(
-        "{path}: this user's disk quota is used up (EDQUOT) while trying to {doing}; have it \
-         raised, or ask for a smaller --size"
+        "{path}: this user's disk quota is exhausted (EDQUOT) while trying to {doing}; raise it, \
+         or use a smaller --size"
     )]
     QuotaUsedUp {
         /// Where.
@@ -62,8 +62,8 @@ pub enum OpenError {
     },
     /// EROFS.
     #[error(
-        "{path}: the filesystem is read-only (EROFS), so nothing can {doing}; if it should be \
-         writable, the kernel may have stopped writes after an error: see dmesg"
+        "{path}: cannot {doing}, because the filesystem is read-only (EROFS). If it should be \
+         writable, the kernel may have stopped writes after an error; see dmesg"
     )]
     ReadOnly {
         /// Where.
@@ -76,21 +76,21 @@ pub enum OpenError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Only a scratch file can be cut.
-    #[error("{path}: only a scratch file can be cut, and this is not one; name a directory")]
+    #[error("{path}: only a scratch file can be truncated; name a directory")]
     NotScratch {
         /// What was to be cut.
         path: String,
     },
     /// Another process measures there.
-    #[error("{path}: another diskproof works in it; wait until it has ended")]
+    #[error("{path}: another diskproof is using it; wait until it has ended")]
     InUse {
         /// The directory.
         path: String,
     },
     /// A directory with a name of ours has content that is not ours.
     #[error(
-        "{path}: {what}, so nothing in it was removed; an earlier diskproof left a directory of \
-         this name, or another user or program owns it. Look at it, then rename or remove it"
+        "{path}: {what}, so nothing in it was removed. An earlier diskproof left it, or it belongs \
+         to another user or program. Inspect it, then rename or remove it"
     )]
     NotOurs {
         /// The directory.
@@ -112,7 +112,7 @@ pub enum OpenError {
         errno: String,
     },
     /// Any other answer of the kernel.
-    #[error("{path}: cannot {doing}: {errno}; dmesg may tell more")]
+    #[error("{path}: cannot {doing}: {errno}; see dmesg")]
     System {
         /// Where.
         path: String,

@@ -1,6 +1,6 @@
-//! Many small files in a directory of our own with a known name. Files are named by numbers, and
-//! every operation goes through the descriptor of a directory that this program made: no name given
-//! from outside can lead elsewhere. Measures nothing.
+//! Many small files in our own directory with a known name. Files are named by numbers, and every
+//! operation goes through the descriptor of a directory that this program made: no name given from
+//! outside can lead elsewhere. Measures nothing.
 
 use crate::admit::Admission;
 use crate::failure::OpenError;
@@ -85,7 +85,7 @@ impl FileTree {
         self.kept.identity()
     }
 
-    /// Whether its files are nothing but memory.
+    /// Whether its files are only memory.
     pub fn is_in_memory(&self) -> bool {
         let filesystem = self.identity().filesystem.as_ref();
         filesystem.is_some_and(|filesystem| is_in_memory(&filesystem.kind))

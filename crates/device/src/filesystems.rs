@@ -1,4 +1,4 @@
-//! Kinds of filesystems that have no disk below them. Knows nothing of mounts.
+//! Kinds of filesystems that have no disk below them. Does not know mounts.
 
 /// Filesystems in memory.
 pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
@@ -26,7 +26,7 @@ pub(crate) const KERNEL_FILESYSTEMS: [&str; 20] = [
     "resctrl",
 ];
 
-/// Whether files on a filesystem of this kind are nothing but memory.
+/// Whether files on a filesystem of this kind are only memory.
 pub(crate) fn is_in_memory(kind: &str) -> bool {
     MEMORY_FILESYSTEMS.contains(&kind)
 }

@@ -70,11 +70,11 @@ fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth 
     let unknown =
         |why: String| DiskHealth::unknown(&disk.name, nature(disk).map_or(why, str::to_owned));
     let Some(program) = program else {
-        return unknown("smartctl is not installed: install smartmontools".to_owned());
+        return unknown("smartctl is not installed; install smartmontools".to_owned());
     };
     let Some(node) = node_of(disk) else {
         return unknown(format!(
-            "/dev has no node of {} here: run outside of the container",
+            "/dev has no node of {} here; run outside the container",
             disk.name
         ));
     };
@@ -104,8 +104,8 @@ pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
 fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, retry: Duration) -> String {
     match silence {
         NoAnswer::Late => format!(
-            "smartctl gave no answer within {} s and was ended: look into dmesg, and try smartctl \
-             -a {} by hand",
+            "smartctl did not answer within {} s and was ended; see dmesg, and try smartctl -a {} \
+             by hand",
             retry.as_secs_f64(),
             node.display()
         ),
@@ -122,13 +122,11 @@ fn nature(disk: &Layer) -> Option<&'static str> {
             Some("the hypervisor hides the physical disk; ask the provider for its health")
         }
         LayerKind::Disk if disk.name.starts_with("mmcblk") => {
-            Some("smartctl does not know SD cards and eMMC")
+            Some("smartctl does not support SD cards and eMMC")
         }
-        LayerKind::Loop => {
-            Some("a loop device has no health of its own: ask for that of the disk below its file")
-        }
-        LayerKind::Zram | LayerKind::RamDisk => Some("it lives in memory"),
-        LayerKind::Network => Some("the disk is on another machine: ask there"),
+        LayerKind::Loop => Some("a loop device has no health data; query the disk below its file"),
+        LayerKind::Zram | LayerKind::RamDisk => Some("it is in memory"),
+        LayerKind::Network => Some("the disk is on another machine; query it there"),
         _ => None,
     }
 }
@@ -157,7 +155,7 @@ fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
     .to_uppercase();
     let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
     Some(format!(
-        "a RAID controller hides its disks: ask each by its number, smartctl -a -d {kind} {}",
+        "a RAID controller hides its disks; query each by its number: smartctl -a -d {kind} {}",
         node.display()
     ))
 }

@@ -54,18 +54,18 @@ impl Held {
         let what = if is_symlink {
             "a symlink took its place"
         } else {
-            "something else took its place"
+            "something else replaced it"
         };
         Err(changed(&identity.path, what))
     }
 
-    /// Looks along the path again and again: it must lead to the same each time.
+    /// Looks along the path repeatedly: it must lead to the same each time.
     pub(crate) fn check_steady(&self, path: &str) -> Result<(), OpenError> {
         for _ in 0..LOOKS {
             std::thread::sleep(LOOK_PAUSE);
             let now = Self::at(Path::new(path)).map_err(|errno| open_failed(path, errno))?;
             if now.id() != self.id() || now.stat.st_rdev != self.stat.st_rdev {
-                return Err(changed(path, "another process keeps exchanging it"));
+                return Err(changed(path, "another process keeps replacing it"));
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ mod tests {
         renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
         assert_eq!(std::fs::read_to_string(held.proc_path()).unwrap(), "one");
         let error = held.check_steady(one.to_str().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("keeps exchanging it"), "{error}");
+        assert!(error.to_string().contains("keeps replacing it"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty.
-//! Knows nothing of targets.
+//! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty. Does not know
+//! targets.
 
 use crate::io_limits::io_limits;
 use crate::sysroot::{SysRoot, read_text};

@@ -97,7 +97,7 @@ impl Inspector<'static> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
             || device_number(stat.st_rdev) != device
         {
-            return Err(changed(path, "something else took its place"));
+            return Err(changed(path, "something else replaced it"));
         }
         Ok(Self::past_the_cache(fd, Claim::Free))
     }

@@ -1,6 +1,6 @@
 //! The limits that control groups set on this process's I/O: `io.max` of its group and of every
 //! ancestor that is visible (cgroup v2), `blkio.throttle` of its group (v1). An unreadable file
-//! counts as no limit. Knows nothing of targets.
+//! counts as no limit. Does not know targets.
 
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::io_limit::IoLimit;

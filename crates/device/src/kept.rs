@@ -1,5 +1,5 @@
-//! A directory of our own that has a name: for a test that goes on after a power cut, and for tests
-//! of many small files. It is made inside an admitted directory, and every file in it is a new one.
+//! Our own directory that has a name: for a test that goes on after a power cut, and for tests of
+//! many small files. It is made inside an admitted directory, and every file in it is a new one.
 //! Knows no workload.
 
 use crate::admit::{Admission, Grant, Permit};
@@ -26,13 +26,13 @@ const UNFINISHED: &str = "unfinished";
 /// The file that proves a directory to be ours. Its lock shows that a process uses the directory.
 pub(crate) const CLAIM: &str = "claim";
 const CLAIM_TEXT: &[u8] = b"This directory belongs to diskproof, which removes it.\n";
-const TAKE_OVER: &str = "take over what an earlier run left";
+const TAKE_OVER: &str = "take over the remains of an earlier run";
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A directory of our own, and the names that it holds.
+/// Our own directory, and the names that it holds.
 #[derive(Debug)]
 pub struct KeptDirectory {
     directory: OwnedFd,
@@ -70,8 +70,8 @@ impl KeptDirectory {
         let found = before(parent.as_fd())?;
         mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
         let directory =
-            open_folder(parent.as_fd(), name).map_err(failed("open the directory made in it"))?;
-        is_new(&directory).map_err(failed("use the directory made in it"))?;
+            open_folder(parent.as_fd(), name).map_err(failed("open the new directory in it"))?;
+        is_new(&directory).map_err(failed("use the new directory in it"))?;
         fsync(&directory)
             .and_then(|()| fsync(&parent))
             .map_err(failed("make a new directory durable"))?;
@@ -145,7 +145,7 @@ impl KeptDirectory {
         name: &str,
         owner: Option<(u32, u32)>,
     ) -> Result<OwnedFd, OpenError> {
-        let failed = || self.failed("make a directory of the test");
+        let failed = || self.failed("create a directory of the test");
         mkdirat(&self.directory, name, Mode::RWXU).map_err(failed())?;
         let made = openat(&self.directory, name, FOLDER, Mode::empty()).map_err(failed())?;
         if let Some((user, group)) = owner {
@@ -175,7 +175,7 @@ impl KeptDirectory {
     pub(crate) fn create_folder(&self, name: &str) -> Result<OwnedFd, OpenError> {
         mkdirat(&self.directory, name, Mode::RWXU)
             .and_then(|()| open_folder(self.directory.as_fd(), name))
-            .map_err(self.failed("make a directory of the test"))
+            .map_err(self.failed("create a directory of the test"))
     }
 
     /// Removes an empty directory in it.

@@ -124,7 +124,7 @@ impl<'a> LayerWalk<'a> {
     fn devices_behind_loop(&mut self, name: &str, file: &Path) -> Vec<String> {
         let Ok(stat) = stat(file) else {
             return self.give_up(format!(
-                "the file behind {name} ({}) cannot be looked at from here",
+                "the file behind {name} ({}) is not accessible here",
                 file.display()
             ));
         };
@@ -146,7 +146,7 @@ impl<'a> LayerWalk<'a> {
         }
         let mounts = self.mounts;
         let Some(mount) = holding(mounts, device, path) else {
-            return self.give_up(format!("no mount is known that holds {}", path.display()));
+            return self.give_up(format!("no known mount contains {}", path.display()));
         };
         match mount.kind.as_str() {
             "btrfs" => self.devices_of_btrfs(mount),
@@ -163,7 +163,7 @@ impl<'a> LayerWalk<'a> {
     fn devices_of_btrfs(&mut self, mount: &MountEntry) -> Vec<String> {
         let Some(source) = self.device_of_source(&mount.source) else {
             return self.give_up(format!(
-                "btrfs: its device {} cannot be looked at from here",
+                "btrfs: its device {} is not accessible here",
                 mount.source
             ));
         };
@@ -184,11 +184,11 @@ impl<'a> LayerWalk<'a> {
     /// The upper directory takes all writes, so a directory is measured on its disk. A file may
     /// still lie in a lower one.
     fn devices_of_overlay(&mut self, mount: &MountEntry, path: &Path) -> Vec<String> {
-        const HIDDEN: &str = "overlayfs: the upper directory's disk cannot be told from inside";
+        const HIDDEN: &str = "overlayfs: the disk of the upper directory is unknown";
         let Some(upper) = mount.option("upperdir").map(Path::new) else {
             return self.give_up(
-                "overlayfs: it has no upper directory, and which lower one holds the data cannot \
-                 be told"
+                "overlayfs: there is no upper directory, and it is unknown which lower directory \
+                 has the data"
                     .into(),
             );
         };
@@ -203,7 +203,7 @@ impl<'a> LayerWalk<'a> {
                 .is_some_and(|inside| upper.join(inside).exists())
         {
             return self.give_up(
-                "overlayfs: the file lies in a lower directory, whose disk cannot be told".into(),
+                "overlayfs: the file is in a lower directory, whose disk is unknown".into(),
             );
         }
         // Within a container the path may exist by chance: the overlay itself would then be its own
@@ -236,20 +236,18 @@ impl<'a> LayerWalk<'a> {
 /// Plain words for filesystems that have no disk, or hide it.
 fn why_unresolved(kind: &str, source: &str) -> String {
     match kind {
-        memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it lives in memory"),
+        memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it is in memory"),
         "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "glusterfs" | "lustre"
         | "afs" => {
-            format!(
-                "{kind}: the disks are on the other side ({source}), and their counters with them"
-            )
+            format!("{kind}: the disks and their counters are on the server ({source})")
         }
-        "zfs" => "zfs: which disks the pool uses is not told, and its own cache (ARC) may answer, \
-                  before OpenZFS 2.3 under O_DIRECT too"
+        "zfs" => "zfs: the disks of the pool are unknown, and its cache (ARC) may answer, before \
+                  OpenZFS 2.3 even with O_DIRECT"
             .into(),
         fuse if fuse.starts_with("fuse") => {
             format!(
-                "{fuse}: a program ({source}) serves this filesystem, and where it keeps the data \
-                 is not told"
+                "{fuse}: a program ({source}) serves this filesystem, and the location of its data \
+                 is unknown"
             )
         }
         other => format!("{other}: its source ({source}) is not a block device"),

@@ -28,7 +28,7 @@ pub(crate) fn remove(
 
 /// Counts the files of the test. Anything else in the directory is an error.
 fn count_files(folder: BorrowedFd<'_>, path: &str) -> Result<u64, OpenError> {
-    let failed = |errno| OpenError::from_errno(path, "list what an earlier run left", errno);
+    let failed = |errno| OpenError::from_errno(path, "list the remains of an earlier run", errno);
     let mut files = 0;
     for name in entry_names(folder).map_err(failed)? {
         if name.as_bytes() == CLAIM.as_bytes() {
@@ -57,5 +57,5 @@ fn kind(folder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
 
 fn strange(path: &str, name: &CStr) -> OpenError {
     let name = name.to_string_lossy();
-    not_ours(path, &format!("diskproof did not make '{name}' in it"))
+    not_ours(path, &format!("diskproof did not create '{name}' in it"))
 }

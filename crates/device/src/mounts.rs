@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo: which filesystem holds a path. Knows nothing of disks.
+//! /proc/self/mountinfo: which filesystem holds a path. Does not know disks.
 
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,8 @@ pub(crate) fn parse(text: &str) -> Vec<MountEntry> {
 }
 
 fn parse_line(line: &str) -> Option<MountEntry> {
-    // The optional fields end with a dash of its own: 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 -
-    // ext3 /dev/root rw,errors=continue
+    // The optional fields end with its own dash: 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3
+    // /dev/root rw,errors=continue
     let (mount, filesystem) = line.split_once(" - ")?;
     let mount: Vec<&str> = mount.split(' ').collect();
     let filesystem: Vec<&str> = filesystem.split(' ').collect();

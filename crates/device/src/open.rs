@@ -152,7 +152,7 @@ impl OpenTarget {
         })
     }
 
-    /// A new file of our own that keeps its name. The permit is that of its directory.
+    /// Our own new file that keeps its name. The permit is that of its directory.
     pub(crate) fn of_kept_file(
         file: OwnedFd,
         directory: &TargetIdentity,
@@ -189,10 +189,10 @@ impl OpenTarget {
         }
     }
 
-    /// The same target by another description, for a workload that treats the page cache in a way
-    /// of its own beside others: with the same permit, so with no more rights, and without
-    /// asking the gate, which has said yes to this very file or device. What is written through
-    /// either shows in both; how far a scratch file is written is noted as it is now.
+    /// The same target by another description, for a workload that treats the page cache in its own
+    /// way alongside others: with the same permit, so with no more rights, and without asking the
+    /// gate, which has said yes to this very file or device. What is written through either shows
+    /// in both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let Reopened { fd, first } = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let (identity, content, direct) =
@@ -210,11 +210,11 @@ impl OpenTarget {
     }
 
     /// One more description, with the flags and the advice that this one has now, for a worker
-    /// beside others: the processes of a database have their own, too. In a shared one the
+    /// alongside others: the processes of a database have their own, too. In a shared one the
     /// kernel keeps one state of reading ahead for all (`f_ra` of struct file in Linux), so that
-    /// the sequential streams of several workers pass for one that jumps about; and each
-    /// buffered read writes that state, so that CPUs take it from each other. The claim on a device
-    /// and the lock are this one's, which has to stay open.
+    /// the sequential streams of several workers pass for one that jumps about; and each buffered
+    /// read writes that state, so that CPUs take it from each other. The claim on a device and the
+    /// lock are this one's, which has to stay open.
     pub fn for_worker(&self, durability: WriteDurability) -> Result<OwnedFd, OpenError> {
         let failed = |errno| {
             OpenError::from_errno(
@@ -274,7 +274,7 @@ impl OpenTarget {
         self.access() == TargetAccess::Write
     }
 
-    /// Whether it is a scratch file of our own.
+    /// Whether it is our own scratch file.
     pub fn is_scratch(&self) -> bool {
         matches!(self.content, TargetContent::Scratch { .. })
     }
@@ -423,7 +423,7 @@ impl OpenTarget {
         if self.direct.support == DirectSupport::Denied {
             self.set_direct(OFlags::empty())?;
             return Ok(Some(format!(
-                "{who} has no direct I/O for this file, and would use the page cache under \
+                "{who} has no direct I/O for this file and would use the page cache despite \
                  O_DIRECT (STATX_DIOALIGN is 0)"
             )));
         }
@@ -434,7 +434,7 @@ impl OpenTarget {
                 let bytes = self.direct.alignment_bytes;
                 self.probe_direct(bytes)?.map(|errno| {
                     format!(
-                        "{who} takes O_DIRECT, but refuses a request of {bytes} bytes: {}",
+                        "{who} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
                         errno::name(errno)
                     )
                 })
@@ -540,7 +540,7 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
     if size != identity.size_bytes && !grown_file {
         let before = identity.size_bytes;
-        let what = format!("its size went from {before} to {size} bytes");
+        let what = format!("its size changed from {before} to {size} bytes");
         return Err(changed(&identity.path, &what));
     }
     let blocking =

@@ -28,8 +28,8 @@ pub enum ProbeError {
     },
     /// A symlink whose target is missing.
     #[error(
-        "{path}: {link} is a symlink to {points_to}, which does not exist (ENOENT); mend the \
-         link, or name the place itself"
+        "{path}: {link} is a symlink to {points_to}, which does not exist (ENOENT); repair the \
+         link, or name the destination itself"
     )]
     Dangling {
         /// What was asked for.
@@ -41,8 +41,8 @@ pub enum ProbeError {
     },
     /// A link that the kernel itself does not follow (fs.protected_symlinks of proc_sys_fs(5)).
     #[error(
-        "{path}: {link} is a symlink that another user put into a directory where everybody may \
-         write, and the kernel does not follow it (EACCES); name the place itself"
+        "{path}: {link} is a symlink of another user in a world-writable directory, which the \
+         kernel does not follow (EACCES); name the destination itself"
     )]
     ForeignLink {
         /// What was asked for.
@@ -51,16 +51,14 @@ pub enum ProbeError {
         link: String,
     },
     /// The path led to two places within a moment.
-    #[error(
-        "{path}: it leads to another place than a moment ago; run again when no process changes it"
-    )]
+    #[error("{path}: it has changed since the first check; run again when no process changes it")]
     Moving {
         /// What was asked for.
         path: String,
     },
     /// EACCES.
     #[error(
-        "{path}: this user may not look into {component} (EACCES); run as a user who may, or name \
+        "{path}: this user may not access {component} (EACCES); run as a user who may, or name \
          another target"
     )]
     NotPermitted {
@@ -87,15 +85,15 @@ pub enum ProbeError {
     },
     /// A name that records could not hold.
     #[error(
-        "{path}: the path is not valid UTF-8, which records need; give it another name, or reach \
-         it through a symlink of a clean directory"
+        "{path}: the path is not valid UTF-8, which records require; rename it, or use a symlink \
+         with a valid name"
     )]
     NotUtf8 {
         /// The path, with replacement characters.
         path: String,
     },
     /// Any other answer of the kernel.
-    #[error("{path}: it cannot be looked at: {errno}; dmesg may tell more")]
+    #[error("{path}: cannot inspect it: {errno}; see dmesg")]
     System {
         /// What was asked for.
         path: String,

@@ -199,7 +199,7 @@ fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
             Err(Errno::WOULDBLOCK) => {
                 return reasons.add(
                     "another program holds a lock on it",
-                    "wait for it to end: lslocks shows who it is",
+                    "wait for it to end; lslocks shows which it is",
                 );
             }
             Err(errno) => {
@@ -229,8 +229,8 @@ fn open_file(
     // Who cannot be seen in /proc (a container, the kernel itself) is counted by the kernel.
     if reasons.is_empty() && writers_beside(fd.as_fd()) == Writers::Some {
         reasons.add(
-            "something else has it open for writing: a process in another container, a loop \
-             device or the kernel itself",
+            "another user has it open for writing: a process in another container, a loop device \
+             or the kernel itself",
             "find it with: lsof, losetup --all, swapon --show",
         );
     }
@@ -245,6 +245,6 @@ fn check_size(identity: &TargetIdentity, size: u64) -> Result<(), OpenError> {
         return Ok(());
     }
     let before = identity.size_bytes;
-    let what = format!("its size went from {before} to {size} bytes");
+    let what = format!("its size changed from {before} to {size} bytes");
     Err(changed(&identity.path, &what))
 }

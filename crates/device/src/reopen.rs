@@ -42,7 +42,7 @@ pub(crate) fn reopen(
     if !is_same || fcntl_getfl(&fd).map_err(failed)? & OFlags::RWMODE != right {
         return Err(OpenError::Changed {
             path: path.to_owned(),
-            what: "/proc/self/fd led to something else".to_owned(),
+            what: "/proc/self/fd points to something else".to_owned(),
         });
     }
     fcntl_setfl(

@@ -20,14 +20,14 @@ const SPAN_BYTES_MIN: u64 = 1 << 20;
 /// Blocks whose content is compared, and their length.
 const COMPARED_BLOCKS: u64 = 8;
 const COMPARED_BYTES: usize = 4096;
-/// More extents than this are not looked at: the longest of so many is long enough.
+/// More extents than this are not looked at: the longest of this many is long enough.
 const EXTENTS_MAX: usize = 4096;
 /// Flags of linux/fiemap.h that say that the data is not, or not as it reads, at the place given:
 /// `UNKNOWN`, `DELALLOC`, `ENCODED`, `DATA_ENCRYPTED`, `NOT_ALIGNED`, `DATA_INLINE`, `DATA_TAIL`,
 /// `UNWRITTEN`.
 const NOT_IN_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800;
 const LAST_EXTENT: u32 = 0x1;
-/// FIEMAP of btrfs gives addresses of a space of its own, not of a device (btrfs-fiemap in
+/// FIEMAP of btrfs gives addresses of its own space, not of a device (btrfs-fiemap in
 /// Documentation/filesystems); that of ZFS and bcachefs may name any device of several.
 const OWN_ADDRESSES: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
 
@@ -68,7 +68,7 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
         let is_long = longest(&below).is_some_and(|span| span.length >= SPAN_BYTES_MIN);
         if !is_long {
             unknown = Some(format!(
-                "no MiB of its blocks lies in one piece on {}",
+                "no MiB of its blocks is contiguous on {}",
                 lower.name
             ));
             break;
@@ -199,7 +199,8 @@ impl BlockComparison<'_> {
             })?;
             if !is_equal {
                 return Err(
-                    "the blocks at the place that the kernel names hold other data".to_owned(),
+                    "the blocks at the offset that the kernel reports contain other data"
+                        .to_owned(),
                 );
             }
             compared += 1;
@@ -228,14 +229,14 @@ fn map_below(
     match upper.device_kind {
         None => match open {
             None => BlockMap::Unknown(format!(
-                "{} cannot be read, so that its extents are unknown",
+                "{} cannot be read, so its extents are unknown",
                 upper.path
             )),
             Some(target) => file_extents(target),
         },
         Some(LayerKind::Partition) => match read_number::<u64>(&at.join("start")) {
             Some(start) => one(start * SECTOR_BYTES, size_bytes),
-            None => unknown("sysfs does not show where the partition begins"),
+            None => unknown("sysfs does not show the start of the partition"),
         },
         Some(LayerKind::Loop) => {
             let offset = read_number(&at.join("loop/offset")).unwrap_or(0);
@@ -251,17 +252,17 @@ fn map_below(
             // A spare, or one that failed, holds no or old data.
             if !state.split(',').any(|word| word.trim() == "in_sync") {
                 return BlockMap::Unknown(format!(
-                    "{} is no member in sync of the array ({state})",
+                    "{} is not an in-sync member of the array ({state})",
                     lower.name
                 ));
             }
             match read_number::<u64>(&member.join("offset")) {
                 Some(offset) => one(offset * SECTOR_BYTES, size_bytes),
-                None => unknown("sysfs does not show where the array's data begins"),
+                None => unknown("sysfs does not show the start of the array's data"),
             }
         }
         Some(LayerKind::Md) => unknown("the array spreads its blocks over several devices"),
-        Some(_) => unknown("the device does not report where its blocks lie below"),
+        Some(_) => unknown("the device does not report the position of its blocks below"),
     }
 }
 
@@ -280,14 +281,14 @@ fn file_extents(target: &OpenTarget) -> BlockMap {
     let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
     if OWN_ADDRESSES.contains(&kind) {
         return BlockMap::Unknown(format!(
-            "{kind} does not report where a file lies on its device"
+            "{kind} does not report the position of a file on its device"
         ));
     }
     let size_bytes = target.usable_bytes();
     match extents(target.fd(), size_bytes) {
         Some(segments) => BlockMap::Segments(segments),
         None => BlockMap::Unknown(format!(
-            "{kind} does not report where a file lies on its device"
+            "{kind} does not report the position of a file on its device"
         )),
     }
 }

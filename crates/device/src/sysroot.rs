@@ -1,4 +1,4 @@
-//! Where /sys and /proc are, so that tests can use a tree of their own. Reads text files without
+//! Where /sys and /proc are, so that tests can use their own tree. Reads text files without
 //! interpreting them.
 
 use std::path::{Path, PathBuf};

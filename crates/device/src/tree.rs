@@ -1,5 +1,5 @@
-//! Removes what is in a directory of our own, and drops files in it from the page cache. Stays on
-//! its filesystem and follows no symlink. Knows nothing of who made it.
+//! Removes what is in our own directory, and drops files in it from the page cache. Stays on its
+//! filesystem and follows no symlink. Does not know who made it.
 
 use rustix::fs::{
     Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat, unlinkat,

@@ -1,4 +1,4 @@
-//! A simulated disk whose truth is known, behind the interface of a backend, in virtual time. For
+//! A simulated disk with known properties, behind the interface of a backend, in virtual time. For
 //! tests.
 
 use crate::io::buffers::Buffers;

@@ -25,7 +25,7 @@ impl Watch for OwnThreads {
     }
 }
 
-/// A tracefs of our own with an instance of our own; both go away with it.
+/// Our own tracefs with our own instance; both go away with it.
 struct Trace {
     mount: tempfile::TempDir,
     instance: PathBuf,

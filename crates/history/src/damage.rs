@@ -69,7 +69,7 @@ fn free_name(path: &Path) -> PathBuf {
     name
 }
 
-/// What is wrong with the file, by a read-only connection of its own; an error when the file cannot
+/// What is wrong with the file, by a separate read-only connection; an error when the file cannot
 /// be checked now.
 fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
     let look = || {

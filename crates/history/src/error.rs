@@ -105,8 +105,8 @@ pub enum HistoryError {
     },
     /// Its content makes no sense.
     #[error(
-        "the history {} is damaged ({what}). The next run that is saved renames it and starts a \
-         new history with every run that can still be read",
+        "the history {} is damaged ({what}). The next saved run renames it and starts a new \
+         history with every run that can still be read",
         path.display()
     )]
     Damaged {
@@ -126,7 +126,7 @@ pub enum HistoryError {
     },
     /// A history whose version was overwritten.
     #[error(
-        "the history {} holds tables, but its format version is {found}, so it was not touched. \
+        "the history {} contains tables, but its format version is {found}, so it was not touched. \
          Restore it from a backup, or name another file with --history FILE",
         path.display()
     )]
@@ -138,8 +138,9 @@ pub enum HistoryError {
     },
     /// A later version of this program made it.
     #[error(
-        "a newer diskproof made the history {} (format {found}; this one reads up to {known}), so \
-         it was not touched. Use that diskproof, or name another file with --history FILE",
+        "a newer diskproof created the history {} (format {found}; this one supports up to \
+         {known}), so it was not touched. Use that diskproof, or name another file with --history \
+         FILE",
         path.display()
     )]
     Newer {

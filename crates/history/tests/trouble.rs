@@ -12,11 +12,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs that a killed saver may have saved at the most; enough never to be reached before its end.
+/// Runs that a killed saver may have saved at most; enough never to be reached before its end.
 const SAVES_MAX: usize = 100_000;
 
 /// Saves without end where the test below tells it to; says each id once it is saved. Does nothing
-/// as a test of its own.
+/// as a separate test.
 #[test]
 fn saver() {
     let (Ok(path), Ok(name)) = (
@@ -69,8 +69,8 @@ fn what_was_reported_as_saved_survives_kill_9() {
             .map(|n| saver_process(&place, &format!("{round}-{n}")))
             .collect();
         for saver in &mut savers {
-            // Anything from none to many saves; a small generator of its own, so that a failure can
-            // be repeated.
+            // Anything from none to many saves; its own small generator, so that a failure can be
+            // repeated.
             pause = pause
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);

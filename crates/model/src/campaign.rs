@@ -1,5 +1,5 @@
 //! What a record keeps of the campaign that it belongs to: a series of short measurements whose
-//! order follows from what the earlier ones gave. Knows nothing of how a campaign decides.
+//! order follows from what the earlier ones gave. Does not know how a campaign decides.
 
 use serde::{Deserialize, Serialize};
 

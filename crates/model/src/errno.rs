@@ -8,8 +8,8 @@ struct Entry {
     remedy: &'static str,
 }
 
-const DISK: &str = "the disk or the path to it is failing: see the kernel log (dmesg) and \
-                    smartctl -a, save the data, and do not rely on its figures";
+const DISK: &str = "the disk or the path to it is failing: save the data, see the kernel log \
+                    (dmesg) and smartctl -a, and do not rely on the figures";
 
 const TABLE: &[Entry] = &[
     Entry {
@@ -35,14 +35,13 @@ const TABLE: &[Entry] = &[
     Entry {
         names: &["ENODEV", "ENXIO"],
         meaning: "the device went away",
-        remedy: "see the kernel log (dmesg) for why the device went away, and look at its cable \
-                 and power",
+        remedy: "see the kernel log (dmesg) for the reason, and check the cable and the power",
     },
     Entry {
         names: &["EROFS"],
         meaning: "the filesystem became read-only",
-        remedy: "see the kernel log (dmesg) for why the filesystem became read-only: most often \
-                 its disk failed; save the data before it is checked",
+        remedy: "see the kernel log (dmesg) for why the filesystem became read-only, usually a \
+                 disk failure; save the data before you check the filesystem",
     },
     Entry {
         names: &["ENOSPC"],
@@ -52,12 +51,12 @@ const TABLE: &[Entry] = &[
     Entry {
         names: &["EDQUOT"],
         meaning: "the quota is used up",
-        remedy: "the quota is used up: free space or raise it, or use a smaller --size",
+        remedy: "the quota is exhausted: free space, raise it, or use a smaller --size",
     },
     Entry {
         names: &["EFBIG"],
-        meaning: "the limit on the size of files is reached",
-        remedy: "raise the limit on the size of files (ulimit -f), or use a smaller --size",
+        meaning: "the file size limit is reached",
+        remedy: "raise the file size limit (ulimit -f), or use a smaller --size",
     },
     Entry {
         names: &["EAGAIN", "ECANCELED"],
@@ -66,8 +65,8 @@ const TABLE: &[Entry] = &[
     },
     Entry {
         names: &["EOF"],
-        meaning: "the target ended earlier than its size says",
-        remedy: "see that nothing truncates the target while it is measured",
+        meaning: "the target is shorter than its reported size",
+        remedy: "make sure that nothing truncates the target during the measurement",
     },
     Entry {
         names: &["EINVAL"],

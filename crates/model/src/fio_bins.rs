@@ -84,7 +84,8 @@ fn place(ns: u64) -> (usize, usize) {
     )
 }
 
-/// `iodepth_level` of a queue with so many requests in flight on average: everything at one level.
+/// `iodepth_level` of a queue with this many requests in flight on average: everything at one
+/// level.
 pub fn depth_shares(in_flight: f64) -> Vec<(&'static str, f64)> {
     let levels = ["1", "2", "4", "8", "16", "32", ">=64"];
     let depth = in_flight.round().clamp(1.0, 64.0) as u64;

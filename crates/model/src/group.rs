@@ -1,5 +1,5 @@
-//! Workloads that run at the same time: when they end together, and what cannot run together. Knows
-//! nothing of how they are run.
+//! Workloads that run at the same time: when they end together, and what cannot run together. Does
+//! not know how they are run.
 
 use crate::workload::{CachePolicy, Layout, Span, Stop, Verify, Workload};
 
@@ -17,8 +17,8 @@ pub struct Group<'a> {
 pub enum Clash {
     /// One gives the scratch file its content, which the others must find.
     #[error(
-        "'{name}' writes the scratch file for the first time, so nothing can run together with \
-         it. Let it run before the others"
+        "'{name}' writes the scratch file for the first time, so nothing can run together with it. \
+         Run it before the others"
     )]
     Layout {
         /// The one that writes.
@@ -26,8 +26,8 @@ pub enum Clash {
     },
     /// One workload would overwrite what another checks.
     #[error(
-        "'{verified}' checks blocks, and '{writer}' writes into the same span at the same time. \
-         Give each a span of its own, such as \"0-50%\" and \"50%-100%\""
+        "'{verified}' checks blocks, but '{writer}' writes to the same span at the same time. Give \
+         each a separate span, such as \"0-50%\" and \"50%-100%\""
     )]
     Verified {
         /// The one that checks.
@@ -37,8 +37,8 @@ pub enum Clash {
     },
     /// A target has one page cache for all workloads.
     #[error(
-        "'{cached}' leaves the page cache alone, and '{buffered}' empties it. A target has one \
-         page cache, so make both cached or both buffered"
+        "'{cached}' keeps the page cache, but '{buffered}' empties it. A target has only one page \
+         cache, so make both cached or both buffered"
     )]
     PageCache {
         /// The one that keeps it.
@@ -80,9 +80,9 @@ impl<'a> Group<'a> {
             .unwrap_or(0)
     }
 
-    /// Whether this much known suffices to end all of them: each with a goal of precision has
-    /// reached it, at least one has, and none of the rest has a limit of its own that it still
-    /// runs for. One without any limit runs as long as the others.
+    /// Whether this much known is enough to end all of them: each with a goal of precision has
+    /// reached it, at least one has, and none of the rest has its own limit that it still runs for.
+    /// One without any limit runs as long as the others.
     pub fn is_known(&self, known: &[bool]) -> bool {
         let settled = |(workload, known): (&Workload, &bool)| {
             *known || (!self.is_alone() && workload.stop == Stop::default())
@@ -201,7 +201,7 @@ mod tests {
         };
         let told = clash(writer("a", 0, Some(100)), writer("b", 99, None)).unwrap();
         assert!(
-            told.starts_with("'a' checks blocks, and 'b' writes"),
+            told.starts_with("'a' checks blocks, but 'b' writes"),
             "{told}"
         );
         assert_eq!(

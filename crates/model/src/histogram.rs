@@ -414,11 +414,11 @@ mod tests {
             [&0x1c84_9314u32.to_be_bytes()[..], &[0; 4], &deflated].concat()
         };
         let cases = [
-            (Vec::new(), "cut off"),
-            (vec![7; 40], "does not begin"),
-            (plain(u32::MAX, 3, &[]), "cut off, or longer"),
+            (Vec::new(), "truncated"),
+            (vec![7; 40], "does not start"),
+            (plain(u32::MAX, 3, &[]), "truncated, or longer"),
             (plain(0, 9, &[]), "precision"),
-            (plain(3, 3, &[2, 0x80, 0x80]), "cut off"),
+            (plain(3, 3, &[2, 0x80, 0x80]), "truncated"),
             // A count of 2^62, and then one behind 2^62 empty buckets.
             (
                 plain(

@@ -1,5 +1,5 @@
-//! The search for the greatest depth at which most requests keep to a latency: what it found. Knows
-//! nothing of how it is searched or printed.
+//! The search for the greatest depth at which most requests meet a latency limit: what it found.
+//! Does not know how it is searched or printed.
 
 use crate::latency_target::LatencyTarget;
 use crate::measurement::{Measurement, OpKind};
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySearch {
-    /// What the requests had to keep to.
+    /// What the requests had to meet.
     pub target: LatencyTarget,
     /// The greatest depth at which they did; `null` where they did at none.
     pub depth: Option<u32>,
-    /// Whether the next greater depth was measured, and they did not keep to it there, or whether
-    /// no greater one was allowed. Otherwise the depth may be greater.
+    /// Whether the next greater depth was measured, and they missed it there, or whether no greater
+    /// one was allowed. Otherwise the depth may be greater.
     pub is_settled: bool,
     /// The greatest depth that was allowed.
     pub depth_max: u32,

@@ -1,8 +1,8 @@
-//! A latency that most requests must keep to.
+//! A latency that most requests must meet.
 
 use serde::{Deserialize, Serialize};
 
-/// A latency that a share of the requests must keep to.
+/// A latency that a share of the requests must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyTarget {

@@ -1,5 +1,5 @@
 //! The layers between a file and its disk, each measured on the same blocks, and what each of them
-//! costs. Knows nothing of how the blocks are found.
+//! costs. Does not know how the blocks are found.
 
 use crate::target::LayerKind;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ pub struct LayerCost {
     pub meaning: CostMeaning,
 }
 
-/// A difference between two layers, which may be negative, and how well it is known.
+/// A difference between two layers, which may be negative, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LayerDifference {

@@ -60,7 +60,7 @@ pub struct Measurement {
     /// Operations per second that the same workers reach with no I/O at all; `None` where the
     /// target is so far below that it was not measured.
     pub ceiling_iops: Option<f64>,
-    /// How many read blocks were looked at, and how many of them held nothing but zeros.
+    /// How many read blocks were looked at, and how many of them contained only zeros.
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None`
     /// where it cannot be known.
@@ -325,7 +325,7 @@ pub struct OtherProcess {
 pub struct ZeroSample {
     /// Blocks looked at.
     pub sampled: u64,
-    /// Blocks that held nothing but zeros.
+    /// Blocks that contained only zeros.
     pub zero: u64,
 }
 

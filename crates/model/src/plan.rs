@@ -1,5 +1,5 @@
-//! What one run does: workloads in order, each complete enough to be repeated elsewhere. Knows
-//! nothing of how a workload is run.
+//! What one run does: workloads in order, each complete enough to be repeated elsewhere. Does not
+//! know how a workload is run.
 
 use crate::disk_access::DiskAccess;
 use crate::files::FilesPlan;

@@ -42,7 +42,7 @@ impl PostgresPlan {
     }
 }
 
-/// INSERTs of single rows, each a transaction of its own.
+/// INSERTs of single rows, each a separate transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PostgresLoad {

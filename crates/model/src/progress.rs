@@ -95,6 +95,6 @@ pub trait PingWatch: Watch {
     /// Receives a request when it has ended, with the index of its target.
     fn request(&mut self, target: usize, request: &SingleRequest);
 
-    /// Why all requests shall end now; `None` to go on.
+    /// Why all requests must end now; `None` to go on.
     fn ending(&self) -> Option<StopReason>;
 }

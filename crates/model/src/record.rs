@@ -89,10 +89,10 @@ pub struct Record {
     /// The matrix of a sweep, and what follows from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepRecord>,
-    /// The greatest depth at which most requests keep to a latency.
+    /// The greatest depth at which most requests meet a latency limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_search: Option<LatencySearch>,
-    /// INSERTs of a temporary PostgreSQL server, beside this run's own commits.
+    /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<PostgresRecord>,
     /// Operations on many small files.
@@ -237,7 +237,7 @@ pub struct MeasurementRecord {
     pub reproduce: String,
 }
 
-/// A part of the measured time with a rate of its own.
+/// A part of the measured time with its own rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseRecord {
@@ -373,7 +373,7 @@ pub struct OpRecord {
     pub series: TimeSeries,
 }
 
-/// A latency distribution in short, with the whole of it beside.
+/// A latency distribution in short, with the whole of it alongside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySummary {

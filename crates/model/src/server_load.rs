@@ -123,7 +123,7 @@ fn total(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
 }
 
-/// What the server moved, beside what its devices moved in the same time.
+/// What the server moved, alongside what its devices moved in the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainedLoad {
@@ -148,7 +148,7 @@ pub struct ServerStep {
     pub length_ns: u64,
     /// What was counted in it; the rows with most bytes first.
     pub counters: ServerCounters,
-    /// Beside the devices, over the latest steps; `None` where they are not known.
+    /// Alongside the devices, over the latest steps; `None` where they are not known.
     pub explained: Option<ExplainedLoad>,
 }
 
@@ -184,7 +184,7 @@ pub struct ObservedServer {
     pub wal: ServerWal,
     /// Bytes of temporary files.
     pub temp_bytes: u64,
-    /// Beside the devices; absent where they are not known.
+    /// Alongside the devices; absent where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<ExplainedLoad>,
     /// Reads and their bytes over time.

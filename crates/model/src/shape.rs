@@ -178,7 +178,7 @@ pub struct ZoneStride {
 pub struct WriteContent {
     /// Share of each chunk that is filler, at its end, in percent; the rest is random.
     pub filler_percent: u8,
-    /// The filler, again and again; empty for zeros.
+    /// The filler, repeatedly; empty for zeros.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filler: Vec<u8>,
     /// Bytes of a chunk.
@@ -192,7 +192,7 @@ pub struct WriteContent {
     /// Whether all workers repeat the same blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares_repeated: bool,
-    /// Whether each buffer is filled once, and written again and again.
+    /// Whether each buffer is filled once, and written repeatedly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_buffers: bool,
 }
@@ -230,7 +230,7 @@ impl WriteContent {
             facts.push(format!("{} % repeated blocks", self.repeat_percent));
         }
         if self.keeps_buffers {
-            facts.push("the same data again and again".to_owned());
+            facts.push("the same data repeatedly".to_owned());
         }
         facts.join(", ")
     }
@@ -401,7 +401,7 @@ impl LoadShape {
         }
         if let Some(target) = self.latency_target {
             let latency = format_latency(target.latency_ns);
-            facts.push(format!("judged by {} % within {latency}", target.percent));
+            facts.push(format!("target: {} % within {latency}", target.percent));
         }
         if self.ordinary_pages {
             facts.push("buffers in ordinary pages".to_owned());

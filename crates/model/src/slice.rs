@@ -6,7 +6,7 @@ use crate::op::OpKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Fewest slices whose variance says how well a rate is known.
+/// The fewest slices whose variance says how well a rate is known.
 pub const SLICES_MIN: usize = 3;
 
 /// One of the parts, apart in time, in which a workload is measured.

@@ -24,7 +24,7 @@ pub struct Survey {
     /// Transfer rate by position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<CurvePlan>,
-    /// Rate of reading the same bytes again and again: the device's cache and its link.
+    /// Rate of reading the same bytes repeatedly: the device's cache and its link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<BurstPlan>,
     /// Access time by seek distance.
@@ -115,11 +115,11 @@ pub enum Coverage {
     Full,
 }
 
-/// Rate of reading the same bytes again and again.
+/// Rate of reading the same bytes repeatedly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstPlan {
-    /// Bytes that are read again and again; small enough for the cache of any disk.
+    /// Bytes that are read repeatedly; small enough for the cache of any disk.
     pub bytes: u64,
     /// Longest time, in nanoseconds.
     pub time_ns: u64,
@@ -162,7 +162,7 @@ pub enum SeekPattern {
     ThirdStroke,
     /// From one end of the span to the other.
     FullStroke,
-    /// From both ends towards the middle in turns.
+    /// From both ends towards the middle alternately.
     Butterfly,
 }
 
@@ -216,7 +216,7 @@ pub struct CurvePoint {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<f64>,
     /// Rate of a reading at the end of the survey, in bytes per second, where the place lies in a
-    /// stretch that was slower than its sides, or beside one. Absent elsewhere.
+    /// stretch that was slower than its sides, or alongside one. Absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later_bytes_per_second: Option<f64>,
 }
@@ -254,11 +254,11 @@ pub struct AccessPoint {
     pub latency_ns: u64,
 }
 
-/// Rate of reading the same bytes again and again.
+/// Rate of reading the same bytes repeatedly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
-    /// Bytes that were read again and again.
+    /// Bytes that were read repeatedly.
     pub bytes: u64,
     /// How often.
     pub rounds: u64,
@@ -365,7 +365,7 @@ pub struct SurfaceMeasurement {
     pub cache: CacheUse,
     /// By position.
     pub curve: Vec<CurvePoint>,
-    /// The same bytes again and again.
+    /// The same bytes repeatedly.
     pub burst: Option<Burst>,
     /// In the order in which they were made.
     pub access: Vec<AccessPoint>,
@@ -424,7 +424,7 @@ pub struct SurfaceRecord {
     pub cache_why: Option<String>,
     /// Minimum, maximum and average rate; `null` without a curve.
     pub rate: Option<RateSummary>,
-    /// The same bytes again and again.
+    /// The same bytes repeatedly.
     pub burst: Option<Burst>,
     /// Access times by pattern.
     pub seeks: BTreeMap<SeekPattern, SeekSummary>,

@@ -1,5 +1,5 @@
 //! A sweep: block size × depth × operation. What was requested, the matrix that was measured, and
-//! what follows from it. Knows nothing of how it is measured or printed.
+//! what follows from it. Does not know how it is measured or printed.
 
 use crate::digits::positive_interval;
 use crate::estimate::Estimate;
@@ -45,9 +45,9 @@ pub enum SweepOperation {
     Backward,
     /// Reads of every sixteenth block.
     Stride,
-    /// Sequential reads of the same 16 MiB again and again.
+    /// Sequential reads of the same 16 MiB repeatedly.
     Reread,
-    /// Sequential writes of the same 16 MiB again and again.
+    /// Sequential writes of the same 16 MiB repeatedly.
     Rewrite,
 }
 

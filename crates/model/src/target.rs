@@ -59,7 +59,7 @@ impl TargetIdentity {
     }
 
     /// Whether both are the same file, directory or device, by whatever path. Every node of a
-    /// device has an inode of its own, so devices are compared by their number.
+    /// device has its own inode, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_device = self.kind == TargetKind::BlockDevice;
         self.kind == other.kind
@@ -184,7 +184,7 @@ pub struct Link {
     pub speed: Option<String>,
     /// The fastest that the device itself could, in the same words.
     pub speed_max: Option<String>,
-    /// What the negotiated link can carry at the most, in bytes per second, after line coding.
+    /// What the negotiated link can carry at most, in bytes per second, after line coding.
     pub bytes_per_second_max: Option<u64>,
     /// What it could carry at the device's own fastest, in bytes per second, after line coding;
     /// `null` where the device does not tell.
@@ -249,7 +249,7 @@ impl std::fmt::Display for Refusal {
                 one_line(one),
                 one_line(&self.remedy)
             ),
-            // Each on its own line: a disk in use has many, and each has a deed of its own.
+            // Each on its own line: a disk in use has many, and each has its own deed.
             all => {
                 write!(f, "refused to {}:", one_line(&self.asked))?;
                 all.iter()

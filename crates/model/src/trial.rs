@@ -1,5 +1,5 @@
-//! Settings that a temporary PostgreSQL server tries: the default against another value, in turns,
-//! with what each pair of slices measured. Knows no server.
+//! Settings that a temporary PostgreSQL server tries: the default against another value,
+//! alternately, with what each pair of slices measured. Knows no server.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Sizes, rates and times: read from the user, and printed the same way everywhere.
-//! Throughput in MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands
-//! beside the number.
+//! Sizes, rates and times: read from the user, and printed the same way everywhere. Throughput in
+//! MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands next to the
+//! number.
 
 /// The smallest sector of a disk, and the unit in which Linux counts sectors everywhere.
 pub const SECTOR_BYTES: u64 = 512;

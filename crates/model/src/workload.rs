@@ -5,8 +5,8 @@ use crate::shape::{BlockShare, LoadShape};
 use crate::target::WriteCache;
 use serde::{Deserialize, Serialize};
 
-/// The end of the name of a workload that is measured with the write cache off, beside the same one
-/// with the cache on.
+/// The end of the name of a workload that is measured with the write cache off, alongside the same
+/// one with the cache on.
 pub const OFF_SUFFIX: &str = "-off";
 
 /// One block workload.

@@ -55,13 +55,13 @@ impl<'a> Authentication<'a> {
             .ok_or_else(|| broken("too short"))?;
         match u32::from_be_bytes(*number) {
             demand::NOTHING_MORE if self.scram.is_some() && !self.is_server_proven => {
-                Err(broken("it ends before the server has proven itself"))
+                Err(broken("it ends before the server has authenticated itself"))
             }
             demand::NOTHING_MORE => Ok(None),
             demand::CLEARTEXT if !self.who.is_private => Err(PostgresError::Login(
-                "the server demands the password in clear text (method 'password'), and the \
-                 network could read it. Connect over its Unix socket or over loopback, or let \
-                 pg_hba.conf demand scram-sha-256"
+                "the server requests the password in clear text (method 'password'), which the \
+                 network could read. Connect over its Unix socket or loopback, or use \
+                 scram-sha-256 in pg_hba.conf"
                     .to_owned(),
             )),
             demand::CLEARTEXT => Ok(Some(with_end(self.password()?.as_bytes()))),
@@ -81,7 +81,7 @@ impl<'a> Authentication<'a> {
             other => Err(unsupported(match other {
                 demand::GSSAPI => "GSSAPI (Kerberos)",
                 demand::SSPI => "SSPI",
-                _ => "a method that diskproof does not know",
+                _ => "an unknown method",
             })),
         }
     }
@@ -90,7 +90,7 @@ impl<'a> Authentication<'a> {
         self.who.password.ok_or_else(|| {
             let file = self.who.without_password;
             PostgresError::Login(format!(
-                "the server demands a password for user {}, and none is known. Put it into \
+                "the server requests a password for user {}, but none is set. Put it into \
                  ~/.pgpass or PGPASSWORD{}",
                 self.who.user,
                 file.map_or(String::new(), |why| format!(" ({why})"))
@@ -100,7 +100,7 @@ impl<'a> Authentication<'a> {
 
     fn md5(&self, salt: &[u8]) -> Result<String, PostgresError> {
         if salt.len() != 4 {
-            return Err(broken("its salt has not four bytes"));
+            return Err(broken("its salt does not have four bytes"));
         }
         let user = self.who.user.as_bytes();
         let stored = md5_hex(&[self.password()?.as_bytes(), user].concat());
@@ -135,7 +135,7 @@ fn broken(why: &str) -> PostgresError {
 
 fn unsupported(method: &str) -> PostgresError {
     PostgresError::Login(format!(
-        "the server demands {method}; diskproof logs in with trust, peer, password, md5 and \
+        "the server requests {method}; diskproof supports trust, peer, password, md5 and \
          scram-sha-256 (pg_hba.conf)"
     ))
 }

@@ -118,7 +118,7 @@ impl PostgresClient {
         })
     }
 
-    /// Runs a prepared statement in a transaction of its own. When it returns, the server has
+    /// Runs a prepared statement in a separate transaction. When it returns, the server has
     /// acknowledged the commit.
     pub(crate) fn run(&mut self, prepared: &PreparedRun) -> Result<(), PostgresError> {
         self.send(&prepared.messages)?;
@@ -211,7 +211,7 @@ impl PostgresClient {
         Ok((kind, body))
     }
 
-    /// Receives until so many bytes are there.
+    /// Receives until this many bytes are there.
     fn fill(&mut self, wanted: usize) -> Result<(), PostgresError> {
         let mut buffer = [0; 8192];
         while self.received.len() - self.start < wanted {

@@ -196,7 +196,7 @@ impl Cluster {
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(not_removed(
-                        "the server does not end; its guard still waits",
+                        "the server does not stop; its guard is still waiting",
                     ));
                 }
             }

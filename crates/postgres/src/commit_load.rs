@@ -1,6 +1,6 @@
 //! A load of INSERTs that commit, whichever program makes it.
 
-/// One row, as a transaction of its own. pgbench runs the same.
+/// One row, as a separate transaction. pgbench runs the same.
 pub(crate) const INSERT: &str = "INSERT INTO commits VALUES (1, now(), 'diskproof')";
 
 /// A load of INSERTs.

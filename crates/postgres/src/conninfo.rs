@@ -29,8 +29,8 @@ enum KeywordUse {
 
 use KeywordUse::{Ignored, Only, Used};
 
-const NO_TLS: &str = "diskproof does not speak TLS; connect over the server's Unix socket or over \
-                      loopback with sslmode=prefer or disable";
+const NO_TLS: &str = "diskproof does not support TLS; connect over the server's Unix socket or \
+                      over loopback with sslmode=prefer or disable";
 
 /// Keywords of libpq 18, and the environment variables that give their defaults.
 const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
@@ -48,7 +48,7 @@ const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
     (
         "gssencmode",
         "PGGSSENCMODE",
-        Only(&["disable", "prefer"], "diskproof does not speak GSSAPI"),
+        Only(&["disable", "prefer"], "diskproof does not support GSSAPI"),
     ),
     ("gsslib", "", Ignored),
     ("host", "PGHOST", Used),
@@ -63,7 +63,7 @@ const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
     (
         "min_protocol_version",
         "",
-        Only(&["3.0"], "diskproof speaks protocol 3.0"),
+        Only(&["3.0"], "diskproof uses protocol 3.0"),
     ),
     ("options", "PGOPTIONS", Used),
     ("passfile", "PGPASSFILE", Used),
@@ -80,12 +80,12 @@ const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
     (
         "require_auth",
         "PGREQUIREAUTH",
-        Only(&[], "diskproof does not restrict the method of the login"),
+        Only(&[], "diskproof does not restrict the login method"),
     ),
     (
         "requirepeer",
         "PGREQUIREPEER",
-        Only(&[], "diskproof does not check who runs the server"),
+        Only(&[], "diskproof does not check the user of the server"),
     ),
     (
         "service",
@@ -391,9 +391,9 @@ fn place(
             is_default: SOCKET_DIRECTORIES.contains(&directory.as_str()),
         }),
         // What stands before it is a part of a password, and no message may repeat it.
-        (Some(host), None) if host.contains('@') => Err(
-            "the host contains '@'; write an @ inside of a user or a password as %40".to_owned(),
-        ),
+        (Some(host), None) if host.contains('@') => {
+            Err("the host contains '@'; write an @ in a user name or password as %40".to_owned())
+        }
         (Some(host), None) => Ok(ServerPlace::Address {
             host: host.clone(),
             numeric: None,
@@ -521,7 +521,7 @@ mod tests {
             "user=x channel_binding=require",
         ] {
             let why = parsed(text).unwrap_err();
-            assert!(why.contains("does not speak TLS"), "{text}: {why}");
+            assert!(why.contains("does not support TLS"), "{text}: {why}");
         }
         assert!(parsed("user=x sslmode=prefer sslrootcert=/x").is_ok());
         assert!(parsed("user=x service=prod").is_err());

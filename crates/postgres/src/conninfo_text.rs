@@ -30,7 +30,7 @@ fn parse_keywords(text: &str) -> Result<Settings, String> {
             format!("keyword number {at} has no '='; put a value with spaces into quotes")
         })?;
         let (value, after) = value(after.trim_start())
-            .ok_or_else(|| format!("the quote of value number {at} does not end"))?;
+            .ok_or_else(|| format!("the quote of value number {at} is not closed"))?;
         settings.push((name.to_owned(), value));
         rest = after.trim_start();
     }
@@ -85,7 +85,7 @@ fn parse_uri(text: &str) -> Result<Settings, String> {
     {
         let (name, value) = part
             .split_once('=')
-            .ok_or_else(|| format!("parameter number {} behind '?' has no '='", at + 1))?;
+            .ok_or_else(|| format!("parameter number {} after '?' has no '='", at + 1))?;
         match (name, value) {
             ("ssl", "true") => add("sslmode", "require")?,
             _ => add(&decoded(name)?, value)?,
@@ -102,7 +102,7 @@ fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
             Some(rest) => {
                 let (host, after) = rest
                     .split_once(']')
-                    .ok_or("the address in brackets does not end")?;
+                    .ok_or("the address in brackets is not closed")?;
                 (host, after.strip_prefix(':').unwrap_or(after))
             }
             None => one.rsplit_once(':').unwrap_or((one, "")),

@@ -78,8 +78,8 @@ pub struct StatSession {
 }
 
 impl StatSession {
-    /// Connects to the first host that answers. A thread of root becomes the user of the role for
-    /// a Unix socket, and stays it: call it in a thread of its own.
+    /// Connects to the first host that answers. A thread of root becomes the user of the role for a
+    /// Unix socket, and stays it: call it in a separate thread.
     pub fn connect(info: &ConnectInfo, stop: &StopCheck) -> Result<Self, PostgresError> {
         if info.uses_socket() {
             become_user_of(&info.user);
@@ -330,8 +330,8 @@ fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<St
     let mut missing = Vec::new();
     if version < VERSION_IO {
         missing.push(
-            "before version 16 there is no pg_stat_io: reads of all processes are one row, and \
-             syncs of tables and evictions are unknown"
+            "before version 16 there is no pg_stat_io: the reads of all processes are one row, and \
+             table syncs and evictions are unknown"
                 .to_owned(),
         );
     }
@@ -343,8 +343,8 @@ fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<St
     }
     if version < VERSION_IO_BYTES {
         missing.push(
-            "before version 18 the server does not count the bytes that it writes for the WAL; \
-             they are at least the bytes shown"
+            "before version 18 the server does not count the bytes that it writes for the WAL; the \
+             figure is a lower bound"
                 .to_owned(),
         );
     }

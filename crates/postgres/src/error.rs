@@ -33,7 +33,7 @@ pub enum PostgresError {
     #[error("the temporary PostgreSQL server failed: {0}")]
     Server(String),
     /// The server could not be removed.
-    #[error("{path}: the temporary PostgreSQL cluster is not removed yet: {why}")]
+    #[error("{path}: the temporary PostgreSQL cluster has not been removed: {why}")]
     NotRemoved {
         /// The directory.
         path: String,
@@ -60,13 +60,13 @@ pub enum PostgresError {
     #[error("cannot log in: {0}")]
     Login(String),
     /// The server did not answer in time.
-    #[error("the server did not answer in time; its log and its load may say why")]
+    #[error("the server did not answer in time; check its log and its load")]
     TimedOut,
     /// The server is older than its views.
     #[error("the server is PostgreSQL {0}; diskproof reads the views of version 13 and later")]
     TooOld(String),
     /// The connection broke.
-    #[error("the connection to PostgreSQL broke: {0}")]
+    #[error("the connection to PostgreSQL was lost: {0}")]
     Connection(#[from] io::Error),
     /// The server sent something that the protocol does not allow.
     #[error("PostgreSQL sent an unexpected answer: {0}")]

@@ -154,7 +154,7 @@ impl GuardOrders {
                 None if ending.is_due() => return Ok(()),
                 None => {}
                 Some(status) => {
-                    return Err(format!("it ended by itself ({status}){}", log.quoted()));
+                    return Err(format!("it ended unexpectedly ({status}){}", log.quoted()));
                 }
             }
         }

@@ -54,7 +54,7 @@ pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), 
             if let Err(errno) = sent
                 && errno != Errno::SRCH
             {
-                return Err(format!("process {pid} cannot be ended: {errno}"));
+                return Err(format!("cannot end process {pid}: {errno}"));
             }
         }
         std::thread::sleep(POLL);

@@ -1,5 +1,5 @@
 //! Scans of a table that is larger than the server's cache, with the pages that the server had to
-//! read from files. The page cache is emptied of the table before the reads count. Knows nothing of
+//! read from files. The page cache is emptied of the table before the reads count. Does not know
 //! disks: whether the reads reached one, the caller counts.
 
 use crate::client::{PostgresClient, StopCheck};
@@ -70,7 +70,7 @@ pub struct TableScans {
 }
 
 impl Cluster {
-    /// Makes the table, of at most so many bytes; a smaller one where the time is over before.
+    /// Makes the table, of at most this many bytes; a smaller one where the time is over before.
     /// `None` where it would not be larger than the server's cache.
     pub fn make_trial_table(
         &self,

@@ -36,7 +36,7 @@ impl ScramLogin {
         let flags = rustix::rand::GetRandomFlags::empty();
         let count = rustix::rand::getrandom(&mut random[..], flags);
         if count != Ok(NONCE_BYTES) {
-            let why = "the kernel gives no random numbers (getrandom)";
+            let why = "the kernel provides no random numbers (getrandom)";
             return Err(PostgresError::Login(why.to_owned()));
         }
         Ok(Self::with_nonce(&BASE64.encode(random)))
@@ -94,7 +94,8 @@ impl ScramLogin {
         match self.signature.take() {
             Some(right) if sent == right => Ok(()),
             _ => Err(PostgresError::Login(
-                "the server does not know the password that it asked for; is it the right server?"
+                "the server cannot prove that it knows the password; check that it is the right \
+                 server"
                     .to_owned(),
             )),
         }
@@ -102,7 +103,7 @@ impl ScramLogin {
 }
 
 fn broken() -> PostgresError {
-    PostgresError::Protocol("a SCRAM message that its standard does not allow".to_owned())
+    PostgresError::Protocol("an invalid SCRAM message".to_owned())
 }
 
 fn text(bytes: &[u8]) -> Result<&str, PostgresError> {
@@ -131,7 +132,7 @@ fn salted_password(
     for round in 1..iterations {
         if round % ITERATIONS_PER_LOOK == 0 && deadline.is_some_and(|end| Instant::now() >= end) {
             return Err(PostgresError::Login(format!(
-                "the server demands {iterations} iterations for the password, which take too long"
+                "the server requests {iterations} iterations for the password, which takes too long"
             )));
         }
         last = key.sign(&[&last]);

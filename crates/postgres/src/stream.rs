@@ -120,9 +120,7 @@ fn connect_unix(path: &Path, deadline: Instant) -> Result<UnixStream, PostgresEr
 /// Tries all addresses of a name. The resolver keeps its own deadlines.
 fn connect_tcp(name: &str, port: u16, deadline: Instant) -> Result<TcpStream, PostgresError> {
     let unknown = |why: String| {
-        PostgresError::Unreachable(io::Error::other(format!(
-            "no address of {name} is known: {why}"
-        )))
+        PostgresError::Unreachable(io::Error::other(format!("cannot resolve {name}: {why}")))
     };
     let addresses: Vec<SocketAddr> = (name, port)
         .to_socket_addrs()

@@ -36,7 +36,7 @@ pub enum LogError {
     #[error("the log at {0} refused: {1}")]
     Refused(String, String),
     /// The connection failed, or the answer makes no sense.
-    #[error("the log at {0} is gone: {1}")]
+    #[error("the connection to the log at {0} was lost: {1}")]
     Gone(String, String),
 }
 
@@ -137,7 +137,7 @@ impl LogClient {
     }
 
     fn unexpected(&self) -> LogError {
-        LogError::Gone(self.server.clone(), "its answer makes no sense".to_owned())
+        LogError::Gone(self.server.clone(), "its answer is invalid".to_owned())
     }
 }
 

@@ -26,7 +26,7 @@ pub enum CutError {
         remedy: &'static str,
     },
     /// The first pages cannot be written.
-    #[error("{path}: {doing} failed: {error}; dmesg may show more")]
+    #[error("{path}: {doing} failed: {error}; see dmesg")]
     Layout {
         /// The target.
         path: String,
@@ -37,8 +37,8 @@ pub enum CutError {
     },
     /// The target failed during the test.
     #[error(
-        "{path}: {doing} failed: {error}. If you cut the power of this disk only, connect it again \
-         and verify"
+        "{path}: {doing} failed: {error}. If you cut the power of this disk only, reconnect it and \
+         verify"
     )]
     Target {
         /// The target.

@@ -14,7 +14,7 @@ pub enum StreamContent {
     Names(BTreeSet<u64>),
 }
 
-/// What the verifier knows beside the log.
+/// What the verifier knows alongside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifyFacts {
     /// Whether the machine started anew since the run; `None` where the kernel does not say.
@@ -93,7 +93,7 @@ pub struct CutReport {
     pub lost_seconds: f64,
     /// Writes of the streams that were synced.
     pub streams: Vec<StreamOutcome>,
-    /// Control pages that the disk had accepted, without a sync of their own.
+    /// Control pages that the disk had accepted, without their own sync.
     pub control_accepted: u64,
     /// Control pages that vanished, of the last that each place got.
     pub control_vanished: u64,

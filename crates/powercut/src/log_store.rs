@@ -56,7 +56,7 @@ impl LogStore {
         let sink = match self {
             Self::Folder(folder) => {
                 if self.runs()?.len() >= RUNS_MAX {
-                    let text = format!("the folder holds {RUNS_MAX} logs; remove old ones");
+                    let text = format!("the folder has {RUNS_MAX} logs; remove old ones");
                     return Err(io::Error::other(text));
                 }
                 let path = folder.join(format!("{number:032x}.{EXTENSION}"));
@@ -134,7 +134,7 @@ impl OpenLog {
     pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
         let frame = message.encode();
         if self.bytes + frame.len() as u64 > LOG_BYTES_MAX {
-            let text = format!("the log of a run may hold {LOG_BYTES_MAX} bytes, and is full");
+            let text = format!("the log of this run is full ({LOG_BYTES_MAX} bytes)");
             return Err(io::Error::other(text));
         }
         match &mut self.sink {

@@ -1,12 +1,12 @@
 //! A page that names itself: each sector carries the run, the place, the number of the write and a
-//! checksum, so that a page of two writes shows both. Pure; knows nothing of disks.
+//! checksum, so that a page of two writes shows both. Pure; does not know disks.
 
 use crate::crc::crc32;
 use diskproof_model::own_data::mark_sectors;
 
 /// Bytes of a page: PostgreSQL's block, the unit of its log and its tables.
 pub const PAGE_BYTES: usize = 8192;
-/// What a disk writes as a whole at the least.
+/// What a disk writes as a whole at least.
 const SECTOR_BYTES: usize = 512;
 /// Bytes of the content of a small file.
 pub(crate) const FILE_BYTES: usize = 4 * SECTOR_BYTES;

@@ -64,7 +64,7 @@ pub(crate) enum WireError {
     #[error("protocol version {0}; this program speaks version {VERSION}. Use the same diskproof")]
     Version(u16),
     /// A length beyond the limit.
-    #[error("a message of {0} bytes is longer than any of this protocol")]
+    #[error("a message of {0} bytes is too long for this protocol")]
     Length(u32),
     /// The checksum is wrong.
     #[error("the checksum of a message is wrong")]

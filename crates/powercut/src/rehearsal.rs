@@ -20,7 +20,7 @@ const STEP: Duration = Duration::from_millis(1);
 const CONTROL_STEPS: u64 = 5;
 /// Steps between two reports.
 const REPORT_STEPS: u64 = 8;
-/// The cut comes after this many steps at the least, and at most twice as many.
+/// The cut comes after this many steps at least, and at most twice as many.
 const STEPS_MIN: u64 = 800;
 /// And this long into a pause, so that the log has heard of a control page that no sync followed.
 const PAUSE_STEPS: u64 = 20;

@@ -5,9 +5,9 @@ use crate::page::{PAGE_BYTES, PageLabel};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 
-/// Streams of a run at the most: workers, control, files, entries.
+/// Streams of a run at most: workers, control, files, entries.
 pub(crate) const STREAMS_MAX: usize = 32;
-/// Slots of a stream at the most: 8 GiB of pages.
+/// Slots of a stream at most: 8 GiB of pages.
 const SLOTS_MAX: u32 = 1 << 20;
 /// Longest text of a description, in bytes: Linux's PATH_MAX.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -23,7 +23,7 @@ const ENTRY_SLOTS: u32 = 64;
 /// How many writes of a stream may be durable before the log has confirmed one, as a divisor of its
 /// slots. What a write in flight may have replaced is judged less strictly.
 const WINDOW_DIVISOR: u32 = 4;
-/// Workers at the most.
+/// Workers at most.
 pub const WORKERS_MAX: u16 = 16;
 
 /// What a stream writes.
@@ -150,7 +150,7 @@ impl CutTarget {
     /// Why this cannot be the target of the run, now that it is `found`.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let differs = |what: &str, before: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
-            Some(format!("{what} was {before} and is {now}"))
+            Some(format!("{what} was {before} and is now {now}"))
         };
         if self.kind != found.kind {
             return Some("it is of another kind".to_owned());
@@ -169,7 +169,10 @@ impl CutTarget {
                 return differs("its filesystem", before, now);
             }
             if at != now_at {
-                let what = format!("its filesystem was mounted at {at} and is mounted at {now_at}");
+                let what = format!(
+                    "its filesystem was mounted at {at} and is now mounted at \
+                                    {now_at}"
+                );
                 return Some(format!("{what}. Mount it as before, then verify"));
             }
         }

@@ -5,7 +5,7 @@
 use crate::page::Splitmix;
 use std::time::Duration;
 
-/// Commits of a burst: several on any disk with a cache; one at the least on others.
+/// Commits of a burst: several on any disk with a cache; one at least on others.
 const BURST: Duration = Duration::from_millis(20);
 /// A pause lasts this long to twice as long, so that no habit of a disk can keep step with it. The
 /// log hears of a control page within some milliseconds, so nine of ten cuts fall where control

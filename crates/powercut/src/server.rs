@@ -33,8 +33,8 @@ pub struct LogServer {
 pub enum ListenError {
     /// Other machines could write logs.
     #[error(
-        "{0} is no loopback address, so other machines can reach it; add --token-file FILE. Make \
-         one with: openssl rand -hex 16 > FILE"
+        "{0} is not a loopback address, so other machines can reach it; add --token-file FILE. \
+         Create it with: openssl rand -hex 16 > FILE"
     )]
     NeedsToken(SocketAddr),
     /// The kernel refused.
@@ -215,7 +215,7 @@ fn converse(
                 "the token is missing or wrong; see --token-file",
             ));
         }
-        _ => return Err(WireError::Body("a conversation starts with a token")),
+        _ => return Err(WireError::Body("the first message must be a token")),
     }
     stream.send(&WireMessage::Welcome)?;
     match stream.receive(SILENCE_MAX)? {
@@ -231,7 +231,10 @@ fn converse(
             let ended = keep_log(stream, &mut log, run.streams.len());
             note(&match &ended {
                 Ok(()) => format!("run {} stopped", crate::run::short(&run.run)),
-                Err(error) => format!("run {} fell silent: {error}", crate::run::short(&run.run)),
+                Err(error) => format!(
+                    "run {} stopped reporting: {error}",
+                    crate::run::short(&run.run)
+                ),
             });
             Ok(())
         }

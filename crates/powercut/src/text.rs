@@ -48,7 +48,7 @@ pub fn write_report(
     if report.verdict == CutVerdict::Lying {
         writeln!(
             out,
-            "  {:.3} s of acknowledged work cannot be relied on.",
+            "  {:.3} s of acknowledged work are unreliable.",
             report.lost_seconds
         )?;
     }
@@ -79,7 +79,7 @@ pub fn write_rehearsal(cuts: &[RehearsedCut], out: &mut dyn Write) -> io::Result
     let right = cuts.iter().filter(|cut| cut.is_right).count();
     writeln!(
         out,
-        "\n{right} of {} judged rightly,\nwith verdict and loss as the disk itself counts them.",
+        "\n{right} of {} judged correctly:\nverdict and losses match the disk's own counts.",
         counted(cuts.len() as u64, "simulated power cut")
     )
 }
@@ -115,15 +115,16 @@ fn headline(report: &CutReport) -> [String; 2] {
                 "LYING: {} did not survive",
                 counted(damaged, "acknowledged write")
             ),
-            "The disk, or a layer above it, reported these writes as durable. A database on it \
-             loses committed transactions in a power cut, or is damaged. Switch the write cache \
+            "The disk, or a layer above it, reported these writes as durable. In a power cut, a \
+             database on it loses committed transactions or is damaged. Switch the write cache \
              off, or use a disk with power-loss protection."
                 .to_owned(),
         ),
         (CutVerdict::Honest, _) => (
             "HONEST: every acknowledged write survived the cut".to_owned(),
-            "The disk lost writes that it had only accepted, so its power was cut. Nothing that \
-             it had reported as durable is missing. Repeat the cut: three cuts say more than one."
+            "The disk lost writes that it had only accepted, so its power was cut. No write that \
+             it had reported as durable is missing. Repeat the test: three cuts prove more than \
+             one."
                 .to_owned(),
         ),
         (CutVerdict::NotProven, reason) => (
@@ -137,26 +138,26 @@ fn headline(report: &CutReport) -> [String; 2] {
 fn not_proven(reason: Option<NotProvenReason>) -> &'static str {
     match reason {
         Some(NotProvenReason::Stopped) => {
-            "The writer was stopped before a cut. Start it again, and cut the power while it \
+            "The writer was stopped before the cut. Start it again, and cut the power while it \
              writes."
         }
         Some(NotProvenReason::NothingAcknowledged) => {
-            "The log holds no acknowledged write of this run. Let the writer run for some seconds \
+            "The log has no acknowledged write of this run. Let the writer run for some seconds \
              before the cut."
         }
         Some(NotProvenReason::NoEvidence) => {
-            "Every acknowledged write is there. On this target a loss of power cannot be observed: \
-             its filesystem has no direct I/O, or does not write in place. Test a block device, or \
-             a directory on ext4 or xfs."
+            "Every acknowledged write is there. A power loss cannot be observed on this target, \
+             because its filesystem has no direct I/O or does not write in place. Test a block \
+             device, or a directory on ext4 or xfs."
         }
         Some(NotProvenReason::NoTrace) => {
-            "Nothing of the run is on the target: it is another one, it was overwritten since, or \
-             it lost everything. If only the last is possible, verify with --same-target."
+            "The target has no data of the run: it is a different target, was overwritten, or lost \
+             everything. If only the last is possible, verify with --same-target."
         }
         Some(NotProvenReason::NothingVanished) | None => {
-            "Every acknowledged write is there, and so is everything that the disk had only \
-             accepted. Either the disk kept its power (a reset or a reboot is no cut), or it has \
-             no volatile cache, or its cache is protected."
+            "Every acknowledged write is there, and so is every write that the disk had only \
+             accepted. The disk kept its power (a reset or reboot does not cut it), has no \
+             volatile cache, or has a protected cache."
         }
     }
 }

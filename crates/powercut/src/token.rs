@@ -25,7 +25,7 @@ impl Token {
         let text = text.trim();
         if text.len() < TOKEN_CHARS_MIN {
             return Err(format!(
-                "a token needs {TOKEN_CHARS_MIN} characters; make one with: openssl rand -hex 16"
+                "a token needs {TOKEN_CHARS_MIN} characters; create one with: openssl rand -hex 16"
             ));
         }
         Ok(Self(text.to_owned()))

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 const HELD_BACK: usize = 400;
 /// The same of a disk whose syncs skip some pages.
 const SKIPPED_BACK: usize = 120;
-/// One of so many durable pages is torn on a disk that tears them.
+/// One of this many durable pages is torn on a disk that tears them.
 const TEARS_ONE_IN: u64 = 40;
 const SECTOR_BYTES: usize = 512;
 

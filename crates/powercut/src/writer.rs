@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two reports, beside the time that the log takes to confirm one.
+/// Between two reports, alongside the time that the log takes to confirm one.
 const REPORT_EVERY: Duration = Duration::from_millis(2);
 /// The log takes a longer silence for the cut.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);

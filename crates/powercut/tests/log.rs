@@ -1,4 +1,4 @@
-//! The log server against clients that mean harm, and across a restart of its own.
+//! The log server against clients that mean harm, and across its own restart.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use diskproof_model::target::TargetKind;

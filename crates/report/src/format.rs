@@ -95,16 +95,16 @@ impl Requires {
         match self {
             Self::Nothing => "nothing to write",
             Self::Workloads => {
-                "fio's JSON holds workloads only, and none was measured; no file was written"
+                "fio's JSON contains only workloads, but none was measured; no file was written"
             }
             Self::Charts => "too little was measured for a chart; no file was written",
             Self::SweepOfReads => {
-                "io.cost.model follows from the random reads of a sweep of one disk, and none was \
+                "io.cost.model needs the random reads of a sweep of one disk, but none was \
                  measured; no file was written"
             }
             Self::SweepOfBoth => {
-                "io-properties.yaml needs the reads and the writes of a sweep, and not both were \
-                 measured; no file was written"
+                "io-properties.yaml needs the reads and writes of a sweep, but at least one was \
+                 not measured; no file was written"
             }
         }
     }

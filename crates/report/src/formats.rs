@@ -1,34 +1,31 @@
-//! The registry of output formats: `-o` help, errors and docs/formats.md follow it. A new format is
-//! one file with a `FORMAT` and its line here.
+//! The registry of output formats, which `-o`, its help and its errors read. docs/formats.md has a
+//! row for each.
 
 use crate::format::Format;
-use crate::{
-    csv, fio_json, gnuplot, hlog, html, iocost, json, markdown, openmetrics, postgresql_conf,
-    seastar, svg,
-};
 use std::path::Path;
 
 /// Every format.
-pub static FORMATS: [&Format; 12] = [
-    &json::FORMAT,
-    &html::FORMAT,
-    &csv::FORMAT,
-    &markdown::FORMAT,
-    &svg::FORMAT,
-    &gnuplot::FORMAT,
-    &hlog::FORMAT,
-    &openmetrics::FORMAT,
-    &postgresql_conf::FORMAT,
-    &fio_json::FORMAT,
-    &iocost::FORMAT,
-    &seastar::FORMAT,
+pub static FORMATS: &[&Format] = &[
+    &crate::json::FORMAT,
+    &crate::html::FORMAT,
+    &crate::csv::FORMAT,
+    &crate::markdown::FORMAT,
+    &crate::svg::FORMAT,
+    &crate::gnuplot::FORMAT,
+    &crate::hlog::FORMAT,
+    &crate::openmetrics::FORMAT,
+    &crate::postgresql_conf::FORMAT,
+    &crate::fio_json::FORMAT,
+    &crate::iocost::FORMAT,
+    &crate::seastar::FORMAT,
 ];
 
 /// The format of a file name. The longest matching extension wins.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let format = FORMATS
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|format| name.ends_with(format.extension))
         .max_by_key(|format| format.extension.len())?;
     (name.len() > format.extension.len()).then_some(format)
@@ -36,7 +33,7 @@ pub fn format_of(path: &Path) -> Option<&'static Format> {
 
 /// The extensions of the formats that `is_listed` selects: `.json, .html`.
 pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
-    let listed = FORMATS.into_iter().filter(|format| is_listed(format));
+    let listed = FORMATS.iter().filter(|format| is_listed(format));
     let extensions: Vec<&str> = listed.map(|format| format.extension).collect();
     extensions.join(", ")
 }
@@ -65,7 +62,7 @@ mod tests {
     fn svg_is_one_sheet_or_a_file_per_chart() {
         let record = crate::html::tests::record();
         let paths = |name: &str| -> Vec<PathBuf> {
-            let files = svg::FORMAT.files(&record, Path::new(name));
+            let files = crate::svg::FORMAT.files(&record, Path::new(name));
             files.into_iter().map(|file| file.path).collect()
         };
         assert_eq!(paths("/a/x.y.svg"), [Path::new("/a/x.y.svg")]);

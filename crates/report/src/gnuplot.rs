@@ -65,8 +65,8 @@ pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Res
     writeln!(out, "# {}", origin(record))?;
     writeln!(
         out,
-        "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart where there \
-         is a screen"
+        "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart if there is a \
+         display"
     )?;
     out.write_all(PRELUDE.as_bytes())?;
     let origin = origin(record);

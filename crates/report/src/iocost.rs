@@ -36,12 +36,15 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     if guessed(&reads) || writes.as_ref().is_some_and(guessed) {
         writeln!(
             out,
-            "# Sequential operations of 4 KiB were not swept everywhere: the random ones stand for \
-             them. Add --rw randread,randwrite,read,write."
+            "# Some sequential operations of 4 KiB were not measured, so random ones are used. Add \
+             --rw randread,randwrite,read,write."
         )?;
     }
     if device.is_none() {
-        writeln!(out, "# Replace MAJ:MIN by the numbers of the disk (lsblk).")?;
+        writeln!(
+            out,
+            "# Replace MAJ:MIN with the numbers of the disk (lsblk)."
+        )?;
     }
     let device = device.unwrap_or_else(|| "MAJ:MIN".to_owned());
     writeln!(
@@ -80,7 +83,7 @@ fn write_qos(
     }
     writeln!(
         out,
-        "# Latencies in µs at twice the depth of the knee. enable=1 switches the controller on."
+        "# Latencies in µs at twice the depth of the knee. enable=1 enables the controller."
     )?;
     writeln!(
         out,

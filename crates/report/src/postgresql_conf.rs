@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 /// The format.
 pub const FORMAT: Format = Format {
     extension: ".conf",
-    description: "settings with their reasons, to be included in postgresql.conf",
+    description: "settings with their reasons, to include in postgresql.conf",
     requires: Requires::Nothing,
     record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
     comparison: None,
@@ -41,17 +41,17 @@ const LEAVE_ALONE: [(&str, RangeInclusive<u32>, &str); 7] = [
     (
         "fsync, synchronous_commit",
         0..=u32::MAX,
-        "Off is faster because a crash loses data. That is no property of the disk.",
+        "Off is faster only because a crash then loses data.",
     ),
     (
         "wal_buffers",
         0..=u32::MAX,
-        "The server sizes it by shared_buffers. No figure of a disk decides it.",
+        "The server derives it from shared_buffers; it does not depend on the disk.",
     ),
     (
         "checkpoint_timeout, max_wal_size",
         0..=u32::MAX,
-        "They follow from the WAL that your load writes and the recovery time that you accept.",
+        "They depend on the WAL volume of your load and the acceptable recovery time.",
     ),
     (
         "io_combine_limit",
@@ -67,13 +67,12 @@ const LEAVE_ALONE: [(&str, RangeInclusive<u32>, &str); 7] = [
     (
         "io_workers",
         18..=18,
-        "It limits reads in flight of all sessions together. Raise it if sessions wait for \
-         AioWorker.",
+        "It limits the reads in flight of all sessions. Raise it if sessions wait for AioWorker.",
     ),
     (
         "io_min_workers, io_max_workers",
         19..=u32::MAX,
-        "The server starts workers as it needs them, within these limits.",
+        "The server starts workers as needed, within these limits.",
     ),
 ];
 
@@ -98,7 +97,7 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     comment(
         out,
         &format!(
-            "Settings that follow from the figures of {path}: run {} of diskproof {}, {}.",
+            "Settings from the figures of {path}: run {} of diskproof {}, {}.",
             record.run_id,
             record.tool.version,
             start_text(&record.started)
@@ -108,8 +107,8 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         out,
         &match record.plan.postgres_version {
             Some(version) => format!("For PostgreSQL {version}."),
-            None => "For any version: the run does not know the server's (--pg-version). Settings \
-                     that only some versions have are comments."
+            None => "For any version, because the server's version is unknown (--pg-version). \
+                     Settings that only some versions have are commented out."
                 .to_owned(),
         },
     )?;

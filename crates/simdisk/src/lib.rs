@@ -1,5 +1,5 @@
-//! Disks whose truth is known, for tests of programs that measure disks. Never a dependency of such
-//! a program.
+//! Disks with known properties, for tests of programs that measure disks. Never a dependency of
+//! such a program.
 //!
 //! A [`models::Model`] says in numbers what a disk is. [`SimDisk`] serves it over FUSE as one
 //! regular file that takes O_DIRECT; [`LoopDevice`] makes a block device of it; [`SimDirectory`] is

@@ -85,7 +85,7 @@ pub(super) fn unfit_workload(
     };
     if let Some(why) = why {
         return Some(format!(
-            "Leave it unchanged: the figure of {workload} is not the disk's ({why})."
+            "Leave it unchanged, because the figure of {workload} is not the disk's ({why})."
         ));
     }
     let known = match m.precision() {
@@ -94,7 +94,7 @@ pub(super) fn unfit_workload(
         None => "unknown".to_owned(),
     };
     Some(format!(
-        "Leave it unchanged: the rate of {workload} is {known}. Measure longer (--time), or at a \
-         quieter time."
+        "Leave it unchanged, because the rate of {workload} is {known}. Measure longer (--time), \
+         or when the machine is quieter."
     ))
 }

@@ -35,7 +35,7 @@ pub(super) struct ConcurrencySetting {
     pub default_text: String,
 }
 
-/// The value of effective_io_concurrency that keeps so many requests in flight.
+/// The value of effective_io_concurrency that keeps this many requests in flight.
 pub(super) fn effective_setting(version: Option<u32>, wanted: u32) -> ConcurrencySetting {
     let default = version.map(|version| match version {
         DEFAULT_OF_16_FROM.. => CONCURRENCY_DEFAULT,
@@ -72,7 +72,7 @@ fn maintenance_setting(version: Option<u32>, wanted: u32) -> ConcurrencySetting 
 fn default_text(version: Option<u32>, default: Option<u32>, value: u32, unknown: &str) -> String {
     match (version, default) {
         (Some(version), Some(default)) if default == value => {
-            format!(" It is the default of PostgreSQL {version}, so nothing should change.")
+            format!(" This is the default of PostgreSQL {version}, so no change is needed.")
         }
         (Some(version), Some(default)) => {
             format!(" The default of PostgreSQL {version} is {default}.")
@@ -172,7 +172,7 @@ fn knee_text(knee: &DepthKnee, gain: Option<f64>, pays: bool) -> String {
     let effect = if pays { "pays" } else { "gains little" };
     format!(
         "The knee of random reads of {} is at {} in flight{range}: {}{gain}. Prefetching {effect}; \
-         beyond the knee requests mostly wait.",
+         beyond the knee, requests mostly wait.",
         format_bytes(u64::from(knee.block_bytes)),
         knee.depth,
         knee.iops.value_text(),

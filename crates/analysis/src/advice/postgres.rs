@@ -48,8 +48,7 @@ pub fn advice(record: &Record) -> Vec<Advice> {
     if !advice.is_empty() || was_tried {
         advice.push(leave_alone(
             "full_page_writes",
-            "Leave it on: no measurement proves that a disk never tears a page when the power \
-             fails."
+            "Leave it on: no measurement proves that a disk never tears a page in a power failure."
                 .to_owned(),
             &[],
         ));
@@ -92,8 +91,8 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
             .map(|(low, high)| [low, high]),
         why: format!(
             "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} \
-             follows if the cache holds {:.0} % of the pages, as PostgreSQL's documentation \
-             assumes. With {:.0} % in the cache set {few_misses}, with {:.0} % {many_misses}.{}",
+             is right if {:.0} % of the pages are cached, as PostgreSQL's documentation assumes. \
+             With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}",
             random_time_text(random, slowdown),
             rounded(ratio, Some(ratio * width)),
             figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
@@ -106,7 +105,7 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         from: from.map(str::to_owned).to_vec(),
         default: Some("4.0".to_owned()),
         condition: Some(format!(
-            "if the cache holds {:.0} % of the pages",
+            "if {:.0} % of the pages are cached",
             HIT_SHARE * 100.0
         )),
     })
@@ -126,12 +125,12 @@ fn span_text(whole: &WholeDisk<'_>) -> String {
     );
     match whole.known {
         Some((known, slowdown)) => format!(
-            " Measured in a file of {span} and scaled by {slowdown:.1} to the whole disk, whose \
-             access time run {} knows.",
+            " Measured in a file of {span} and scaled by {slowdown:.1} to the whole disk with the \
+             access time of run {}.",
             known.run_id.get(..8).unwrap_or(&known.run_id)
         ),
         None => format!(
-            " That holds for {span} of the rotating disk of {disk}: a larger database needs a \
+            " This applies to {span} of the rotating disk of {disk}; a larger database needs a \
              higher value."
         ),
     }
@@ -195,7 +194,7 @@ fn commit_delay(record: &Record) -> Option<Advice> {
     let delay = rounded(delay_us, Some(delay_us * width(&commit.iops))).replace(',', "");
     let why = format!(
         "A durable 8 kB write takes {mean}. Leave the delay at 0. If many sessions commit at once \
-         and wait for the disk, try half of that, {delay} (microseconds), and keep it if \
+         and wait for the disk, try half of that time, {delay} (microseconds), and keep it if \
          throughput rises."
     );
     Some(commit_delay_of_zero(delay.parse().ok(), why, from))
@@ -275,10 +274,8 @@ mod tests {
                 .contains("25.6 times as long as a sequential one (19.5 µs)")
                 && advice
                     .why
-                    .contains("2.6 follows if the cache holds 90 % of the pages")
-                && advice
-                    .why
-                    .contains("With 95 % in the cache set 1.3, with 80 % 5.1."),
+                    .contains("2.6 is right if 90 % of the pages are cached")
+                && advice.why.contains("With 95 % use 1.3, with 80 % 5.1."),
             "{}",
             advice.why
         );
@@ -330,7 +327,7 @@ mod tests {
         let why = of(Some(18)).why;
         assert!(
             why.contains("5.00 times the rate of one (10,000/s and 2000/s)")
-                && why.ends_with("nothing should change."),
+                && why.ends_with("no change is needed."),
             "{why}"
         );
         assert!(of(None).why.contains("1 before (--pg-version)"));

@@ -1,5 +1,5 @@
 //! What a server says of settings that it tried: their gain becomes part of the advice, and decides
-//! it where it is known. Knows nothing of how they were tried.
+//! it where it is known. Does not know how they were tried.
 
 use super::fitness::leave_alone;
 use diskproof_model::digits::rounded;
@@ -9,10 +9,10 @@ use diskproof_model::trial::{TrialOutcome, TrialRecord};
 /// Settings that make a server faster at the price of its data.
 const UNSAFE: (&str, &str) = (
     "fsync, synchronous_commit",
-    "Not tried: off is faster because a crash loses data. That is no property of the disk.",
+    "Not tried: off is faster only because a crash then loses data.",
 );
 
-/// What stands behind all settings of their own.
+/// Tried settings are inserted before this one, so that it stays last.
 const LAST: &str = "full_page_writes";
 
 /// Adds what was tried to the advice that the figures gave.
@@ -70,7 +70,7 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
                 default: Some(tried.trial.default.clone()),
                 ..leave_alone(
                     "io_max_combine_limit",
-                    "It must be as large as io_combine_limit, from PostgreSQL 18 on.".to_owned(),
+                    "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned(),
                     &[],
                 )
             },
@@ -83,8 +83,8 @@ fn condition(setting: &str) -> Option<&'static str> {
     match setting {
         "effective_io_concurrency" => Some("for bitmap scans of tables larger than the cache"),
         "maintenance_io_concurrency" => Some("for vacuum, analyze and recovery"),
-        "random_page_cost" => Some("for tables of which nothing is in the cache"),
-        "commit_delay" => Some("where 16 sessions commit all the time"),
+        "random_page_cost" => Some("for uncached tables"),
+        "commit_delay" => Some("if 16 sessions commit continuously"),
         _ => None,
     }
 }
@@ -95,9 +95,9 @@ fn sentence(tried: &TrialRecord) -> String {
     let candidate = trial.candidate.as_deref().unwrap_or("another value");
     let load = trial.load.text();
     let what = match trial.clients {
-        1 => format!("{candidate} against {}, {load}", trial.default),
+        1 => format!("{candidate} compared with {}, {load}", trial.default),
         clients => format!(
-            "{candidate} against {}, {load} of {clients} sessions",
+            "{candidate} compared with {}, {load} of {clients} sessions",
             trial.default
         ),
     };
@@ -105,7 +105,7 @@ fn sentence(tried: &TrialRecord) -> String {
         .plans
         .as_ref()
         .map_or(String::new(), |[a, b]| match a == b {
-            true => format!(" Either way it is a {a}."),
+            true => format!(" The plan is a {a} in both cases."),
             false => format!(" {} makes it a {a}, {candidate} a {b}.", trial.default),
         });
     let half = |gain: &diskproof_model::trial::TrialGain| (gain.high_95 - gain.low_95) / 2.0;
@@ -127,15 +127,15 @@ fn sentence(tried: &TrialRecord) -> String {
             "Not decided: fewer than 3 pairs were measured ({what}). Measure longer (--time)."
         ),
         TrialOutcome::Undecided => format!(
-            "Not decided: {range} times as fast ({what}). Measure longer (--time), or at a \
-             quieter time."
+            "Not decided: {range} times as fast ({what}). Measure longer (--time), or when the \
+             machine is quieter."
         ),
         TrialOutcome::Unproven => match tried.read_share {
             Some(share) => format!(
                 "Tried, but the disk read only {:.0} % of what the server read: a cache answered.",
                 share * 100.0
             ),
-            None => "Tried, but nothing tells whether the reads reached the disk.".to_owned(),
+            None => "Tried, but it is unknown whether the reads reached the disk.".to_owned(),
         },
         TrialOutcome::Untested => {
             let why = tried.untested.as_deref().unwrap_or("it was not reached");
@@ -196,7 +196,7 @@ mod tests {
             (entry.value.as_deref(), entry.changes()),
             (Some("16"), true)
         );
-        let sentence = "Measured gain here: 1.8× ± 0.1 (16 against 1, bitmap heap scan).";
+        let sentence = "Measured gain here: 1.8× ± 0.1 (16 compared with 1, bitmap heap scan).";
         assert!(entry.why.starts_with(sentence), "{}", entry.why);
         assert_eq!(find(&advice, UNSAFE.0).value, None);
     }

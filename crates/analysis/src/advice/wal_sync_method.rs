@@ -18,7 +18,7 @@ const PAGES_LARGE: u32 = 8;
 /// At large commits a method may be slower than the default by this factor.
 const LARGE_MIN: f64 = 0.95;
 
-/// The rate of commits of so many pages by a method.
+/// The rate of commits of this many pages by a method.
 struct MethodRate<'a> {
     method: &'static str,
     pages: u32,
@@ -72,7 +72,7 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         format!(", and {} times with {PAGES_LARGE} pages", large.text())
     });
     let rates = format!(
-        "With one page a commit, {} makes {} times as many commits as {DEFAULT} ({} and \
+        "With one page per commit, {} makes {} times as many commits as {DEFAULT} ({} and \
          {}){of_large}.",
         best.method,
         gain.text(),
@@ -84,7 +84,7 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         String::new()
     } else {
         format!(
-            " That is less than the {:.0} % that would justify a change.",
+            " This is less than the {:.0} % that would justify a change.",
             (GAIN_MIN - 1.0) * 100.0
         )
     };

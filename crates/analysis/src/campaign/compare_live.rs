@@ -26,7 +26,7 @@ const SLICE_NS_MIN: u64 = 250_000_000;
 const SLICE_NS_MAX: u64 = 2_000_000_000;
 /// Blocks without which a time is too short.
 const BLOCKS_MIN: u64 = 3;
-/// A slice holds so many latencies, as far as the time allows: fewer measure how a queue fills.
+/// A slice holds this many latencies, as far as the time allows: fewer measure how a queue fills.
 const LATENCIES: f64 = 20.0;
 /// The most of the time that one slice of a slow disk takes is that of this many blocks.
 const BLOCKS_SLOW: u64 = 4;
@@ -60,7 +60,7 @@ impl LiveSetup {
         (workloads * sides) as u64 * BLOCKS_MIN * SLICE_NS_MIN
     }
 
-    /// Time of a slice of each workload, when the time is divided into so many blocks.
+    /// Time of a slice of each workload, when the time is divided into this many blocks.
     fn slice_ns(&self, blocks: u64) -> u64 {
         let slices = (self.workloads.len() * self.sides) as u64 * blocks;
         self.time_ns / slices.max(1)

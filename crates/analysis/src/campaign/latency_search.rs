@@ -1,6 +1,6 @@
-//! The search for the greatest depth at which most requests keep to a latency: doubled from 1 until
-//! too many are late, then halved between what holds and what does not. docs/latency-target.md
-//! explains it.
+//! The search for the greatest depth at which most requests meet a latency limit: doubled from 1
+//! until too many are late, then halved between what holds and what does not.
+//! docs/latency-target.md explains it.
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
 use diskproof_model::latency_search::timed_requests;

@@ -25,7 +25,7 @@ const SLICE_NS_MIN: u64 = 100_000_000;
 const SLICE_NS_MAX: u64 = 1_000_000_000;
 /// Share of the others that a slice of the first pass gets, so that a coarse matrix is there soon.
 const COARSE_PARTS: u64 = 2;
-/// A slice holds so many latencies, as far as the time allows: fewer measure how a queue fills.
+/// A slice holds this many latencies, as far as the time allows: fewer measure how a queue fills.
 const LATENCIES: f64 = 4.0;
 /// The most of its share of the time that the slice of a slow cell takes.
 const SLOW_PARTS: u64 = 4;
@@ -134,7 +134,7 @@ pub struct Sweep {
     /// Cells of the two passes that have no slice yet.
     coarse: VecDeque<usize>,
     fine: VecDeque<usize>,
-    /// Whether there are cells beside the coarse matrix.
+    /// Whether there are cells alongside the coarse matrix.
     has_fine: bool,
     time_ns: u64,
     precision: f64,

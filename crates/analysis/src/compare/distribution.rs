@@ -1,5 +1,5 @@
 //! Latency distributions for comparing: quick quantiles, and how many independent latencies a run
-//! is worth. Knows nothing of ratios.
+//! is worth. Does not know ratios.
 
 use crate::estimate::widening;
 use diskproof_model::comparison::PercentilePoint;
@@ -14,7 +14,7 @@ const BUSY_CELLS_MAX: f64 = 0.9;
 const INDEX_MIN: f64 = 0.01;
 /// A step of the percentile curve is this many points to the next halving of what lies beyond.
 const STEPS_A_HALVING: i32 = 4;
-/// Fewest latencies beyond a percentile that is reported.
+/// The fewest latencies beyond a percentile that is reported.
 const BEYOND_MIN: f64 = 10.0;
 
 /// A latency distribution as its filled buckets.

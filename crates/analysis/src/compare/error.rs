@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// A margin outside of 0 % to 100 %.
-    #[error("the margin {0} is outside of 0 % to 100 %; use for example --margin 2%")]
+    #[error("the margin {0} is not between 0 % and 100 %; use for example --margin 2%")]
     Margin(String),
     /// A side without runs.
     #[error("{0}: no run to compare; name at least one")]

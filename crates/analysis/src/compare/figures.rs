@@ -1,4 +1,4 @@
-//! The figures of a workload on one side of a comparison, each with how well it is known. Takes
+//! The figures of a workload on one side of a comparison, each with its uncertainty. Takes
 //! comparability for granted.
 //!
 //! * A rate has the record's own interval: batch means of the finest series, widened for

@@ -1,6 +1,6 @@
-//! Conditions on a comparison, for a build that shall fail when a disk gets slower:
-//! `random-read-d32.iops<-5%`. The names of metrics are those of `--expect`; what is compared is
-//! the change from the baseline.
+//! Conditions on a comparison, which fail a build when a disk gets slower:
+//! `random-read-d32.iops<-5%`. Metrics have the names of `--expect`; the value is the change from
+//! the baseline.
 
 use super::error::CompareError;
 use crate::expect::Relation;
@@ -15,9 +15,9 @@ use std::str::FromStr;
 pub struct Limit {
     /// As given.
     pub expression: String,
-    /// The metric that it looks at.
+    /// The metric to compare.
     pub metric: String,
-    /// How the change shall relate to the threshold.
+    /// How the change must relate to the threshold.
     pub relation: Relation,
     /// The threshold as a share: −0.05 is 5 % less than the baseline.
     pub change: f64,
@@ -28,12 +28,12 @@ pub struct Limit {
 pub enum LimitError {
     /// No relation.
     #[error(
-        "'{0}' compares nothing; write WORKLOAD.METRIC<CHANGE with <, >, <= or >=, such as \
+        "'{0}' is not a comparison; write WORKLOAD.METRIC<CHANGE with <, >, <= or >=, such as \
          random-read-d32.iops<-5% or commit-fdatasync.p99>10%"
     )]
     Relation(String),
     /// No metric.
-    #[error("'{0}' names no metric; write WORKLOAD.METRIC, such as random-read-d32.iops")]
+    #[error("'{0}' has no metric; write WORKLOAD.METRIC, such as random-read-d32.iops")]
     Metric(String),
     /// No change in percent.
     #[error("'{0}' is not a change; write it in percent of the baseline, such as -5% or 10%")]
@@ -95,7 +95,7 @@ impl Limit {
         let (outcome, why) = match metric {
             None => (
                 ConditionOutcome::Unanswered,
-                "one side does not have it, or too few requests for a percentile".to_owned(),
+                "one side does not have it, or has too few requests for a percentile".to_owned(),
             ),
             Some(metric) => self.judge(metric),
         };
@@ -127,7 +127,7 @@ impl Limit {
         let Some(ratio) = metric.ratio else {
             return (
                 ConditionOutcome::Unanswered,
-                "measured for too short a time to have an interval".to_owned(),
+                "measured too briefly for an interval".to_owned(),
             );
         };
         let change = ratio.value - 1.0;
@@ -166,8 +166,8 @@ impl Limit {
             (true, false) => (
                 ConditionOutcome::Undecided,
                 format!(
-                    "{says} in one run a side; how much runs vary is unknown. Compare three runs \
-                     a side"
+                    "{says} in one run per side, but the variation between runs is unknown. \
+                     Compare three runs per side"
                 ),
             ),
         }
@@ -232,7 +232,7 @@ pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), Comp
     known.sort_unstable();
     known.dedup();
     let known = if known.is_empty() {
-        "none, as the runs have nothing in common".to_owned()
+        "none, because the runs have nothing in common".to_owned()
     } else {
         known.join(", ")
     };

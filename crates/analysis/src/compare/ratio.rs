@@ -1,6 +1,6 @@
 //! The ratio of two figures: its interval, how likely chance alone would make it, and what it comes
-//! to. Works on logarithms, so that B over A and A over B are exact inverses in everything. Knows
-//! nothing of workloads.
+//! to. Works on logarithms, so that B over A and A over B are exact inverses in everything. Does
+//! not know workloads.
 //!
 //! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner
 //! 2008), which keeps their asymmetry; for symmetric ones this is Student's or Welch's t. The
@@ -31,8 +31,8 @@ pub(super) const RUNS_NEEDED: Needed = Needed {
 /// Multiples of a standard error beyond which a probability is zero for every purpose.
 const MULTIPLES_MAX: f64 = 1e6;
 
-/// A figure of one side, and how well it is known. Errors are those of the natural logarithm:
-/// relative ones, as long as they are small.
+/// A figure of one side, and its uncertainty. Errors are those of the natural logarithm: relative
+/// ones, as long as they are small.
 #[derive(Debug, Clone)]
 pub(super) struct SideFigure {
     /// The figure; above zero.
@@ -224,7 +224,7 @@ impl Joined {
         })
     }
 
-    /// Of a live comparison, whose blocks tell how well the ratio is known.
+    /// Of a live comparison, whose blocks tell the uncertainty of the ratio.
     pub(super) fn of_blocks(
         a: &SideFigure,
         b: &SideFigure,
@@ -494,7 +494,7 @@ mod tests {
         close(mixed.arms_95().1, 0.0659496247229976);
     }
 
-    /// A single run beside several varies as they do, and so does a pair beside earlier runs.
+    /// A single run alongside several varies as they do, and so does a pair alongside earlier runs.
     #[test]
     fn single_run_borrows_the_variance_of_others() {
         let runs = several([98.0, 100.0, 103.0], 0.001);

@@ -1,5 +1,5 @@
 //! Reasons why two figures do not compare, and what workloads and surveys share of them: method,
-//! load, spans, findings. Knows nothing of what a workload or a survey is.
+//! load, spans, findings. Does not know what a workload or a survey is.
 
 use super::sides::is_live_pair;
 use crate::rules;
@@ -10,8 +10,8 @@ use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
 
 /// Spans that differ by less are taken as equal: a scratch file is cut to what a disk wrote in its
-/// time. Seek times grow with the root of the span at the most, so this moves a figure by 1 %, half
-/// of the default margin.
+/// time. Seek times grow with the root of the span at most, so this moves a figure by 1 %, half of
+/// the default margin.
 const SPAN_TOLERANCE: f64 = 0.02;
 /// Load for each processor from which on one run a side tells the machine's luck and not the disk:
 /// what waits for a processor then counts as the disk's time, and comes and goes for longer than a
@@ -62,7 +62,7 @@ pub(super) fn busy(reasons: &mut Reasons, runs: &[(&str, &Record)]) {
                 "busy-machine",
                 format!(
                     "{name} began at a load of {load:.1} on {cpus} processors; compare several \
-                     runs a side"
+                     runs per side"
                 ),
             );
         }
@@ -147,7 +147,7 @@ pub(super) fn kind_text(kind: TargetKind) -> &'static str {
 pub(super) fn cache_text(cache: CachePolicy) -> String {
     match cache {
         CachePolicy::Direct => "past the page cache",
-        CachePolicy::Buffered => "through the page cache, emptied as it went",
+        CachePolicy::Buffered => "through the page cache, emptied during the run",
         CachePolicy::Cached => "through the page cache",
     }
     .to_owned()

@@ -14,7 +14,7 @@ use diskproof_model::comparison::Figure;
 use diskproof_model::record::Record;
 use diskproof_model::run_to_run::RunToRun;
 
-/// Fewest earlier runs: the interval of two runs is wider than nine standard deviations.
+/// The fewest earlier runs: the interval of two runs is wider than nine standard deviations.
 const EARLIER_RUNS_MIN: usize = 2;
 
 /// Of every measurement of `record`, in their order; `None` where too few of the earlier runs

@@ -32,7 +32,7 @@ pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
         .collect()
 }
 
-/// Whether two runs are sides of one live comparison: their slices followed each other in turns.
+/// Whether two runs are sides of one live comparison: their slices followed each other alternately.
 pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
     let sides = a.campaign.as_ref().zip(b.campaign.as_ref());
     sides.is_some_and(|(a, b)| {

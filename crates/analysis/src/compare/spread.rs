@@ -1,16 +1,16 @@
 //! How much a figure varies from run to run: the runs of both sides and earlier runs of the same
-//! target and plan, pooled. Works on logarithms of figures; knows nothing of metrics or ratios.
+//! target and plan, pooled. Works on logarithms of figures; does not know metrics or ratios.
 //!
-//! Each group of runs has a mean of its own, as it may be another disk or setting. The squares
-//! about the means over the runs less one of each group are the pooled variance, with as many
-//! degrees of freedom (Student 1908; Snedecor & Cochran 1989, 6.7). It holds what varies within the
-//! runs, too; what is left without that is the component between runs (one-way analysis of
-//! variance, Snedecor & Cochran 1989, 13.3).
+//! Each group of runs has its own mean, as it may be another disk or setting. The squares about the
+//! means over the runs less one of each group are the pooled variance, with as many degrees of
+//! freedom (Student 1908; Snedecor & Cochran 1989, 6.7). It holds what varies within the runs, too;
+//! what is left without that is the component between runs (one-way analysis of variance, Snedecor
+//! & Cochran 1989, 13.3).
 
 use crate::estimate::mean;
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
-/// Fewest degrees of freedom that earlier runs alone must give: with one, an interval is 12.7
+/// The fewest degrees of freedom that earlier runs alone must give: with one, an interval is 12.7
 /// standard errors wide and tells less than that nothing is known.
 const EARLIER_FREEDOM_MIN: usize = 2;
 /// Sides whose runs vary differently with a probability of chance below this keep their own

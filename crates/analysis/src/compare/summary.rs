@@ -1,5 +1,5 @@
-//! A comparison in a sentence or two, and what a reader has to know beside it. Said here once, so
-//! that every printer says the same.
+//! A comparison in a sentence or two, and what a reader has to know alongside it. Said here once,
+//! so that every printer says the same.
 
 use super::reasons::{is_shared_disturbance, load};
 use super::sides::{Run, RunGroup, Sides};
@@ -91,8 +91,8 @@ fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
         })
         .collect();
     format!(
-        "The load of {letter} has {} as that of A. Both were observed: they show what programs \
-         requested, not what the disks can do.",
+        "The load of {letter} has {} as that of A. Both loads were observed, so they show what \
+         programs requested, not what the disks can do.",
         rates.join(" and ")
     )
 }
@@ -158,7 +158,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 1e2)
 }
 
-/// What a reader has to know beside the verdicts.
+/// What a reader has to know alongside the verdicts.
 pub(super) fn notes(
     baseline: &RunGroup<'_>,
     group: &RunGroup<'_>,
@@ -174,7 +174,7 @@ pub(super) fn notes(
     ] {
         if count > 0 {
             notes.push(format!(
-                "A run that is named twice in {name} counts once: it is no repetition."
+                "A run that is named twice in {name} counts once, because it is not a repetition."
             ));
         }
     }
@@ -189,12 +189,12 @@ pub(super) fn notes(
         .any(|(_, run)| ids.contains(run.record.run_id.as_str()))
     {
         notes.push(format!(
-            "A and {letter} hold the same run, so they cannot differ in it."
+            "A and {letter} contain the same run, which cannot differ from itself."
         ));
     }
     for (name, _) in both.iter().filter(|(_, run)| run.record.partial) {
         notes.push(format!(
-            "{name} ended before its plan did; what it measured in full is compared."
+            "{name} ended early; only complete measurements are compared."
         ));
     }
     notes.extend(busy(&both));
@@ -213,17 +213,17 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
     if let Some(earlier) = known.map(|variation| variation.earlier_runs).max() {
         return (earlier > 0).then(|| {
             format!(
-                "The intervals include how much {earlier} earlier runs of the same target and \
-                 plan varied (history)."
+                "The intervals include the variation of {earlier} earlier runs of the same target \
+                 and plan (history)."
             )
         });
     }
     let is_pair = sides.a.len() == 1 && sides.b.len() == 1;
     let may_vary = |m: &MetricComparison| m.ratio.is_some() && m.verdict != Verdict::Observed;
     (is_pair && metrics.iter().any(may_vary)).then(|| {
-        "One run a side, and no earlier runs of this target and plan: the intervals omit what \
-         changes from run to run. faster-once and slower-once hold for this pair only. Compare \
-         three runs a side."
+        "There is one run per side and no earlier run of this target and plan, so the intervals \
+         omit the variation between runs. faster-once and slower-once apply only to this pair. \
+         Compare three runs per side."
             .to_owned()
     })
 }
@@ -242,7 +242,8 @@ fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     };
     let mut runs = sides.a.iter().chain(&sides.b);
     let disturbed = if runs.any(|(_, run)| is_shared_disturbance(run.record)) {
-        " Other programs used the disk meanwhile; the random order spreads that over both sides."
+        " Other programs used the disk during the comparison; the random order spreads their \
+         effect over both sides."
     } else {
         ""
     };
@@ -272,8 +273,8 @@ fn busy(runs: &[&(String, &Run<'_>)]) -> Option<String> {
     };
     let up_to = if busy.len() > 1 { "up to " } else { "" };
     Some(format!(
-        "{names} began at a load of {up_to}{load:.1} on {cpus} processors: what waits for a \
-         processor counts as the disk's time. Compare runs of a quiet machine."
+        "{names} began at a load of {up_to}{load:.1} on {cpus} processors, so waits for a \
+         processor count as the disk's time. Compare runs from a quiet machine."
     ))
 }
 
@@ -290,7 +291,7 @@ fn unsettled(runs: &[&(String, &Run<'_>)]) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "The rate had not settled when the time was over: {}. Longer runs would say more.",
+            "The rate had not settled at the end: {}. Use longer runs.",
             names.join(", ")
         )
     })
@@ -320,8 +321,8 @@ fn lengths(sides: &Sides<'_>) -> Option<String> {
     let found: Vec<String> = sides.workloads().iter().filter_map(far).collect();
     (!found.is_empty()).then(|| {
         format!(
-            "Measured for very different times: {}. Caches and credits may tell more than the \
-             disks.",
+            "The measured times differ widely: {}. Caches and burst credits may cause the \
+             difference.",
             found.join(", ")
         )
     })

@@ -19,9 +19,9 @@ use diskproof_model::surface::{RateSummary, SeekPattern};
 /// A figure of a curve and where it stands.
 type Extract = (Figure, fn(&RateSummary) -> f64);
 
-/// Fewest positions that say how a curve varies.
+/// The fewest positions that say how a curve varies.
 const POSITIONS_MIN: usize = 10;
-/// Fewest accesses that say how long one takes.
+/// The fewest accesses that say how long one takes.
 const ACCESSES_MIN: usize = 10;
 
 /// Both sides of a survey.

@@ -69,7 +69,7 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
     }
 }
 
-/// A record with nothing but random reads, one at a time.
+/// A record with only random reads, one at a time.
 fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
     let mut run = fixture::run();
     run.1.retain(|m| m.workload.name == "random-read-d1");

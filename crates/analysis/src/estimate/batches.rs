@@ -4,16 +4,16 @@
 use super::stats::{mean, sorted, variance};
 use super::student;
 
-/// Fewest batches that say anything about a warm-up, and fewest that an interval may rest on.
+/// The fewest batches for a warm-up test or an interval.
 pub(crate) const BATCHES_MIN: usize = 10;
 /// Batches to begin with. More than this gains 2 % of width and costs protection against slow
 /// swings.
 const BATCHES_FIRST: usize = 64;
-/// Correlation beyond which an interval is no longer widened: ten values so correlated tell hardly
-/// anything of their mean, and widen its variance 50 times.
+/// The largest correlation for which an interval is widened: ten values with this correlation carry
+/// little information about their mean, and increase its variance 50 times.
 const CORRELATION_MAX: f64 = 0.95;
 
-/// A mean per cell and how well it is known.
+/// A mean per cell and its uncertainty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchMeans {
     /// Batches.

@@ -6,7 +6,7 @@ use super::stats::{mean, variance};
 
 /// Cells per batch: 100 ms at the finest. Requests that complete together spread over less.
 const BATCH_CELLS: usize = 10;
-/// Fewest batches that tell.
+/// The fewest batches that tell.
 const BATCHES_MIN: usize = 10;
 /// Standard deviation over mean, below which a rate is suspiciously even. Flash and rotating disks
 /// scatter by 1 to 10 % from one tenth of a second to the next.
@@ -24,9 +24,9 @@ pub(super) fn is_even(values: &[f64]) -> bool {
     mean(&batches) > 0.0 && scatter <= EVEN * mean(&batches)
 }
 
-/// Fewest operations in a batch of [`scatter`]: one more or less is then 1.6 %.
+/// The fewest operations in a batch of [`scatter`]: one more or less is then 1.6 %.
 const SCATTER_OPS_MIN: f64 = 64.0;
-/// Fewest batches of it.
+/// The fewest batches of it.
 const SCATTER_BATCHES_MIN: usize = 6;
 
 /// Standard deviation over mean of the counts in batches that hold enough operations to tell;

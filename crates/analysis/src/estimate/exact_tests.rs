@@ -131,7 +131,7 @@ fn beginning_is_off_from_the_critical_value_on() {
     assert!(!even(1001.0) && even(1001.01) && !even(999.0) && even(998.99));
 }
 
-/// A series of cells with so many operations.
+/// A series of cells with this many operations.
 fn series(counts: &[f64]) -> TimeSeries {
     let mut series = TimeSeries::new(10_000_000);
     series.cells = counts

@@ -18,9 +18,10 @@ const LIMITER_FALL_MIN: f64 = 1.1;
 const LIMITER_TAIL_BATCHES_MIN: usize = 20;
 /// The part after the fall is at least one part in this many of the run.
 const TAIL_PARTS: usize = 4;
-/// Fewest batches of the part after it, and of the part before.
+/// The fewest batches of the part after it, and of the part before.
 const PART_BATCHES_MIN: usize = BATCHES_MIN;
-/// Least share of the batches after a fall that lie on its side of the middle between both levels.
+/// Smallest share of the batches after a fall that lie on its side of the middle between both
+/// levels.
 const APART: f64 = 0.95;
 /// The same of the part before a fall: what disturbs a fast disk makes it slower, not faster.
 const HEAD_APART: f64 = 0.85;
@@ -53,7 +54,7 @@ pub(super) fn least_fall(tail: &[f64]) -> f64 {
     }
 }
 
-/// Where one step explains most of the variance, with at least so many values on either side.
+/// Where one step explains most of the variance, with at least this many values on either side.
 pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> Option<usize> {
     let (n, centre) = (values.len(), mean(values));
     if n < head_min + tail_min {

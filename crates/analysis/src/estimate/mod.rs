@@ -1,5 +1,5 @@
-//! Rates with an honest 95 % interval: where the warm-up ends, what the rate is after it, how well
-//! it is known. Works on counts per cell of time; knows nothing of workloads, disks or latencies.
+//! Rates with an honest 95 % interval: where the warm-up ends, what the rate is after it, its
+//! uncertainty. Works on counts per cell of time; does not know workloads, disks or latencies.
 
 mod batches;
 mod even;
@@ -27,8 +27,8 @@ use settle_slices::settle_slices;
 /// The stopping rule wants the settling to be at most one part in this many of what was measured: a
 /// slow ramp is only seen to be over well after its end.
 const SETTLING_PARTS_MIN: usize = 3;
-/// Fewest batches that the stopping rule trusts. With fewer, correlation hides in the noise and a
-/// run stops at the first lucky moment: ten instead of twenty cover 82 % instead of 92 % of noise
+/// The fewest batches that the stopping rule trusts. With fewer, correlation hides in the noise and
+/// a run stops at the first lucky moment: ten instead of twenty cover 82 % instead of 92 % of noise
 /// with ρ = 0.9 at a goal of 5 % (simulated as in the tests).
 const STOP_BATCHES_MIN: usize = 20;
 
@@ -129,7 +129,7 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
     let total = series.total();
     let scale = 1e9 / series.interval_ns as f64;
     // The value is what was done over the time that it took, the end of the last cell included;
-    // whole cells tell how well it is known.
+    // whole cells tell its uncertainty.
     let per_second = |count: fn(&Cell) -> u64, dropped: usize| {
         let time_ns = wall_ns.saturating_sub(series.start_ns + dropped as u64 * series.interval_ns);
         let done: u64 = series.cells.iter().skip(dropped).map(count).sum();

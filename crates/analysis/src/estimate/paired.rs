@@ -1,13 +1,13 @@
-//! Differences of pairs that were measured one after the other: what changes over time is in both
-//! members of a pair and cancels (Student 1908). Knows nothing of what is paired.
+//! Differences of pairs that were measured one after the other: changes over time affect both
+//! members of a pair and cancel out (Student 1908). Does not know what is paired.
 
 use super::stats::{mean, variance};
 use super::student;
 
-/// Fewest pairs whose variance says how well the mean difference is known.
+/// The fewest pairs for a standard error.
 const PAIRS_MIN: usize = 3;
 
-/// The mean of differences, and how well it is known.
+/// The mean of differences, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PairedDifference {
     /// The mean.

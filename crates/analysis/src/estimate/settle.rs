@@ -9,8 +9,8 @@ use super::student;
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
-/// Fewest batches that may be left as the steady tail: the variance of fewer is small by chance too
-/// often (Hoad, Robinson & Davies 2010).
+/// The fewest batches that may be left as the steady tail: the variance of fewer is small by chance
+/// too often (Hoad, Robinson & Davies 2010).
 const TAIL_BATCHES_MIN: usize = 5;
 /// Parts of a run that differ by less than this share of their mean count as alike, however sure
 /// the difference is.
@@ -42,7 +42,7 @@ const CUT_STEPS: usize = 20;
 /// there: on counts the statistic is also smallest where a few batches happen to be equal. Where it
 /// does not, the best cut in the first half holds.
 ///
-/// MSER balances bias against variance, so it cuts a slow ramp too early for an interval that shall
+/// MSER balances bias against variance, so it cuts a slow ramp too early for an interval that must
 /// cover: the cut moves on while the tail begins off its later level, and then half as far again,
 /// because the end of a ramp hides in the noise.
 pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {

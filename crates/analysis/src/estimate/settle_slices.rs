@@ -5,7 +5,7 @@
 use super::stats::{mean, variance};
 use super::student;
 
-/// Fewest slices that tell a trend from chance.
+/// The fewest slices that tell a trend from chance.
 const SETTLING_SLICES_MIN: usize = 5;
 /// A warm-up is at most one part in this many of a run.
 const WARMUP_PARTS_MIN: usize = 3;

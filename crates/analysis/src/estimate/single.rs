@@ -5,7 +5,7 @@ use super::paired::PairedDifference;
 use super::stats::mean;
 use diskproof_model::record::Estimate;
 
-/// From so many values on their correlation can be seen, and widens the interval.
+/// From this many values on their correlation can be seen, and widens the interval.
 const CORRELATED_FROM: usize = 4 * BATCHES_MIN;
 
 /// Half the width of the 95 % interval of the mean of values in the order in which they were

@@ -1,4 +1,4 @@
-//! Student's t distribution: the only place that asks for it. Knows nothing of what is estimated.
+//! Student's t distribution: the only place that asks for it. Does not know what is estimated.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
@@ -16,7 +16,7 @@ fn student(freedom: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive")
 }
 
-/// Standard errors below which the share `probability` lies, at so many degrees of freedom.
+/// Standard errors below which the share `probability` lies, at this many degrees of freedom.
 pub(crate) fn quantile(probability: f64, freedom: f64) -> f64 {
     student(freedom).inverse_cdf(probability)
 }
@@ -26,7 +26,7 @@ pub(crate) fn multiple_95(freedom: f64) -> f64 {
     quantile(0.975, freedom)
 }
 
-/// Probability of being at least so many standard errors off, either way.
+/// Probability of being at least this many standard errors off, either way.
 pub(crate) fn two_sided(multiple: f64, freedom: f64) -> f64 {
     (2.0 * student(freedom).sf(multiple)).min(1.0)
 }

@@ -1,4 +1,4 @@
-//! Estimates on simulated series whose truth is known.
+//! Estimates on simulated series with known properties.
 
 use super::*;
 use crate::fixture::test_rng::TestRng;

@@ -1,5 +1,5 @@
-//! Thresholds that a user sets on the command line: `random-read-d32.iops>=5000`. Read, and held
-//! against a record. Knows the words of records, not which workloads a command runs.
+//! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`: parsed,
+//! and compared with a record. Knows the fields of records, not which workloads a command runs.
 
 mod observed;
 
@@ -35,12 +35,12 @@ const OPS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Com
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
 /// normal distribution.
 const SPARE: f64 = 1.43;
-/// Longer times are no advice: a day.
+/// The longest measured time that is suggested: a day.
 const DECIDED_BY_NS_MAX: f64 = 86_400e9;
 /// A run too short for an interval still decides a threshold that lies this many times above or
 /// below its figure. Equal runs of a few operations differ by less.
 const UNKNOWN_FACTOR: f64 = 2.0;
-/// Stands where a workload's name would.
+/// Takes the place of a workload's name.
 const FINDINGS: &str = "findings";
 
 /// A figure of a workload.
@@ -87,7 +87,7 @@ pub enum SurfaceStep {
     Curve,
     /// Access times, the random ones.
     Access,
-    /// The same bytes again and again.
+    /// The same bytes repeatedly.
     Burst,
 }
 
@@ -114,7 +114,7 @@ impl SurfaceStep {
     }
 }
 
-/// How a figure shall relate to its threshold.
+/// How a figure must relate to its threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// `>=`
@@ -174,7 +174,7 @@ pub struct Expected {
     pub op: Option<OpKind>,
     /// The figure.
     pub metric: Metric,
-    /// How it shall relate to the threshold.
+    /// How it must relate to the threshold.
     pub relation: Relation,
     /// The threshold, in the unit of the metric.
     pub threshold: f64,
@@ -185,13 +185,13 @@ pub struct Expected {
 pub enum ExpectError {
     /// No comparison.
     #[error(
-        "'{0}' compares nothing; write WORKLOAD.METRIC>=VALUE with >=, <=, > or <, such as \
+        "'{0}' is not a comparison; write WORKLOAD.METRIC>=VALUE with >=, <=, > or <, such as \
          random-read-d32.iops>=5000"
     )]
     Relation(String),
     /// No known metric.
     #[error(
-        "'{0}' names no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, \
+        "'{0}' has no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, \
          throughput, mean, p50, p90, p95, p99, p99.9, p99.99, max, cpu; or findings=0"
     )]
     Metric(String),
@@ -202,7 +202,7 @@ pub enum ExpectError {
     )]
     Findings(String),
     /// CPU time of one kind of operation.
-    #[error("'{0}': cpu belongs to the whole workload. Omit read, write, sync or commit")]
+    #[error("'{0}': cpu applies to the whole workload. Omit read, write, sync or commit")]
     CpuOfOp(String),
     /// A value that does not fit the metric.
     #[error("'{value}' is not {what}")]

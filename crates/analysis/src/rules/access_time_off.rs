@@ -18,7 +18,7 @@ use diskproof_model::units::{format_latency, format_rate, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "access-time-off",
     title: "The disk contradicts its data sheet",
-    meaning: "Access time or peak rate contradicts the data sheet or the revolutions per minute.",
+    meaning: "The access time or peak rate contradicts the data sheet or the rotation speed.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -28,10 +28,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// An access may take so many times as long as computed: sheets omit the electronics and round
-/// in their favour.
+/// An access may take this many times as long as computed: sheets omit the electronics and round in
+/// their favour.
 const SLOWER: f64 = 1.15;
-/// Least share of the average seek that random accesses over the whole surface take on an honest
+/// Smallest share of the average seek that random accesses over the whole surface take on an honest
 /// disk: sheets round up a little, not by half.
 const SEEK_SHARE_MIN: f64 = 0.5;
 /// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm and of faster
@@ -76,11 +76,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-const REMEDY_FASTER: &str = "Either the data sheet is another disk's, or something else answers: \
-                             an SSD, a cache, a virtual disk. See diskproof info for what it is.";
-const REMEDY_SLOWER: &str = "See that nothing else uses the disk, and that the data sheet is this \
-                             disk's. Then: quiet seeks (hdparm -M), vibration, worn sectors \
-                             (smartctl -a, curve --scan), a bridge or controller between.";
+const REMEDY_FASTER: &str = "Check that the data sheet belongs to this disk, and run diskproof \
+                             info. Otherwise an SSD, a cache or a virtual disk answers.";
+const REMEDY_SLOWER: &str = "Make sure that nothing else uses the disk and that the data sheet \
+                             belongs to it. Then check for quiet seeks (hdparm -M), vibration, \
+                             worn sectors (smartctl -a, curve --scan), and a bridge or controller \
+                             in the path.";
 
 fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let sheet = record.plan.data_sheet.unwrap_or_default();
@@ -148,7 +149,7 @@ fn words(
                 time(seek as f64)
             );
             format!(
-                "{rpm} rpm and the data sheet make {} ({} IOPS): {parts}",
+                "{rpm} rpm and the data sheet give {} ({} IOPS): {parts}",
                 time(sum),
                 format_rate(1e9 / sum)
             )
@@ -162,7 +163,7 @@ fn words(
         }
     };
     format!(
-        "{measured}, clearly {} than physics says; {computed}",
+        "{measured}, clearly {} than expected; {computed}",
         if faster { "faster" } else { "slower" }
     )
 }
@@ -203,7 +204,7 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let threshold = promised * if faster { RATE.end } else { RATE.start };
     Some(Off {
         words: format!(
-            "The fastest place transfers {}, and the data sheet promises {}",
+            "The fastest place transfers {}, but the data sheet promises {}",
             format_throughput(top),
             format_throughput(promised)
         ),
@@ -256,8 +257,7 @@ mod tests {
         assert_eq!(finding.evidence.len(), 2);
         assert!(
             finding.claim.contains(
-                "clearly slower than physics says; 7200 rpm and the data sheet make 15.2 ms (65.9 \
-                 IOPS)"
+                "clearly slower than expected; 7200 rpm and the data sheet give 15.2 ms (65.9 IOPS)"
             ),
             "{}",
             finding.claim
@@ -273,7 +273,7 @@ mod tests {
     fn impossibly_fast_is_another_disk_or_a_cache() {
         let finding = check(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
         assert!(
-            finding.claim.contains("clearly faster than physics says")
+            finding.claim.contains("clearly faster than expected")
                 && finding.remedy.contains("an SSD"),
             "{finding:?}"
         );

@@ -15,8 +15,8 @@ use diskproof_model::units::format_bytes;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "amplified",
     title: "The disk moved more bytes than requested",
-    meaning: "The disk read or wrote far more than was requested. The figure is what remains, and \
-              an application with the same requests pays the same price.",
+    meaning: "The disk read or wrote far more than was requested. This lowers the figure, and an \
+              application with the same requests is slowed equally.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -198,14 +198,14 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
     let buffered_loop = hit.target.has_buffered_loop();
     match hit.did {
         Moved::Wrote if buffered && small => cause(
-            "Through the page cache the kernel writes whole pages of 4 KiB, and reads what is \
-             missing of them first.",
+            "Through the page cache the kernel writes whole pages of 4 KiB, and first reads the \
+             missing parts.",
             "Write whole pages (--bs 4k or a multiple), or collect small writes first. Measure \
              without --buffered for the disk's own figure.",
         ),
         Moved::Read if hit.asked == 0 && buffered => cause(
-            "Blocks that fill no whole page or block of the filesystem make the kernel read the \
-             rest of it before it writes.",
+            "If a block does not fill a whole page or filesystem block, the kernel reads the rest \
+             before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
         Moved::Read if buffered && small => cause(
@@ -215,14 +215,13 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
         ),
         Moved::Read if buffered && !sequential => cause(
             "The kernel reads ahead data that was not requested.",
-            "Make the read-ahead smaller (blockdev --setra), or announce random accesses \
-             (posix_fadvise with POSIX_FADV_RANDOM). Measure without --buffered for the disk's \
-             own figure.",
+            "Reduce the read-ahead (blockdev --setra), or announce random accesses (posix_fadvise \
+             with POSIX_FADV_RANDOM). Measure without --buffered for the disk's own figure.",
         ),
         Moved::Read if buffered => cause(
             "The kernel read ahead data that the page cache dropped before it was used.",
-            "Make the read-ahead smaller (blockdev --setra), use fewer --jobs, or keep more \
-             memory free for the page cache.",
+            "Reduce the read-ahead (blockdev --setra), use fewer --jobs, or keep more memory free \
+             for the page cache.",
         ),
         _ if buffered_loop => cause(
             "The loop device uses the page cache of the file behind it, which reads ahead and \
@@ -231,9 +230,9 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
         ),
         _ => Cause {
             claim: unknown(record, hit),
-            remedy: "Check the filesystem (data=journal, copy on write, its block size) and what \
-                     else uses the disk (iotop, pidstat -d). Measure the block device itself \
-                     where that is possible."
+            remedy: "Check the filesystem (data=journal, copy on write, block size) and other \
+                     users of the disk (iotop, pidstat -d). If possible, measure the block device \
+                     itself."
                 .to_owned(),
         },
     }
@@ -247,12 +246,14 @@ fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
         hit.m.device.others_hidden
     };
     match hidden {
-        0 => "No process shows these bytes. The cause is the filesystem (a journal of data, copy \
-              on write), or the kernel, which writes back what others wrote before."
-            .to_owned(),
+        0 => {
+            "No process accounts for these bytes. The cause is the filesystem (data journal, copy \
+              on write), or the kernel, which writes back earlier writes of other programs."
+                .to_owned()
+        }
         n => format!(
-            "The cause is the filesystem (a journal of data, copy on write), or one of {n} \
-             processes of other users whose I/O only root sees."
+            "The cause is the filesystem (data journal, copy on write), or one of {n} processes of \
+             other users whose I/O is visible only to root."
         ),
     }
 }
@@ -326,7 +327,7 @@ mod tests {
         let claim = check(&before_writing).unwrap().claim;
         assert!(
             claim.contains(
-                "although no such operation was requested. Blocks that fill no whole page"
+                "although no such operation was requested. If a block does not fill a whole page"
             ),
             "{claim}"
         );

@@ -12,8 +12,8 @@ use diskproof_model::units::counted;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged held other data when they were read back, or \
-              do not hold what an earlier run wrote there.",
+    meaning: "Blocks that the disk had acknowledged contained other data when they were read back, \
+              or do not contain the data of an earlier run.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "blocks read back wrong in",
@@ -26,12 +26,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-const WRONG: &str = "Move the data off this disk: the disk, its cable, the controller or the \
-                     memory loses or changes writes. Run the same seed again, then memtest and \
-                     smartctl -a.";
-const NOT_AS_WRITTEN: &str = "If nothing else has written there since, move the data off this \
-                              disk: it loses or changes data. Read it again, then run memtest \
-                              and smartctl -a.";
+const WRONG: &str = "Move the data off this disk, because the disk, its cable, the controller or \
+                     the memory loses or changes writes. Repeat the run with the same seed, then \
+                     run memtest and smartctl -a.";
+const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
+                              disk, because it loses or changes data. Read the blocks again, then \
+                              run memtest and smartctl -a.";
 const NONE_IS_SIGNED: &str = "Write the blocks first: diskproof run TARGET --rw write --verify, \
                               with the same block size and span.";
 
@@ -52,7 +52,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     // A check that was cut short says nothing of the rest.
     let unchecked: u64 = hits.iter().map(|(_, v)| v.unchecked()).sum();
     let rest = if unchecked > 0 {
-        format!("; {unchecked} more were written and not read back")
+        format!("; {unchecked} more were written but not read back")
     } else {
         String::new()
     };
@@ -70,7 +70,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let (claim, remedy) = if none_is_signed {
         (
             format!(
-                "None of {} in {scope} carries a signature of diskproof, so nothing was verified.",
+                "None of {} in {scope} has a signature of diskproof, so nothing was verified.",
                 counted(all, "block")
             ),
             NONE_IS_SIGNED,
@@ -157,7 +157,7 @@ mod tests {
         let claim = check(&cut).unwrap().claim;
         assert!(
             claim.contains("2 of 1000 blocks")
-                && claim.contains("4000 more were written and not read back"),
+                && claim.contains("4000 more were written but not read back"),
             "{claim}"
         );
     }
@@ -180,7 +180,7 @@ mod tests {
         let (never, remedy) = claim(1000, 1000, 0);
         assert!(
             never.starts_with("None of 1000 blocks in ")
-                && never.contains("carries a signature of diskproof")
+                && never.contains("has a signature of diskproof")
                 && remedy.contains("--rw write --verify"),
             "{never}"
         );

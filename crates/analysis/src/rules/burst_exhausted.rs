@@ -24,8 +24,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "burst-exhausted",
         title: "The burst credit of the disk ran out",
-        meaning: "The rate fell during a workload and kept its lower level: a volume with burst \
-                  credit has used it up. The figures are those of the lower level.",
+        meaning: "The rate fell during a workload and stayed low, because a volume with burst \
+                  credit has used it up. The figures are those of the lower rate.",
         taints: None,
         check: Check::Workloads(burst_exhausted),
         #[cfg(test)]
@@ -37,8 +37,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "cache-cliff",
         title: "A write cache filled up",
-        meaning: "Writes were fast at first and slower for good from some volume on: a cache in \
-                  front of the medium is full. The figures are those of the lower level.",
+        meaning: "Writes were fast at first and became permanently slower, because a cache in \
+                  front of the medium was full. The figures are those of the lower rate.",
         taints: None,
         check: Check::Workloads(cache_cliff),
         #[cfg(test)]
@@ -89,13 +89,13 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     let refill_ns = credit / after * 1e9;
     let also = match record.measurements.len() {
         1 => "",
-        _ => " with everything before it",
+        _ => " including earlier workloads",
     };
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} ran at {}/s until {} requests ({}){also} had passed in {}, then at {}/s to the \
-             end.{} That fits a credit of about {} requests that refills at {}/s, in {}. Lasting \
+            "{} ran at {}/s until {} requests ({}){also} had completed in {}, then at {}/s \
+             to the end.{} This matches a credit of about {} requests that refills at {}/s, in {}. Sustained \
              load gets the lower rate.",
             scope(record, [first.index]),
             rate_text(before),
@@ -109,7 +109,7 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
             format_duration(refill_ns.min(1e18) as u64),
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
-        remedy: "Plan with the lower rate, or provision more IOPS. A burst helps only loads that \
+        remedy: "Plan with the lower rate, or provision more IOPS. Bursts help only loads that \
                  pause often enough to refill the credit."
             .to_owned(),
         reproduce: Some(first.m.reproduce.clone()),
@@ -136,8 +136,8 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Warning,
         claim: format!(
             "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
-             front of the medium was full{}. A bulk load or a restore that is larger gets the \
-             lower rate.",
+             front of the medium was full{}. Larger bulk loads and restores get the lower \
+             rate.",
             scope(record, hits.iter().map(|hit| hit.index)),
             format_throughput(before * f64::from(bytes_each)),
             gigabytes(written.bytes as u64),
@@ -149,9 +149,10 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
             }
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
-        remedy: "Plan bulk loads and restores with the lower rate. Measure the recovery: repeat \
+        remedy:
+            "Plan bulk loads and restores with the lower rate. To measure the recovery, repeat \
                  the run after some minutes without load."
-            .to_owned(),
+                .to_owned(),
         reproduce: Some(first.m.reproduce.clone()),
     })
 }
@@ -328,7 +329,7 @@ mod tests {
         let claim = found(&burst(), "burst-exhausted").unwrap();
         for part in [
             "60,000/s until 180,000 requests",
-            "had passed in 3.0 s",
+            "had completed in 3.0 s",
             "150,000 requests",
             "in 15 s",
         ] {

@@ -15,8 +15,8 @@ use diskproof_model::units::{format_latency, format_percent, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "cache-answered",
     title: "The survey measured a cache",
-    meaning: "The survey measured rates above what the link carries, or random accesses faster \
-              than the platter turns. A cache answered.",
+    meaning: "The survey measured rates above the bandwidth of the link, or random accesses faster \
+              than the rotation. A cache answered.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "a cache answered instead of the disk in",
@@ -35,7 +35,7 @@ const LINK_SHARE: f64 = 1.05;
 /// An access counts as one without a platter when it takes less than this share of a turn; of
 /// honest ones as few in a hundred do, before any seek.
 const TURN_SHARE: f64 = 0.05;
-/// Least share of random accesses that must be that fast: honest ones and a read-ahead that
+/// Smallest share of random accesses that must be that fast: honest ones and a read-ahead that
 /// happened to fit are fewer.
 const FAST_MIN: f64 = 0.15;
 
@@ -60,10 +60,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Warning,
         claim: format!("A cache answered, not the disk: {}.", words.join("; ")),
         evidence: seen.into_iter().map(|s| s.evidence).collect(),
-        remedy: "Find the cache: the page cache of the host behind a virtual disk, a RAID \
-                 controller's or an enclosure's memory, a cache device. Measure below it, switch \
-                 it off for the measurement, or survey a span several times as large as it is."
-            .to_owned(),
+        remedy:
+            "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \
+                 controller or enclosure, or a cache device. Measure below it, switch it off for \
+                 the measurement, or survey a span several times as large."
+                .to_owned(),
         reproduce: None,
     })
 }
@@ -98,7 +99,7 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<Impossible> {
     above
         .map(|(what, path, rate)| Impossible {
             words: format!(
-                "{what} ran at {}, and the link ({}) carries {}",
+                "{what} ran at {}, but the link ({}) carries only {}",
                 format_throughput(rate),
                 names.join(", "),
                 format_throughput(link)
@@ -138,7 +139,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<I
     let share = fast as f64 / accesses.len().max(1) as f64;
     (share >= FAST_MIN).then(|| Impossible {
         words: format!(
-            "{} of {} random accesses took less than {}, and at {rpm} rpm half a turn alone takes \
+            "{} of {} random accesses took less than {}, but at {rpm} rpm half a turn alone takes \
              {}",
             format_percent(share),
             accesses.len(),
@@ -211,8 +212,8 @@ mod tests {
         let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.contains(
-                "reading the same bytes again ran at 700 MB/s, and the link (SATA 1.5 Gbps) \
-                 carries 150 MB/s"
+                "reading the same bytes again ran at 700 MB/s, but the link (SATA 1.5 Gbps) \
+                 carries only 150 MB/s"
             ),
             "{finding:?}"
         );
@@ -224,7 +225,7 @@ mod tests {
         let finding = check(&surveyed::judge(cached(Some(7200), 50))).unwrap();
         assert!(
             finding.claim.contains(
-                "50 % of 400 random accesses took less than 417 µs, and at 7200 rpm half a turn"
+                "50 % of 400 random accesses took less than 417 µs, but at 7200 rpm half a turn"
             ),
             "{}",
             finding.claim

@@ -14,7 +14,7 @@ use diskproof_model::units::format_percent;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "cpu-limited",
     title: "The CPU limited the rate",
-    meaning: "The CPU was the limit, not the disk. The disk can do more than the figures show.",
+    meaning: "The CPU, not the disk, was the limit. The disk can do more than the figures show.",
     taints: Some(Taint {
         from: Severity::Warning,
         why: "the CPU, not the disk, limited the rate in",
@@ -43,11 +43,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let beside = if !all_busy || worst.workload.together_with.is_empty() {
         ""
     } else {
-        " with what ran together with it"
+        " with the workloads that ran at the same time"
     };
     let remedy = if all_busy {
-        "This machine has no CPU time left for the disk. Measure from one with more or faster \
-         CPUs, and stop other work meanwhile."
+        "Use a machine with more or faster CPUs, and stop other work during the measurement. This \
+         machine has no CPU time left for the disk."
     } else {
         "Use more threads (diskproof run --jobs). These figures show what one thread can do."
     };
@@ -65,11 +65,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
             }),
             if all_busy {
                 match record.host.cpus {
-                    1 => "which is all that there is".to_owned(),
-                    n => format!("which is all that {n} CPUs have"),
+                    1 => "which is all the CPU time there is".to_owned(),
+                    n => format!("which is all the time of {n} CPUs"),
                 }
             } else {
-                "which is all that its threads can".to_owned()
+                "which is all that its threads can use".to_owned()
             },
         ),
         evidence: hits
@@ -178,7 +178,7 @@ mod tests {
             check(&blocking(8))
                 .unwrap()
                 .claim
-                .contains("all that 8 CPUs have")
+                .contains("all the time of 8 CPUs")
         );
     }
 
@@ -215,8 +215,8 @@ mod tests {
             .for_each(|m| m.cpu.user_ns = fixture::WALL_NS / 2);
         let claim = check(&fixture::judge(run.clone())).unwrap().claim;
         assert!(
-            claim.contains("with what ran together with it used")
-                && claim.contains("all that there is"),
+            claim.contains("with the workloads that ran at the same time used")
+                && claim.contains("all the CPU time there is"),
             "{claim}"
         );
         run.1[1].cpu.user_ns = 0;

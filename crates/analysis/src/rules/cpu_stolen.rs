@@ -11,9 +11,9 @@ use diskproof_model::units::format_percent;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "cpu-stolen",
     title: "The hypervisor took processors away",
-    meaning: "The hypervisor ran other virtual machines on the processors of this one. Requests \
-              were sent and answers seen late, so that rates are lower and latencies longer than \
-              the disk's own.",
+    meaning: "The hypervisor ran other virtual machines on this machine's processors. Requests \
+              were sent late and answers noticed late, so rates are lower and latencies longer \
+              than the disk's own.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -48,9 +48,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
             Severity::Note
         },
         claim: format!(
-            "While diskproof measured, the hypervisor gave {} of this machine's CPU time to other \
-             machines. Requests went out and answers were seen that much later; a database on this \
-             machine loses the same time.",
+            "During the measurement the hypervisor gave {} of this machine's CPU time to other \
+             machines. This delays requests and answers; a database on this machine loses the same \
+             time.",
             format_percent(share)
         ),
         evidence: vec![Evidence {
@@ -59,7 +59,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             threshold: SHARE_MIN,
             unit: "of the CPU time".to_owned(),
         }],
-        remedy: "Measure again when column st of 'vmstat 1' stays near 0. If it does not, ask the \
+        remedy: "Measure again when column st of 'vmstat 1' is near 0. If it stays high, ask the \
                  provider for dedicated CPUs."
             .to_owned(),
         reproduce: None,

@@ -13,8 +13,8 @@ use diskproof_model::record::{MeasurementRecord, Record};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "depth-not-held",
     title: "The queue depth was not reached",
-    meaning: "Fewer requests were in flight than the queue depth requested, so the figure belongs \
-              to a smaller depth.",
+    meaning: "Fewer requests were in flight than the queue depth allows, so the figure is that of \
+              a smaller depth.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -24,12 +24,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the requested depth: starting, ending and reaping in batches cost a little of it.
+/// Smallest share of the requested depth: starting, ending and reaping in batches cost a little of
+/// it.
 const HELD_MIN: f64 = 0.8;
 /// Operations per slot below which filling and draining the queue are most of the run.
 const ROUNDS_MIN: f64 = 20.0;
 
-/// Least share of the depth that must have reached the disks' queues: the way there and back is
+/// Smallest share of the depth that must have reached the disks' queues: the way there and back is
 /// part of our latency, not of theirs.
 const QUEUED_MIN: f64 = 0.5;
 
@@ -59,8 +60,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. \
-             Its figures belong to the smaller depth.",
+            "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. Its \
+             figures are those of the smaller depth.",
             scope(record, hits.iter().map(|h| h.0.0)),
             depth.seen,
             wanted_depth(worst),

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "disturbed",
     title: "Other programs used the disk",
-    meaning: "Other processes used the disk during the measurement, so it had less to give than \
-              it can.",
+    meaning: "Other processes used the disk during the measurement, so the figures show less than \
+              the disk can do.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "other programs used the disk during",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the bytes requested that counts as a disturbance.
+/// Smallest share of the bytes requested that counts as a disturbance.
 const SHARE_MIN: f64 = 0.05;
 /// From this share on the figures may be wrong by more than their error bars.
 const SHARE_WARNING: f64 = 0.1;
@@ -65,7 +65,7 @@ pub(super) struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// Of a workload, with what ran together with it.
+    /// Of a workload, with the workloads that ran at the same time.
     pub(super) fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
         Some(Self {
             index: Some(index),
@@ -138,7 +138,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
-            "Others used the disk during {}: in {} the disk {} {} more than requested ({}). {}",
+            "Other programs used the disk during {}: in {} the disk {} {} more than requested \
+             ({}). {}",
             places(record, hits.iter().map(|h| h.counted.index)),
             worst.counted.name,
             worst.did,
@@ -147,8 +148,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: "Stop the other processes, or measure at a quieter time. The figures show what \
-                 was left, not what the disk can do."
+        remedy: "Stop the other processes, or measure when they are idle. The figures show what \
+                 they left of the disk's performance."
             .to_owned(),
         reproduce: None,
     })
@@ -350,13 +351,13 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
     let missing = if seen_exits {
         ""
     } else {
-        " Processes that ended meanwhile are not visible without root."
+        " Processes that have ended are visible only to root."
     };
     match (names.is_empty(), hidden) {
-        (false, _) => format!("Busiest meanwhile, {scope}: {}.{missing}", names.join(", ")),
+        (false, _) => format!("Busiest {scope}: {}.{missing}", names.join(", ")),
         (true, 0) => format!(
-            "No process shows these bytes: perhaps the kernel itself (RAID resync, trim, \
-             swap).{missing}"
+            "No process accounts for these bytes; the kernel itself may be the cause (RAID resync, \
+             trim, swap).{missing}"
         ),
         (true, 1) => "One process of another user is hidden. Run as root to see it.".to_owned(),
         (true, n) => format!("{n} processes of other users are hidden. Run as root to see them."),
@@ -496,7 +497,7 @@ mod tests {
             check(&as_root)
                 .unwrap()
                 .claim
-                .contains("No process shows these bytes"),
+                .contains("No process accounts for these bytes"),
             "root is not told to become root"
         );
     }
@@ -516,18 +517,18 @@ mod tests {
         };
         let known = claim(Some(1 << 20), true);
         assert!(
-            known.ends_with("Busiest meanwhile, on this disk: tar (pid 812, ended) read 16 MiB."),
+            known.ends_with("Busiest on this disk: tar (pid 812, ended) read 16 MiB."),
             "{known}"
         );
         for unknown in [claim(Some(16 << 20), true), claim(None, true)] {
             assert!(
-                unknown.contains("Busiest meanwhile, on any disk (the kernel does not report"),
+                unknown.contains("Busiest on any disk (the kernel does not report"),
                 "{unknown}"
             );
         }
         let unseen = claim(Some(0), false);
         assert!(
-            unseen.ends_with("Processes that ended meanwhile are not visible without root."),
+            unseen.ends_with("Processes that have ended are visible only to root."),
             "{unseen}"
         );
     }
@@ -546,7 +547,7 @@ mod tests {
         let finding = finding.unwrap();
         assert!(
             finding.claim.starts_with(
-                "Others used the disk during the survey: in the survey the disk read 1."
+                "Other programs used the disk during the survey: in the survey the disk read 1."
             ),
             "{}",
             finding.claim
@@ -554,7 +555,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("(20 %). Busiest meanwhile, on any disk (the kernel does not report"),
+                .contains("(20 %). Busiest on any disk (the kernel does not report"),
             "{}",
             finding.claim
         );

@@ -13,8 +13,8 @@ use diskproof_model::record::Record;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "engine-fallback",
     title: "A slower I/O engine was used",
-    meaning: "The best I/O engine was refused, missing, used up or slower on this target, so \
-              another one carried the I/O.",
+    meaning: "The best I/O engine was refused, missing, exhausted or slower on this target, so \
+              another one was used.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -51,8 +51,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "{}, so {} carried {}. The figures are valid, at more CPU time per operation. A very \
-             fast disk may show fewer IOPS.",
+            "{}, so {} was used for {}. The figures are valid but take more CPU time per \
+             operation. A very fast disk may show fewer IOPS.",
             reasons.join(" and "),
             name(first.engine.used),
             scope(record, hits.iter().map(|h| h.0)),
@@ -65,10 +65,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn what_it_did(cause: FallbackCause) -> &'static str {
     match cause {
-        FallbackCause::Unrecorded => "did not serve",
+        FallbackCause::Unrecorded => "did not work",
         FallbackCause::Refused => "was refused by the kernel",
         FallbackCause::Missing => "is missing in this kernel",
-        FallbackCause::Exhausted => "was used up",
+        FallbackCause::Exhausted => "was exhausted",
         FallbackCause::Unusable => "does not work here",
         FallbackCause::Slower => "is slower here",
     }
@@ -80,15 +80,15 @@ fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Di
     Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "{} is slower than {} on this target, so the latter carried {}: {why}.",
+            "{} is slower than {} on this target, so the latter was used for {}: {why}.",
             name(from),
             name(hits[0].1.engine.used),
             scope(record, hits.iter().map(|h| h.0)),
         ),
         evidence: fallbacks(hits),
         remedy: format!(
-            "No action is needed: diskproof took the faster one. Other programs that use {} on \
-             this target are slower.",
+            "No action is needed, because diskproof used the faster one. Other programs that use \
+             {} on this target are slower.",
             name(from)
         ),
         reproduce: None,
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Note);
         assert!(
             finding.claim.contains(
-                "io_uring was refused by the kernel (EPERM), so Linux AIO carried 1 of 8 \
+                "io_uring was refused by the kernel (EPERM), so Linux AIO was used for 1 of 8 \
                  workloads (random-read-d32)"
             ),
             "{}",
@@ -189,7 +189,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             finding.claim,
-            "io_uring is slower than Linux AIO on this target, so the latter carried 1 of 8 \
+            "io_uring is slower than Linux AIO on this target, so the latter was used for 1 of 8 \
              workloads (random-read-d32): 7 reads/s in a trial, 9 by Linux AIO."
         );
         assert!(!finding.remedy.contains("seccomp"), "{}", finding.remedy);
@@ -216,7 +216,7 @@ mod tests {
         let (claim, remedy) = told(&[(EngineKind::Uring, Missing), (EngineKind::Aio, Exhausted)]);
         assert!(
             claim.starts_with(
-                "io_uring is missing in this kernel (why) and Linux AIO was used up (why), so \
+                "io_uring is missing in this kernel (why) and Linux AIO was exhausted (why), so \
                  threads of pread"
             ),
             "{claim}"
@@ -229,12 +229,12 @@ mod tests {
         );
         let (claim, remedy) = told(&[(EngineKind::Uring, Unrecorded)]);
         assert!(
-            claim.starts_with("io_uring did not serve (why), so ") && remedy.contains("seccomp"),
+            claim.starts_with("io_uring did not work (why), so ") && remedy.contains("seccomp"),
             "{claim} {remedy}"
         );
         let (claim, remedy) = told(&[(EngineKind::Uring, Slower), (EngineKind::Aio, Exhausted)]);
         assert!(
-            claim.starts_with("io_uring is slower here (why) and Linux AIO was used up"),
+            claim.starts_with("io_uring is slower here (why) and Linux AIO was exhausted"),
             "{claim}"
         );
         assert!(remedy.contains("fs.aio-max-nr"), "{remedy}");

@@ -12,8 +12,8 @@ use diskproof_model::units::{format_percent, format_rate};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "engine-limited",
     title: "The load generator limited the rate",
-    meaning: "The load generator came close to its own limit, which was measured without any I/O. \
-              The disk may be faster than the figure.",
+    meaning: "The load generator was close to its own limit, which was measured without I/O. The \
+              disk may be faster than the figure.",
     taints: Some(Taint {
         from: Severity::Warning,
         why: "the load generator, not the disk, limited the rate in",
@@ -47,8 +47,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "The program itself limits {}: {} operations/s are {} of the {} that its workers \
-             reach with no I/O at all.",
+            "The program itself limits {}: {} operations/s are {} of the {} that its workers reach \
+             without I/O.",
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(seen),
             format_percent(seen / ceiling),

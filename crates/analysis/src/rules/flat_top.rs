@@ -34,16 +34,16 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// The flat part is at least so many times as long as any later stretch of one rate. In a staircase
-/// of equal zones the first one holds at the most 1.5 times as much as the second (rate 2.5 to 1 in
-/// three zones).
+/// The flat part is at least this many times as long as any later stretch of one rate. In a
+/// staircase of equal zones the first one holds at most 1.5 times as much as the second (rate 2.5
+/// to 1 in three zones).
 const TIMES_AS_LONG: f64 = 2.2;
 /// The same where only one level follows, on the whole surface: of two zones of 2.5 to 1 the outer
 /// holds 2.5 times as much as the inner.
 const TIMES_AS_LONG_ALONE: f64 = 4.5;
-/// Least share of the points in the flat part.
+/// Smallest share of the points in the flat part.
 const SHARE_MIN: f64 = 0.08;
-/// Least number of points in it.
+/// Smallest number of points in it.
 const POINTS_MIN: usize = 4;
 /// Points at the start that may differ: the disk wakes up.
 const START_SHARE: f64 = 0.02;
@@ -57,9 +57,9 @@ const UNEXPLAINED_MAX: f64 = 0.6;
 const GAIN_MIN: f64 = 0.025;
 /// Least calm of a flat part on a ragged disk: its deviation over the curve's scatter.
 const CALM: f64 = 0.5;
-/// A link carries about this share of its coded rate at the most and at the least: frames and
-/// answers take the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3 70 to 90 %, USB 2 with its
-/// polling 55 to 75 %).
+/// A link carries about this share of its coded rate at most and at least: frames and answers take
+/// the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3 70 to 90 %, USB 2 with its polling 55 to 75
+/// %).
 const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
 const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
 /// What a USB 2 link carries, in bytes per second.
@@ -101,7 +101,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 "the span"
             };
             format!(
-                "The curve is flat at {rate} up to {} ({} of {whole}) and falls only from there on",
+                "The curve is flat at {rate} up to {} ({} of {whole}) and falls only beyond it",
                 gigabytes(end),
                 format_percent(share)
             )
@@ -109,7 +109,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     };
     let would = plateau.expected.map_or(String::new(), |rate| {
         format!(
-            " The disk itself would begin at about {}.",
+            " Without that limit the curve would start at about {}.",
             format_throughput(rate)
         )
     });
@@ -117,7 +117,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{extent}: up to there something other than the disk is the limit.{would} {cause}"
+            "{extent}. Up to there, something other than the disk is the limit.{would} {cause}"
         ),
         evidence: evidence(record, &shape, &plateau, surface),
         remedy,
@@ -245,7 +245,7 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
     if surface.curve_cpu_share >= CPU_SHARE {
         return (
             format!(
-                "This program used {} of a CPU meanwhile, so the CPU is the likely limit.",
+                "This program used {} of a CPU during the survey, so the CPU is the likely limit.",
                 format_percent(surface.curve_cpu_share)
             ),
             "Measure on a machine with a faster or less busy CPU.".to_owned(),
@@ -269,20 +269,19 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
     match link_bytes_per_second(record, surface.target) {
         Some(link) if carries(link).contains(&(rate / link)) => (
             format!(
-                "The link explains it: {names} carries {} after coding, and frames and answers \
-                 take their part.",
+                "The link explains it: {names} carries {} after encoding, minus protocol overhead.",
                 format_throughput(link)
             ),
-            "Attach the disk by a faster link: another port, cable, enclosure or controller."
+            "Connect the disk to a faster link: another port, cable, enclosure or controller."
                 .to_owned(),
         ),
         Some(link) if rate > link => (
             format!(
-                "The link does not explain it: {names} carries only {}, so something between \
-                 answered from memory.",
+                "The link does not explain it: {names} carries only {}, so a cache in the path \
+                 answered.",
                 format_throughput(link)
             ),
-            format!("Look for a cache; then for {OTHERS}."),
+            format!("Look for a cache, then for {OTHERS}."),
         ),
         Some(link) => (
             format!(
@@ -290,14 +289,14 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
                 format_throughput(link)
             ),
             format!(
-                "Try one after the other: {OTHERS}. The curve's top rises when it was the one."
+                "Replace or bypass these one by one until the top of the curve rises: {OTHERS}."
             ),
         ),
         None => (
-            "The system does not tell the speed of the link.".to_owned(),
+            "The system does not report the speed of the link.".to_owned(),
             format!(
-                "See how the disk is attached, and try one after the other: {OTHERS}. The curve's \
-                 top rises when it was the one."
+                "Check how the disk is connected, and replace or bypass these one by one until the \
+                 top of the curve rises: {OTHERS}."
             ),
         ),
     }
@@ -379,8 +378,8 @@ mod tests {
             finding.claim
         );
         assert!(
-            finding.claim.contains("would begin at about 92.")
-                || finding.claim.contains("would begin at about 93."),
+            finding.claim.contains("would start at about 92.")
+                || finding.claim.contains("would start at about 93."),
             "{}",
             finding.claim
         );
@@ -398,9 +397,7 @@ mod tests {
     fn a_link_that_carries_no_more_is_the_cause() {
         let finding = check(&capped(78e6, "480 Mb/s", Some(60_000_000))).unwrap();
         assert!(
-            finding
-                .claim
-                .contains("something between answered from memory"),
+            finding.claim.contains("a cache in the path answered"),
             "{}",
             finding.claim
         );
@@ -416,7 +413,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .ends_with("does not tell the speed of the link."),
+                .ends_with("does not report the speed of the link."),
             "{}",
             finding.claim
         );

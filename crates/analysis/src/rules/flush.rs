@@ -17,9 +17,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "flush-not-sent",
         title: "Syncs did not reach the disk",
-        meaning: "The disk has a volatile write cache, and it received fewer flushes than there \
-                  were commits. After a power cut, acknowledged transactions are lost and the \
-                  database may be damaged.",
+        meaning: "The disk has a volatile write cache, but received fewer flushes than there were \
+                  commits. A power cut loses acknowledged transactions and may damage the \
+                  database.",
         taints: None,
         check: Check::Workloads(flush_not_sent),
         #[cfg(test)]
@@ -31,8 +31,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "implausible-flush",
         title: "Commits are faster than the disk turns",
-        meaning: "A rotating disk can write the next page of a log once a revolution. More \
-                  commits than that mean that a cache acknowledges them.",
+        meaning: "A rotating disk can write the next log page once per revolution. If there are \
+                  more commits than that, a cache acknowledges them.",
         taints: None,
         check: Check::Workloads(implausible_flush),
         #[cfg(test)]
@@ -43,9 +43,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "sync-method-differs",
-        title: "Equal methods of commit differ widely",
-        meaning: "Two methods promise the same, and one is many times as fast. The fast one may \
-                  return before the data is durable.",
+        title: "Equivalent commit methods differ widely",
+        meaning: "Two methods give the same guarantee, but one is many times as fast. The fast one \
+                  may return before the data is durable.",
         taints: None,
         check: Check::Workloads(sync_method_differs),
         #[cfg(test)]
@@ -56,9 +56,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "slow-flush",
-        title: "Each flush of this flash disk is slow",
-        meaning: "Flash that has no protection against power loss must write its cache to the \
-                  medium at each flush. With protection a flush takes microseconds.",
+        title: "Flushes of this flash disk are slow",
+        meaning: "Flash without power-loss protection must write its cache to the medium at each \
+                  flush. With protection, a flush takes microseconds.",
         taints: None,
         check: Check::Workloads(slow_flush),
         #[cfg(test)]
@@ -147,7 +147,7 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Failure,
         claim: format!(
             "{} reached {on}, whose write cache is volatile, for {} in {}. A power cut loses \
-             transactions that were acknowledged, and may damage the database.",
+             acknowledged transactions and may damage the database.",
             if flushes == 1 {
                 "1 flush".to_owned()
             } else {
@@ -163,7 +163,7 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
                 evidence(index, "device/flush_ops", flushes as f64, least, "flushes")
             })
             .collect(),
-        remedy: "Look for mount options that switch flushes off (nobarrier, barrier=0), and for a \
+        remedy: "Look for mount options that disable flushes (nobarrier, barrier=0), and for a \
                  layer or hypervisor setting that ignores them (cache=unsafe)."
             .to_owned(),
         reproduce: None,
@@ -195,8 +195,8 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{on} turns {rpm} times a minute, so it can make at most {most:.0} commits a second \
-             durable, and {} made {}. A cache acknowledged them: after a power cut they are there \
+            "{on} turns {rpm} times per minute, so it can make at most {most:.0} commits per \
+             second durable, but {} made {}. A cache acknowledged them; they survive a power cut \
              only if it is protected.",
             m.workload.name,
             m.ops[&OpKind::Commit].iops.value_text(),
@@ -209,8 +209,8 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
             })
             .collect(),
         remedy:
-            "Find out whether the cache survives a power cut (a controller with a battery). If \
-                 not, switch it off: hdparm -W0."
+            "Find out whether the cache survives a power cut (a controller with a battery). If it \
+             does not, switch it off: hdparm -W0."
                 .to_owned(),
         reproduce: None,
     })
@@ -273,8 +273,8 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} makes {} and {} makes {}, {ratio:.0} times less. Both promise that the same data \
-             is durable, so the faster one may return before it is.",
+            "{} makes {} and {} makes {}, a factor of {ratio:.0}. Both guarantee the same, so the \
+             faster one may return before the data is durable.",
             quick.workload.name,
             rate(quick),
             late.workload.name,
@@ -287,14 +287,14 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
             late.ops[&OpKind::Commit].iops.value * METHODS_APART,
             "1/s",
         )],
-        remedy: "Use the slower method until a power cut has shown that the faster one keeps its \
-                 promise."
+        remedy: "Use the slower method until a power-cut test (diskproof powercut) has shown that \
+                 the faster one is durable."
             .to_owned(),
         reproduce: None,
     })
 }
 
-/// Only of physical disks without moving parts: a hypervisor adds times of its own.
+/// Only of physical disks without moving parts: a hypervisor adds its own times.
 fn slow_flush(record: &Record) -> Option<Diagnosis> {
     if record.host.hypervisor.is_some() {
         return None;
@@ -324,8 +324,8 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "A flush of {on} takes {} on average in {}: one session commits at most {:.0} times \
-             a second. Flash with protection against power loss takes less than 0.1 ms.",
+            "A flush of {on} takes {} on average in {}, so one session commits at most {:.0} times \
+             per second. Flash with power-loss protection takes less than 0.1 ms.",
             format_latency(mean_ns as u64),
             record.measurements[first].workload.name,
             1e9 / mean_ns,
@@ -335,8 +335,8 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
             .map(|&(index, ns)| evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns"))
             .collect(),
         remedy: "Put the WAL on a disk with power-loss protection, let sessions commit together \
-                 (commit_delay), or use synchronous_commit = off where losing the last moments is \
-                 acceptable."
+                 (commit_delay), or use synchronous_commit = off if losing the latest transactions \
+                 is acceptable."
             .to_owned(),
         reproduce: None,
     })
@@ -488,7 +488,8 @@ mod tests {
     fn no_disk_commits_more_often_than_it_turns() {
         let finding = implausible_flush(&turning_slowly()).unwrap();
         assert!(
-            finding.claim.contains("7200 times a minute") && finding.claim.contains("at most 120"),
+            finding.claim.contains("7200 times per minute")
+                && finding.claim.contains("at most 120"),
             "{}",
             finding.claim
         );
@@ -503,7 +504,7 @@ mod tests {
         let finding = sync_method_differs(&differing()).unwrap();
         assert!(
             finding.claim.contains("open_datasync makes 9000/s")
-                && finding.claim.contains("30 times"),
+                && finding.claim.contains("a factor of 30"),
             "{}",
             finding.claim
         );

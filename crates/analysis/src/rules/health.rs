@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "health-failing",
         title: "The disk reports that it is failing",
-        meaning: "The disk reports that it is failing, or that something that protects its data \
+        meaning: "The disk reports that it is failing, or that a component that protects its data \
                   has failed.",
         taints: None,
         check: Check::Health(|health| {
@@ -30,16 +30,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "self-test-failed",
         title: "The disk failed its self-test",
-        meaning: "The disk's own self-test found a sector that it cannot read, or a part that \
-                  does not work.",
+        meaning: "The disk's own self-test found an unreadable sector or a defective component.",
         taints: None,
         check: Check::Health(|health| {
-            let remedy = "Save the data and replace the disk. If one sector was unreadable, \
-                          overwrite it; then smartctl -t long must pass.";
+            let remedy = "Save the data and replace the disk. If only one sector was unreadable, \
+                          overwrite it; smartctl -t long must then pass.";
             diagnosis(
                 health,
                 self_test_failed,
-                "A part of the data may be lost.",
+                "Some of the data may be lost.",
                 remedy,
             )
         }),
@@ -51,13 +50,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "sectors-pending",
-        title: "The disk holds unreadable sectors",
-        meaning: "The disk holds sectors that it could not read. Their content is lost unless a \
+        title: "The disk has unreadable sectors",
+        meaning: "The disk has sectors that it could not read. Their content is lost unless a \
                   later attempt succeeds, and each attempt stalls for seconds.",
         taints: None,
         check: Check::Health(|health| {
             let remedy = "Save the data, then run the disk's self-test (smartctl -t long). Replace \
-                          the disk if the count grows or stays.";
+                          the disk unless the count falls.";
             let consequence = "A query that reads them stalls for seconds or fails.";
             diagnosis(health, sectors_pending, consequence, remedy)
         }),
@@ -70,13 +69,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "worn-out",
         title: "The flash nears its rated endurance",
-        meaning: "The flash has used up most or all of its rated writes, or its spare blocks.",
+        meaning: "The flash has used most or all of its rated writes or spare blocks.",
         taints: None,
         check: Check::Health(|health| {
-            let remedy = "Plan the replacement, at once where the endurance is used up. Find out \
-                          what writes so much: WAL, temporary files, checkpoints.";
-            let consequence = "At its end the disk slows down, turns read-only or forgets data \
-                               without power.";
+            let remedy = "Plan the replacement, and do it now if the endurance is used up. Find \
+                          out what writes so much: WAL, temporary files, checkpoints.";
+            let consequence =
+                "A worn disk slows down, turns read-only or loses data without power.";
             diagnosis(health, worn_out, consequence, remedy)
         }),
         #[cfg(test)]
@@ -93,10 +92,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "media-errors",
         title: "The disk has returned uncorrectable errors",
-        meaning: "The disk has returned errors for data that its own correction could not recover.",
+        meaning: "The disk has returned errors for data that its error correction could not \
+                  recover.",
         taints: None,
         check: Check::Health(|health| {
-            let remedy = "Verify the backup, then read everything (pg_checksums --check). Replace \
+            let remedy = "Verify the backup, then read all data (pg_checksums --check). Replace \
                           the disk if the count grows.";
             diagnosis(
                 health,
@@ -114,13 +114,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "sectors-reallocated",
         title: "The disk has reallocated sectors",
-        meaning: "A rotating disk has replaced sectors by spare ones elsewhere. Its surface wears, \
-                  and sequential reads seek.",
+        meaning: "A rotating disk has replaced sectors with spare ones elsewhere. Its surface is \
+                  wearing out, and sequential reads need seeks.",
         taints: None,
         check: Check::Health(|health| {
-            let remedy = "Note the count and compare it in some days (diskproof info). Replace the \
-                          disk if it grows, and verify the backup.";
-            let consequence = "More sectors may follow, and sequential reads seek there.";
+            let remedy = "Verify the backup. Note the count and compare it in a few days \
+                          (diskproof info); replace the disk if it grows.";
+            let consequence = "More sectors may follow, and sequential reads need seeks there.";
             diagnosis(health, sectors_reallocated, consequence, remedy)
         }),
         #[cfg(test)]
@@ -131,14 +131,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "link-errors",
-        title: "Transfers over the link arrive damaged",
-        meaning: "Many transfers between disk and host arrived damaged and were repeated, which \
-                  costs time. The usual cause is the cable or the backplane.",
+        title: "The link damages transfers",
+        meaning: "Many transfers between disk and host were damaged and repeated, which costs \
+                  time. The usual cause is the cable or the backplane.",
         taints: None,
         check: Check::Health(|health| {
             let remedy = "Compare the count after some load (diskproof info). If it grows, reseat \
                           or replace the cable, or change the slot.";
-            let consequence = "Each one is repeated: no data is lost, but requests take longer.";
+            let consequence = "Each one is repeated, so no data is lost but requests take longer.";
             diagnosis(health, link_errors, consequence, remedy)
         }),
         #[cfg(test)]
@@ -150,17 +150,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "too-hot",
         title: "The disk is near its temperature limit",
-        meaning: "The disk was near or over its temperature limit when the measurement began. \
-                  Disks slow down there to cool off.",
+        meaning: "The disk was near or above its temperature limit when the measurement began. A \
+                  disk slows down there to cool.",
         taints: None,
         check: Check::Health(|health| {
             let remedy = "Improve the airflow (fans, dust, a heat sink) and measure again.";
-            diagnosis(
-                health,
-                too_hot,
-                "A hot disk slows down to cool off.",
-                remedy,
-            )
+            diagnosis(health, too_hot, "A hot disk slows down to cool.", remedy)
         }),
         #[cfg(test)]
         examples: Examples {
@@ -171,13 +166,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "self-test-running",
         title: "A self-test ran during the measurement",
-        meaning: "The disk ran a self-test when the measurement began. It takes turns with the \
-                  measured operations and makes them slower.",
+        meaning: "The disk was running a self-test when the measurement began. The self-test slows \
+                  the measured operations.",
         taints: None,
         check: Check::Health(|health| {
             let remedy = "Measure again when the self-test has ended. smartctl -a shows its \
                           progress.";
-            let consequence = "The figures are those of a disk that does two things at once.";
+            let consequence = "The self-test slows the measured operations.";
             diagnosis(health, self_test_running, consequence, remedy)
         }),
         #[cfg(test)]
@@ -338,7 +333,7 @@ fn sectors_pending(disk: ReportedDisk<'_>) -> Option<Issue> {
     let mut evidence = Vec::new();
     if let Some(count) = health.pending_sectors.filter(|count| *count > SECTORS_MAX) {
         parts.push(format!(
-            "{} that it cannot read now",
+            "{} that it currently cannot read",
             counted(count, "sector")
         ));
         evidence.push(disk.count("pending_sectors", count, SECTORS_MAX));
@@ -467,8 +462,8 @@ fn too_hot(disk: ReportedDisk<'_>) -> Option<Issue> {
     })
 }
 
-/// The disk's own, or else the usual one. NVMe has no usual limit (70 to 85 °C) but raises an alarm
-/// of its own.
+/// The disk's own, or else the usual one. NVMe has no usual limit (70 to 85 °C) but raises its own
+/// alarm.
 fn temperature_limit(health: &DiskHealth) -> Option<i32> {
     let usual = match health.protocol.as_deref() {
         Some("NVMe") => None,

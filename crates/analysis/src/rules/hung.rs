@@ -13,8 +13,8 @@ use diskproof_model::units::{counted, format_duration};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "hung",
     title: "The disk stopped answering",
-    meaning: "The disk, or the path to it, stopped answering. The figures measured before stand; \
-              the time without an answer is part of the rates.",
+    meaning: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
+              include the time without an answer.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -79,11 +79,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Failure,
         claim: format!("{}.", claims.join("; ")),
         evidence: of_survey.chain(seen).chain(of_stall).collect(),
-        remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the \
-                 path to the disk: cable and power, or the network and the storage system behind \
-                 it (iscsiadm -m session, multipath -ll). Once it answers again, measure again; \
-                 the rates of this run count the time without an answer, as the series show."
-            .to_owned(),
+        remedy:
+            "Look for timeouts and resets in the kernel log (dmesg), and check the path to the \
+                 disk: cable and power, or the network and storage system (iscsiadm -m session, \
+                 multipath -ll). Measure again when the disk answers; the rates of this run \
+                 include the time without an answer."
+                .to_owned(),
         reproduce: None,
     })
 }
@@ -98,8 +99,8 @@ fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
         format_duration(hang.lasted_ns),
     );
     format!(
-        "{path} stopped answering {since} into {SURVEY}, and timed out after it had answered \
-         nothing for {lasted}"
+        "{path} stopped answering {since} into {SURVEY}, and timed out after {lasted} without an \
+         answer"
     )
 }
 
@@ -110,14 +111,14 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
         .map_or("the target", |target| target.path.as_str());
     let (name, lasted) = (&m.workload.name, format_duration(hang.lasted_ns));
     let since = match hang.since_ns.checked_sub(m.start_ns) {
-        Some(into_ns) if into_ns >= m.wall_ns => format!("when what {name} wrote was read back"),
+        Some(into_ns) if into_ns >= m.wall_ns => format!("while the data of {name} was read back"),
         Some(into_ns) => format!("{} into {name}", format_duration(into_ns)),
         None => format!("during the warm-up of {name}"),
     };
     let requests = counted(hang.requests, "request");
     format!(
-        "{path} stopped answering {since}: {requests} had no answer after {lasted}, and the \
-         run stopped waiting"
+        "{path} stopped answering {since}: {requests} had no answer after {lasted}, when the run \
+         stopped waiting"
     )
 }
 
@@ -202,7 +203,7 @@ mod tests {
         let claim = check(&later).unwrap().claim;
         assert!(
             claim.contains(
-                "stopped answering when what random-write-d32 wrote was read back: 1 request"
+                "stopped answering while the data of random-write-d32 was read back: 1 request"
             ),
             "{claim}"
         );

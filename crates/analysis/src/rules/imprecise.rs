@@ -21,9 +21,9 @@ use diskproof_model::units::{format_duration, format_percent, format_throughput}
 
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "imprecise",
-    title: "Some rates are known only roughly",
+    title: "Some rates are only approximate",
     meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
-              known only roughly. A choice between disks or settings may be wrong.",
+              only approximate. A choice between disks or settings may be wrong.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -151,13 +151,13 @@ fn check_steps(record: &Record) -> Option<Diagnosis> {
     let name = worst.step.name();
     let how_rough = match width(worst) {
         Some(width) => format!("to ±{} in {name}", format_percent(width)),
-        None => format!("too short to tell in {name}"),
+        None => format!("too short for an interval in {name}"),
     };
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "The rate is known only roughly in {scope}: {how_rough}. A choice between filesystems \
-             or settings that rests on it may be wrong."
+            "The rate is only approximate in {scope}: {how_rough}. A choice between filesystems or \
+             settings based on it may be wrong."
         ),
         evidence: rough
             .iter()
@@ -252,7 +252,7 @@ fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec
     let mut claims = Vec::new();
     if let Some(first) = unanswered.first() {
         claims.push(format!(
-            "No operation was done within the measured time of {} in {}.",
+            "No operation completed within the measured time of {} in {}.",
             format_duration(record.measurements[*first].wall_ns),
             scope(record, unanswered.iter().copied())
         ));
@@ -273,22 +273,20 @@ fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> 
     let width = if roughest.width.is_finite() {
         format!("to ±{}", format_percent(roughest.width))
     } else {
-        "too short to tell".to_owned()
+        "too short for an interval".to_owned()
     };
     let width = match rough {
         [_] => width,
         _ => format!("{width} in {name}"),
     };
     let scope = scope(record, rough.iter().map(|hit| hit.index));
-    Some(format!(
-        "The rate is known only roughly in {scope}: {width}."
-    ))
+    Some(format!("The rate is only approximate in {scope}: {width}."))
 }
 
 /// What a reader might decide wrongly.
 fn consequence(worst: &ImpreciseWorkload) -> String {
     if worst.width.is_infinite() {
-        "A decision that rests on such a figure may be wrong.".to_owned()
+        "A decision based on such a figure may be wrong.".to_owned()
     } else if worst.width > WIDTH_HALF {
         "Disks or settings that differ by a factor of two could show the same figure.".to_owned()
     } else if worst.width > WIDTH_NOTE {
@@ -298,7 +296,7 @@ fn consequence(worst: &ImpreciseWorkload) -> String {
             format_percent(worst.width)
         )
     } else {
-        "The lasting rate may be lower, so capacity planned with the figure may be too small."
+        "The sustained rate may be lower, so capacity planned with this figure may be too small."
             .to_owned()
     }
 }
@@ -414,7 +412,7 @@ const SPLIT_FACTOR: f64 = 1.5;
 /// Time needed grows with the square of the precision wanted.
 fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
-    // The short strokes of a survey have a time of their own.
+    // The short strokes of a survey have their own time.
     let Origin::Native { verb, .. } = &record.plan.origin;
     let how = if verb == "curve" {
         "diskproof run --rw randread --span 0-N% --time"
@@ -425,8 +423,8 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     };
     if let Some(share) = cpu_stolen::large_share(record) {
         return format!(
-            "Measure when the hypervisor leaves this machine its processors: it gave {} of the \
-             CPU time to other machines, which makes any rate uneven.",
+            "Measure when the hypervisor does not take processors away: it gave {} of the CPU time \
+             to other machines, which makes any rate uneven.",
             format_percent(share)
         );
     }
@@ -437,7 +435,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     {
         return format!(
             "Measure when the machine is quieter, or raise the program's priority (chrt -f 10 \
-             diskproof … as root): in {} it got no processor for {} of the time, which makes any \
+             diskproof … as root): in {} it had no processor for {} of the time, which makes any \
              rate uneven.",
             workload_name(record, m),
             format_percent(m.starved.share)
@@ -445,13 +443,13 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     }
     if !unsettled.is_empty() {
         return format!(
-            "Measure longer ({how}) until the rate has settled. A cache or a burst credit may \
-             have run out, or other programs used the disk."
+            "Measure longer ({how}) until the rate has settled. A cache or burst credit may have \
+             been exhausted, or other programs used the disk."
         );
     }
     if is_used_up(m) {
-        return "Warm up for less (--warmup 0s), or request more (--ops, --bytes): the warm-up's \
-                operations count."
+        return "Use a shorter warm-up (--warmup 0s) or a larger limit (--ops, --bytes), because \
+                the operations of the warm-up count."
             .to_owned();
     }
     if is_unanswered(m) {
@@ -465,7 +463,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     }
     let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
-        return "Find out what makes the rate vary (other programs, the disk's own housekeeping). A \
+        return "Find out why the rate varies (other programs, the disk's own housekeeping). A \
                 longer measurement hardly helps."
             .to_owned();
     }
@@ -474,7 +472,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
         format_duration(m.wall_ns),
     );
     format!(
-        "Measure longer ({how}): to know {} to ±5 % takes about {needed} instead of {had}.",
+        "Measure longer ({how}): a precision of ±5 % for {} takes about {needed} instead of {had}.",
         workload_name(record, m)
     )
 }
@@ -541,7 +539,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("too short to tell in random-read-d1"),
+                .contains("too short for an interval in random-read-d1"),
             "{}",
             finding.claim
         );
@@ -573,7 +571,7 @@ mod tests {
         assert!(
             finding
                 .remedy
-                .contains("random-read-d32 to ±5 % takes about")
+                .contains("±5 % for random-read-d32 takes about")
                 && finding.remedy.contains("instead of 5.0 s"),
             "{}",
             finding.remedy
@@ -607,7 +605,7 @@ mod tests {
         };
         let finding = check(&fixture::faulty("random-read-d32", hung)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads \
+        let claim = "No operation completed within the measured time of 5.0 s in 1 of 8 workloads \
                      (random-read-d32).";
         assert!(finding.claim.starts_with(claim), "{}", finding.claim);
         assert_eq!(
@@ -633,7 +631,9 @@ mod tests {
             "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
         assert!(finding.claim.starts_with(claim), "{}", finding.claim);
         assert!(
-            finding.remedy.starts_with("Warm up for less (--warmup 0s)"),
+            finding
+                .remedy
+                .starts_with("Use a shorter warm-up (--warmup 0s)"),
             "{}",
             finding.remedy
         );
@@ -726,7 +726,7 @@ mod tests {
         assert_eq!(check(&record(&[2000, 2020, 1980])), None);
         let uneven = record(&[1000, 2000, 3000]);
         let finding = check(&uneven).unwrap();
-        let start = "The rate is known only roughly in 1 of 2 steps (delete-sequential): to ±";
+        let start = "The rate is only approximate in 1 of 2 steps (delete-sequential): to ±";
         assert!(finding.claim.starts_with(start), "{}", finding.claim);
         let half_width = uneven.files.as_ref().unwrap().steps[1]
             .figures

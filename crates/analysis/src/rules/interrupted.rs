@@ -12,8 +12,8 @@ use diskproof_model::units::{counted, format_duration};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "interrupted",
     title: "diskproof did not run for a while",
-    meaning: "This program did not run for a while: it was stopped (Ctrl-Z), or the machine was \
-              suspended. The figures exclude that time and the requests in flight.",
+    meaning: "diskproof did not run for a while, because it was stopped (Ctrl-Z) or the machine \
+              was suspended. The figures exclude that time and the requests in flight.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -68,9 +68,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
             counted(requests, "request")
         ),
         evidence: seen.into_iter().map(|(_, _, evidence)| evidence).collect(),
-        remedy: "Measure again where the disk must not rest: during a pause its caches and burst \
-                 credits recover."
-            .to_owned(),
+        remedy:
+            "Measure again if the disk must not rest, because caches and burst credits recover \
+                 during a pause."
+                .to_owned(),
         reproduce: None,
     })
 }
@@ -86,9 +87,9 @@ fn place(record: &Record, m: &MeasurementRecord, one: &Interruption) -> String {
 fn event(one: &Interruption) -> String {
     let length = format_duration(one.length_ns);
     match one.kind {
-        InterruptionKind::Stopped => format!("A signal stopped the program for {length}"),
+        InterruptionKind::Stopped => format!("A signal stopped diskproof for {length}"),
         InterruptionKind::Frozen => {
-            format!("A paused container or virtual machine froze the program for {length}")
+            format!("A paused container or virtual machine stopped diskproof for {length}")
         }
         InterruptionKind::Suspended => format!("The machine was suspended for {length}"),
     }
@@ -125,8 +126,8 @@ mod tests {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             finding.claim,
-            "A signal stopped the program for 2.0 s, 3.0 s into random-read-d32. The figures \
-             exclude that time and 32 requests in flight."
+            "A signal stopped diskproof for 2.0 s, 3.0 s into random-read-d32. The figures exclude \
+             that time and 32 requests in flight."
         );
         assert_eq!(finding.evidence[0].observed, 2e9);
     }

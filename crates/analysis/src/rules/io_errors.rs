@@ -37,7 +37,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
         for (kind, op) in &m.ops {
-            // What a hang left without an answer has a finding of its own.
+            // What a hang left without an answer has its own finding.
             let left_alone = |errno: &str| m.hang.is_some() && errno == "ETIMEDOUT";
             for (errno, count) in op.errors.iter().filter(|e| *e.1 > 0 && !left_alone(e.0)) {
                 *totals.entry(errno).or_default() += count;
@@ -100,7 +100,7 @@ fn sentence(clause: &str) -> String {
     })
 }
 
-/// Where operations failed; adds what the survey saw. The scan has findings of its own.
+/// Where operations failed; adds what the survey saw. The scan has its own findings.
 fn places<'a>(
     record: &'a Record,
     hits: Vec<usize>,

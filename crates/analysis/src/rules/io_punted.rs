@@ -11,8 +11,8 @@ use diskproof_model::record::Record;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "io-punted",
     title: "io_uring needed kernel worker threads",
-    meaning: "io_uring could not submit without blocking on this target, so kernel threads did, \
-              at a higher cost per operation.",
+    meaning: "io_uring could not submit without blocking on this target, so kernel threads \
+              submitted the I/O at a higher cost per operation.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -32,15 +32,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "io_uring hands this target's I/O to kernel threads, in {}. That costs CPU time and \
-             some latency; on a fast disk, IOPS too.",
+            "io_uring passes this target's I/O to kernel threads in {}. This costs CPU time and \
+             some latency and, on a fast disk, IOPS.",
             scope(record, hits.iter().map(|h| h.0))
         ),
         evidence: hits
             .iter()
             .map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted"))
             .collect(),
-        remedy: "Compare with --engine aio, which submits by itself.".to_owned(),
+        remedy: "Compare with --engine aio, which submits directly.".to_owned(),
         reproduce: None,
     })
 }

@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     code: "link-degraded",
     title: "The link runs below its full speed",
     meaning: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
-              Cable, port, slot or controller limit it.",
+              The cable, port, slot or controller limits it.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -61,11 +61,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let effect = match fastest {
         Some(rate) if matters => format!(
-            "The fastest figure, {}, is close to what it still carries.",
+            "The fastest figure, {}, is close to the limit of that link.",
             format_throughput(rate)
         ),
         Some(rate) => format!(
-            "It did not limit these figures, the fastest of which is {}.",
+            "It did not limit these figures; the fastest is {}.",
             format_throughput(rate)
         ),
         None => String::new(),
@@ -88,9 +88,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 unit: "B/s".to_owned(),
             })
             .collect(),
-        remedy: "See what the port or slot can do. If it could do more: another cable, clean and \
-                 firm contacts, another port; dmesg names links that were slowed down after \
-                 errors."
+        remedy: "Check what the port or slot supports. If it supports more, replace the cable, \
+                 clean the contacts, or use another port; dmesg names links that were slowed down \
+                 after errors."
             .to_owned(),
         reproduce: None,
     })
@@ -202,7 +202,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("did not limit these figures, the fastest of which is 9"),
+                .contains("did not limit these figures; the fastest is 9"),
             "{}",
             finding.claim
         );

@@ -11,8 +11,8 @@ use diskproof_model::units::{format_percent, format_rate};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "missed-schedule",
     title: "The offered load was not reached",
-    meaning: "The offered load could not be started on time, so the figures show a smaller load \
-              than requested.",
+    meaning: "Operations could not start on schedule, so the figures show a smaller load than \
+              requested.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -51,8 +51,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Warning,
         claim: format!(
             "The schedule was missed in {}: at {} operations per second, {} of the starts of {} \
-             were over 1 ms late or not made at all, because every slot was still busy or this \
-             program did not get a processor in time.",
+             were over 1 ms late or missing, because all slots were busy or diskproof did not get \
+             a processor in time.",
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(worst.workload.rate.unwrap_or(0.0)),
             format_percent(share(worst)),
@@ -70,8 +70,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 )
             })
             .collect(),
-        remedy: "Allow more requests in flight (--depth, --jobs), offer less (--rate), or keep \
-                 the machine free of other work. The latency from the intended start is valid."
+        remedy: "Allow more requests in flight (--depth, --jobs), reduce --rate, or stop other \
+                 work on the machine. The latency from the intended start is valid."
             .to_owned(),
         reproduce: None,
     })

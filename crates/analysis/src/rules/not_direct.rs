@@ -11,8 +11,8 @@ use diskproof_model::record::Record;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "not-direct",
     title: "The page cache was not bypassed",
-    meaning: "The filesystem refused direct I/O, so the kernel's page cache lay between the \
-              program and the disk.",
+    meaning: "The filesystem refused direct I/O, so the kernel's page cache was between diskproof \
+              and the disk.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -67,14 +67,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{filesystem} refused direct I/O{why}, so {} went through the page cache, emptied \
-             meanwhile. Memory speed may be mixed in.",
+            "{filesystem} refused direct I/O{why}, so {} went through the page cache, which was \
+             emptied during the run. Figures may include the speed of memory.",
             places(record, hits.iter().map(|h| h.index))
         ),
         evidence: hits.iter().map(evidence).collect(),
-        remedy: "Measure a directory on a filesystem that takes O_DIRECT (ext4, xfs, btrfs on a \
+        remedy:
+            "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a \
                  disk), or the block device itself."
-            .to_owned(),
+                .to_owned(),
         reproduce: None,
     })
 }

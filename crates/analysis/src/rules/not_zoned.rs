@@ -16,8 +16,8 @@ use diskproof_model::units::{format_latency, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "not-zoned",
     title: "Speed does not depend on position",
-    meaning: "Neither transfer rate nor access time depends on the position: an SSD, an array or \
-              a virtual disk. A short stroke gains nothing.",
+    meaning: "Neither the transfer rate nor the access time depends on the position, as on an SSD, \
+              an array or a virtual disk. A short stroke gains nothing.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -61,7 +61,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut access = "The system reports no rotation.".to_owned();
     if let Some((random, near)) = medians(surface) {
         access = format!(
-            "A random access takes {}, one to the next place {}.",
+            "A random access takes {}, and one to a neighbouring place {}.",
             format_latency(random),
             format_latency(near)
         );
@@ -75,13 +75,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "The disk is the same everywhere: {} in the first half, {} in the second. {access} It \
-             is an SSD, an array or a virtual disk; a short stroke gains nothing on it.",
+            "The disk is equally fast everywhere: {} in the first half, {} in the second. {access} \
+             It is an SSD, an array or a virtual disk, so a short stroke gains nothing.",
             format_throughput(outer),
             format_throughput(inner)
         ),
         evidence,
-        remedy: "Use all of it: partitions at the start are no faster than others.".to_owned(),
+        remedy: "Use the whole disk: partitions at the start are not faster than others."
+            .to_owned(),
         reproduce: None,
     })
 }

@@ -44,8 +44,8 @@ const HEALTHY: (f64, f64) = (0.03, 0.05);
 /// make, and less than what cells make that lose up to a tenth.
 const SCATTER_EVEN: f64 = 0.02;
 const HEALTHY_EVEN: f64 = 0.012;
-/// A scatter of so many times the samples' own error is explained by it: the parts of a sample that
-/// a pause hits are not independent.
+/// A scatter of this many times the samples' own error is explained by it: the parts of a sample
+/// that a pause hits are not independent.
 const OWN_ERRORS: f64 = 2.0;
 /// By how many of its own standard deviations the scatter must exceed the healthy one.
 const SURENESS: f64 = 3.0;
@@ -58,7 +58,7 @@ const STRAY: f64 = 0.1;
 const DIPS_MAX: usize = 7;
 /// Least rise from one stretch to the next that counts, as a share.
 const RISE: f64 = 0.04;
-/// So many rises beside the slow places, and so many of both together, are no places either.
+/// So many rises alongside the slow places, and so many of both together, are no places either.
 const RISES_MIN: usize = 2;
 const UPS_MIN: usize = 5;
 /// Points named as evidence.
@@ -87,9 +87,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
             Severity::Note
         },
         claim: format!(
-            "The curve is ragged: from one point to the next the rate jumps by {} (standard \
-             deviation) where a healthy surface is smooth; {far} of {} {} more than {} beside \
-             what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
+            "The curve is ragged: the rate changes from one point to the next by {} (standard \
+             deviation), while a healthy surface is smooth; {far} of {} {} more than {} away from \
+             the level of their neighbours. The most distant, at {}, has {} among neighbours of \
+             {}.",
             format_percent(shape.scatter),
             counted(shape.points.len() as u64, "point"),
             if far == 1 { "lies" } else { "lie" },
@@ -113,17 +114,18 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-const REMEDY: &str = "Measure again on a quiet machine. The same places slow again: worn or \
-                      reallocated sectors, look at smartctl -a and run curve --scan. Others each \
-                      time: vibration, other load, cable, port or controller.";
+const REMEDY: &str = "Measure again on a quiet machine. If the same places are slow, the cause is \
+                      worn or reallocated sectors: check smartctl -a and run curve --scan. If the \
+                      places change, the cause is vibration, other load, or the cable, port or \
+                      controller.";
 /// Of a scatter that is small, and more than the samples' own error.
-const REMEDY_SLIGHT: &str = "It costs little. Disks of several heads that differ in density do \
-                             this by design; if earlier curves of this disk were smoother, look \
-                             at smartctl -a and run curve --scan, and rule out vibration, cable, \
-                             port and controller.";
-const REMEDY_SOLID: &str = "Measure again on a quiet machine, and longer: nothing turns here, so \
-                            it is a matter of the moment (other load, a shared link or host, \
-                            heat, the disk's own housekeeping), not of the place.";
+const REMEDY_SLIGHT: &str = "Compare with earlier curves of this disk; disks with heads of \
+                             different density are ragged by design. If earlier curves were \
+                             smoother, check smartctl -a, run curve --scan, and rule out \
+                             vibration, cable, port and controller.";
+const REMEDY_SOLID: &str = "Measure again for longer on a quiet machine. Nothing rotates here, so \
+                            the cause is temporary (other load, a shared link or host, heat, the \
+                            disk's own housekeeping) and does not depend on the position.";
 
 /// Whether the points scatter by more than a healthy curve of as many points does by chance.
 pub(super) fn is_ragged(shape: &Shape, solid: bool) -> bool {
@@ -168,9 +170,9 @@ mod tests {
         let record = fires();
         let finding = check(&record).unwrap();
         assert!(
-            finding
-                .claim
-                .starts_with("The curve is ragged: from one point to the next the rate jumps by 1"),
+            finding.claim.starts_with(
+                "The curve is ragged: the rate changes from one point to the next by 1"
+            ),
             "{}",
             finding.claim
         );

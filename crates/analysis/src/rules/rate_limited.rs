@@ -18,8 +18,8 @@ use diskproof_model::units::format_percent;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "rate-limited",
     title: "A limiter sets the rate",
-    meaning: "The rate is that of a limiter (the io.max of a control group, a cloud volume's type, \
-              a hypervisor's throttling), not that of the medium. The medium may be faster.",
+    meaning: "A limiter, not the medium, sets the rate: the io.max of a control group, the type of \
+              a cloud volume, or a hypervisor's throttling. The medium may be faster.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -86,7 +86,7 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
         ),
         evidence: found.collect(),
         remedy: "Raise io.max of the group (systemd: IOReadIOPSMax=, IOWriteIOPSMax=, \
-                 IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside of the group."
+                 IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside the group."
             .to_owned(),
         reproduce: Some(record.measurements[first.index].reproduce.clone()),
     })
@@ -160,22 +160,23 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let scatter = alike.iter().map(|one| one.scatter).fold(0.0, f64::max);
     let target = record.targets.get(first.m.target)?;
     let which = match documented(target, first.rate, first.unit) {
-        Some(volume) => format!("That is the documented figure of {volume}."),
-        None => "Cloud volumes and QEMU's throttling limit that way.".to_owned(),
+        Some(volume) => format!("This is the documented limit of {volume}."),
+        None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
     };
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "{} ran at {}, even to {}: a limiter sets the rate, not the medium. {which} More \
-             requests in flight only wait longer.",
+            "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {which} \
+             More requests in flight would only wait longer.",
             scope(record, alike.iter().map(|one| one.index)),
             figure_text(first.rate, Some(first.rate * ALIKE), first.unit),
             format_percent(scatter.max(0.001))
         ),
         evidence: alike.iter().map(|one| plateau_evidence(one)).collect(),
-        remedy: "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise \
-                 it; settings of the database do not."
-            .to_owned(),
+        remedy:
+            "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
+                 database settings do not."
+                .to_owned(),
         reproduce: Some(first.m.reproduce.clone()),
     })
 }
@@ -195,7 +196,7 @@ fn plateau_evidence(one: &EvenWorkload<'_>) -> Evidence {
     evidence(one.index, &place, observed, one.rate, one.unit)
 }
 
-/// The plateau of a workload that keeps several requests in flight; syncs have a pace of their own.
+/// The plateau of a workload that keeps several requests in flight; syncs have their own pace.
 fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<EvenWorkload<'a>> {
     let is_paced = m.workload.rate.is_some() || matches!(m.workload.sync, SyncPolicy::Every { .. });
     if is_paced
@@ -348,7 +349,7 @@ mod tests {
             finding.claim
         );
         assert!(
-            finding.claim.contains("ran at 3000/s, even to"),
+            finding.claim.contains("ran at 3000/s, constant to"),
             "{}",
             finding.claim
         );
@@ -389,7 +390,7 @@ mod tests {
             layer.model = Some("Amazon Elastic Block Store".to_owned());
         }
         let claim = found(&record).unwrap().claim;
-        assert!(claim.contains("documented figure of EBS gp3"), "{claim}");
+        assert!(claim.contains("documented limit of EBS gp3"), "{claim}");
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the requested bytes that the disks must have moved. Their counters are exact, but
-/// a cache may rightly hold a few blocks (one just written, the tail of a read-ahead).
+/// Smallest share of the requested bytes that the disks must have moved. Their counters are exact,
+/// but a cache may rightly hold a few blocks (one just written, the tail of a read-ahead).
 const SHARE_MIN: f64 = 0.95;
 /// Below this share most of the figure is the cache's.
 const SHARE_FAILURE: f64 = 0.5;
@@ -89,8 +89,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let scope = places(record, hits.iter().map(|h| h.index));
     let claim = if worst.words.is_empty() {
         format!(
-            "The page cache answered in {scope}. {cause} No counter below it shows what the disk \
-             did."
+            "The page cache answered in {scope}. {cause} No counter below it shows the disk's part."
         )
     } else {
         format!(
@@ -127,8 +126,8 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
         },
         asked: m.asked,
         device: &m.device,
-        // Blocks that were never written are answered without the disk; they have a finding of
-        // their own.
+        // Blocks that were never written are answered without the disk; they have their own
+        // finding.
         unwritten: shares.fold(0.0, f64::max),
         reproduce: &m.reproduce,
     }
@@ -266,7 +265,7 @@ fn cause(record: &Record, hits: &[CacheAnswer<'_>]) -> (String, String) {
                 layer.name
             ),
             format!(
-                "Turn that off with losetup --direct-io=on /dev/{}, and measure again.",
+                "Bypass it with losetup --direct-io=on /dev/{}, and measure again.",
                 layer.name
             ),
         );
@@ -283,11 +282,11 @@ fn cause(record: &Record, hits: &[CacheAnswer<'_>]) -> (String, String) {
         );
     }
     (
-        "Direct I/O was on, so a layer below it keeps a cache: the filesystem, a cache device, or \
+        "Direct I/O was on, so a lower layer has a cache: the filesystem, a cache device, or \
          compression."
             .to_owned(),
-        "Do not compare these figures with a disk's. Measure the block device below the cache, or \
-         use a --size larger than it."
+        "Do not compare these figures with those of a disk. Measure the block device below the \
+         cache, or use a --size larger than the cache."
             .to_owned(),
     )
 }

@@ -14,8 +14,8 @@ use diskproof_model::units::{format_bytes, format_percent};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "short-span",
     title: "Random figures cover part of the disk",
-    meaning: "Random accesses covered a small part of a rotating disk. A database that is spread \
-              over the whole disk sees longer seeks.",
+    meaning: "Random accesses covered only a small part of a rotating disk. A database that is \
+              spread over the whole disk has longer seeks.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -37,7 +37,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         severity: Severity::Note,
         claim: format!(
             "The random accesses of {} cover {}, {} of the rotating disk of {}. Over the whole \
-             disk seeks are longer and the rate is lower.",
+             disk, seeks are longer and the rate is lower.",
             scope(record, hits.iter().map(|hit| hit.0)),
             format_bytes(span_bytes),
             format_percent(share),
@@ -55,10 +55,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 )
             })
             .collect(),
-        remedy: "Apply the figures to a database of that size only. To see what shorter spans \
-                 gain, run diskproof curve --short-stroke on the block device as root, which \
-                 reads only."
-            .to_owned(),
+        remedy:
+            "Apply the figures only to a database of that size. To measure the gain of shorter \
+                 spans, run diskproof curve --short-stroke on the block device as root, which only \
+                 reads."
+                .to_owned(),
         reproduce: None,
     })
 }

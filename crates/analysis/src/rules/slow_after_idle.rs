@@ -14,8 +14,8 @@ use diskproof_model::units::{format_duration, format_latency};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-after-idle",
     title: "The disk is slow to wake up",
-    meaning: "The first request after an idle time takes far longer than others: the disk, its \
-              link or its controller saves power and has to wake up.",
+    meaning: "The first request after an idle time takes far longer than others, because the disk, \
+              its link or its controller saves power and has to wake up.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Fewer requests after an idle time prove nothing. That three of three are slower than nine tenths
 /// of the others has a chance of one in a thousand.
 const REQUESTS_MIN: u64 = 3;
-/// Least share of the requests after an idle time that are slow, in thirds: another program may
+/// Smallest share of the requests after an idle time that are slow, in thirds: another program may
 /// have woken the disk up before the rest.
 const SLOW_THIRDS: u64 = 2;
 /// Largest share of slow requests without an idle time, in parts of the whole: with more, the disk
@@ -90,9 +90,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: heaviest(found.iter().map(severity)),
         claim: format!(
-            "After an idle time of {} or more, the first request to {path} takes {}, against {} \
-             right after another ({} of {} after {}). The first query after a quiet time, and a \
-             commit that meets it, wait as long.",
+            "After an idle time of {} or more, the first request to {path} takes {}, compared with \
+             {} right after another ({} of {} after {}). The first query or commit after an idle \
+             time waits as long.",
             format_duration(first.idle_ns),
             format_latency(worst.worst_ns()),
             format_latency(worst.awake.p50_ns),
@@ -152,9 +152,11 @@ fn remedy(record: &Record, index: usize) -> String {
              ping --gaps."
                 .to_owned()
         }
-        _ => "Find what sleeps: power states of the disk or its link, a spin-down timer, or the \
-              provider's storage, and switch it off. Then repeat diskproof ping --gaps."
-            .to_owned(),
+        _ => {
+            "Find and disable the cause: power states of the disk or its link, a spin-down timer, \
+              or the provider's storage. Then repeat diskproof ping --gaps."
+                .to_owned()
+        }
     }
 }
 
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding.claim.contains("2.0 s or more")
-                && finding.claim.contains("takes 300 ms, against 100 µs")
+                && finding.claim.contains("takes 300 ms, compared with 100 µs")
                 && finding.claim.contains("(4 of 4 after 2.0 s)"),
             "{}",
             finding.claim

@@ -11,8 +11,8 @@ use diskproof_model::units::{counted, format_latency};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-blocks",
     title: "Some blocks read slowly every time",
-    meaning: "The scan found blocks that took far longer than the others, and again on a second \
-              read. The disk retries them.",
+    meaning: "The scan found blocks that took far longer than others, also on a second read. The \
+              disk retries them.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -74,7 +74,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} of {} took more than {} both times they were read, where half of all take {} or \
+            "{} of {} took more than {} both times they were read; half of all blocks take {} or \
              less.{places}",
             scan.slow_blocks,
             counted(scan.blocks, "block"),
@@ -82,9 +82,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_latency(scan.latency_p50_ns)
         ),
         evidence,
-        remedy: "The disk reads such blocks several times before it succeeds. Look at smartctl -a \
-                 (pending, reallocated), scan again in some days, and replace the disk if they \
-                 become more. Writing a block anew, as a restore does, often mends it."
+        remedy: "Check smartctl -a (pending, reallocated), scan again in a few days, and replace \
+                 the disk if there are more. The disk reads such blocks several times before it \
+                 succeeds; rewriting a block, as a restore does, often repairs it."
             .to_owned(),
         reproduce: None,
     })

@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-zone",
     title: "One zone of the disk is slow",
     meaning: "A stretch of the disk transfers more slowly than the places on both sides of it, \
-              also at a second reading at the end of the survey.",
+              also at a second reading.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Least points of a slow stretch where nothing turns: shorter ones are the disk's own
 /// housekeeping, which goes with time and not with place.
 const POINTS_MIN_SOLID: usize = 3;
-/// Least depth of a stretch of one point, as a share of the rate: no second sample confirms it.
+/// Smallest depth of a stretch of one point, as a share of the rate: no second sample confirms it.
 const DEPTH_MIN_SINGLE: f64 = 0.16;
 /// Where points scatter by more than this, as a share of the rate, no slow one is an exception.
 const SCATTER_MAX: f64 = 0.25;
@@ -101,9 +101,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .flat_map(|zone| evidence(record, &shape, zone.dip))
             .collect(),
         remedy: format!(
-            "Measure the stretch again, finer: diskproof curve {path} --span {from}-{to}. If it \
-             is slow again, the disk retries reads or has moved sectors: check smartctl -a \
-             (reallocated, pending) and run curve --scan. If not, something else used the disk."
+            "Measure the stretch again, finer: diskproof curve {path} --span {from}-{to}. If it is \
+             slow again, the disk retries reads or has reallocated sectors: check smartctl -a \
+             (reallocated, pending) and run curve --scan. If not, another program used the disk."
         ),
         reproduce: None,
     })
@@ -156,7 +156,7 @@ impl SlowZone<'_> {
             _ => String::new(),
         };
         format!(
-            "from {} to {} it reaches {}, {} less than the {} beside it{again}",
+            "from {} to {} it reaches {}, {} less than the {} on both sides{again}",
             gigabytes(from),
             gigabytes(to),
             format_throughput(dip.rate),

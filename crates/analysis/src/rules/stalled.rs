@@ -16,7 +16,7 @@ use diskproof_model::units::{counted, format_duration};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "stalled",
     title: "The disk paused for a while",
-    meaning: "For a while no request completed, and then the disk went on. Transactions wait that \
+    meaning: "For a while no request completed, then the disk continued. Transactions wait that \
               long, however good the average is.",
     taints: None,
     check: Check::Run(check),
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 const LENGTH_NS_MIN: u64 = 500_000_000;
 /// From this length on sessions notice, and timeouts come near.
 const LENGTH_NS_WARNING: u64 = 1_000_000_000;
-/// A pause is at least so many times the median latency: where requests take 400 ms each, half a
+/// A pause is at least this many times the median latency: where requests take 400 ms each, half a
 /// second without a completion is no exception.
 const LATENCIES_MIN: f64 = 10.0;
 /// Workloads that the claim names.
@@ -73,13 +73,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: heaviest(pauses.iter().map(severity)),
         claim: format!(
-            "No request completed {}{more}. A transaction that commits meanwhile waits as long.",
+            "No request completed {}{more}. A transaction that commits during such a pause waits \
+             as long.",
             named.join("; ")
         ),
         evidence: pauses.into_iter().map(|pause| pause.evidence).collect(),
-        remedy: "Look for timeouts, resets and retries of that time in the kernel log (dmesg). On \
-                 a virtual disk ask the provider; on a disk of your own read smartctl -a. Measure \
-                 for longer (--time) to see whether it pauses again."
+        remedy: "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual \
+                 disk ask the provider; for a physical disk check smartctl -a. Measure longer \
+                 (--time) to see whether it pauses again."
             .to_owned(),
         reproduce: None,
     })

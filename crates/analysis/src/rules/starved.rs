@@ -15,8 +15,8 @@ use diskproof_model::units::{counted, format_percent};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "starved",
     title: "diskproof waited for a processor",
-    meaning: "The machine had no processor for this program when the disk answered. Latencies and \
-              surveys contain that waiting time.",
+    meaning: "The machine had no free processor for diskproof when the disk answered. Latencies \
+              and surveys include that waiting time.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -88,8 +88,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .max_by(|a, b| a.1.starved.share.total_cmp(&b.1.starved.share))
     {
         claims.push(format!(
-            "In {} a thread of this program waited for a processor up to {} of the time. That \
-             makes latencies longer, the high percentiles most.",
+            "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
+             makes latencies longer, high percentiles in particular.",
             scope(record, late.iter().map(|(index, _)| *index)),
             format_percent(worst.starved.share)
         ));
@@ -105,8 +105,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     if let Some(surface) = surface {
         claims.push(format!(
-            "For {} of the survey this program waited for a processor. Points measured meanwhile \
-             are not judged, and access times are longer.",
+            "For {} of the survey diskproof waited for a processor. Points measured at those times \
+             are ignored, and access times are longer.",
             format_percent(surface.starved_share)
         ));
         proofs.push(Evidence {
@@ -119,11 +119,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
     (!proofs.is_empty()).then(|| Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "The machine was too busy to time the disk well{load}. {}",
+            "The machine was too busy for accurate timing{load}. {}",
             claims.join(" ")
         ),
         evidence: proofs,
-        remedy: "Measure when the machine is quieter, or give this program precedence: chrt -f 10 \
+        remedy: "Measure when the machine is quieter, or raise the program's priority: chrt -f 10 \
                  diskproof … (as root)."
             .to_owned(),
         reproduce: None,
@@ -175,7 +175,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("waited for a processor up to 7 % of the time"),
+                .contains("waited for a processor for up to 7 % of the time"),
             "{}",
             finding.claim
         );

@@ -66,9 +66,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
         ),
         evidence,
         remedy: "Copy the readable data to another disk first (ddrescue), restore the rest from a \
-                 backup, then replace the disk. Where dmesg names the link instead of the medium, \
-                 check the cable and the controller. smartctl -a counts pending sectors; a write \
-                 replaces them, and a count that grows again means that the disk is failing."
+                 backup, then replace the disk. If dmesg names the link instead of the medium, \
+                 check the cable and the controller. smartctl -a counts pending sectors, which a \
+                 write replaces; if the count grows again, the disk is failing."
             .to_owned(),
         reproduce: None,
     })
@@ -76,7 +76,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn tell(range: &UnreadableRange) -> String {
     format!(
-        "LBA {} ({} from {} on, {})",
+        "LBA {} ({} at {}, {})",
         range.lba,
         format_bytes(range.length_bytes),
         gigabytes(range.offset_bytes),
@@ -118,9 +118,9 @@ mod tests {
             (Severity::Failure, 5)
         );
         assert!(
-            finding.claim.starts_with(
-                "24 KiB could not be read: LBA 80000000 (4 KiB from 41.0 GB on, EIO); "
-            ),
+            finding
+                .claim
+                .starts_with("24 KiB could not be read: LBA 80000000 (4 KiB at 41.0 GB, EIO); "),
             "{}",
             finding.claim
         );

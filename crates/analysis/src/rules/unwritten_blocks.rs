@@ -12,8 +12,8 @@ use diskproof_model::units::{format_bytes, format_percent};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "unwritten-blocks",
     title: "Unwritten blocks were read",
-    meaning: "The reads met blocks without content: holes, discarded or never written. Such reads \
-              do not reach the medium and look too fast.",
+    meaning: "The reads included blocks without content: holes, discarded or never written. Such \
+              reads do not reach the medium and look too fast.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -29,9 +29,9 @@ const UNWRITTEN_MAX: f64 = 0.01;
 const UNWRITTEN_FAILURE: f64 = 0.5;
 /// Fewer blocks than this are too few to judge their content, unless all agree.
 const SAMPLED_MIN: u64 = 20;
-/// Fewest blocks that say something when every one of them is empty.
+/// The fewest blocks that say something when every one of them is empty.
 const SAMPLED_ALIKE_MIN: u64 = 5;
-/// Share of the blocks that may hold nothing but zeros: databases keep some empty pages.
+/// Share of the blocks that may contain only zeros: databases keep some empty pages.
 const ZERO_MAX: f64 = 0.1;
 
 struct EmptyReads {
@@ -54,11 +54,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .get(record.measurements[worst.index].target)
         .is_some_and(|t| t.kind == TargetKind::BlockDevice);
     let remedy = if device {
-        "Measure a device whose span has been written once from end to end, or a part that holds \
-         data."
+        "Measure a device whose span has been written completely, or a part that contains data."
     } else {
-        "Measure a directory, where diskproof writes its own file first, or a file that was copied \
-         rather than truncated to its size."
+        "Measure a directory, in which diskproof fills its own file, or a file with content \
+         instead of holes."
     };
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(|h| h.severity)),
@@ -110,7 +109,8 @@ fn hit((index, m): Measured) -> Option<EmptyReads> {
         index,
         severity: Severity::Warning,
         words: format!(
-            "{} of {} sampled blocks hold only zeros: never written, discarded, or really zero.",
+            "{} of {} sampled blocks contain only zeros: never written, discarded, or actually \
+             zero.",
             zero.zero, zero.sampled
         ),
         evidence: evidence(

@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     code: "varies-between-runs",
     title: "The rate differs from run to run",
     meaning: "Earlier runs of the same plan on this target differ by more than the interval of \
-              this run. What changes from one hour to the next does not show within one run.",
+              this run. A single run does not show changes from one hour to the next.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -77,8 +77,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "Runs differ by more than this one can show in {}. {} earlier runs of {} reached {}; \
-             expect {} from the next one.",
+            "Runs of {} differ by more than the interval of this run. {} earlier runs of {} \
+             reached {}; expect {} from the next one.",
             scope(record, found.iter().map(|varying| varying.index)),
             runs.earlier_runs,
             workload_name(record, worst.m),
@@ -99,8 +99,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 })
             })
             .collect(),
-        remedy: "Decide from several runs a side: 'diskproof compare' counts the runs of the \
-                 history, and 'diskproof compare DIR1 DIR2' measures both in turns."
+        remedy: "Decide from several runs per side: 'diskproof compare' uses the runs in the \
+                 history, and 'diskproof compare DIR1 DIR2' measures both in alternation."
             .to_owned(),
         reproduce: None,
     })
@@ -158,9 +158,9 @@ mod tests {
             (finding.severity, finding.claim.as_str()),
             (
                 Severity::Note,
-                "Runs differ by more than this one can show in 1 of 8 workloads \
-                 (random-read-d32). 2 earlier runs of random-read-d32 reached 8000 to 13,000/s; \
-                 expect 3000 to 30,000/s from the next one."
+                "Runs of 1 of 8 workloads (random-read-d32) differ by more than the interval of \
+                 this run. 2 earlier runs of random-read-d32 reached 8000 to 13,000/s; expect 3000 \
+                 to 30,000/s from the next one."
             )
         );
         assert_eq!(finding.evidence.len(), 2);

@@ -69,7 +69,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .iter()
         .any(|(_, layer)| is_named(layer.model.as_deref(), &CLOUD));
     let credits = if cloud {
-        " Clouds also grant bursts above the rate that lasts; a short run cannot tell them apart."
+        " Cloud volumes also allow bursts above the sustained rate; a short run cannot distinguish \
+         the two."
     } else {
         ""
     };
@@ -81,8 +82,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "{} {is} (hypervisor: {hypervisor}): a cache of the host may answer for {it}, and \
-             flushes are honoured only if the host does.{credits}",
+            "{} {is} (hypervisor: {hypervisor}). A cache of the host may answer for {it}, and \
+             flushes are honoured only if the host honours them.{credits}",
             names.join(", ")
         ),
         evidence: hits

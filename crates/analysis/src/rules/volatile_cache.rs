@@ -12,8 +12,8 @@ use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, Writ
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "volatile-write-cache",
     title: "The disk has a volatile write cache",
-    meaning: "The disk acknowledges writes before they are on the medium. What no flush followed \
-              is lost when the power fails. A mount option that switches flushes off makes every \
+    meaning: "The disk acknowledges writes before they are on the medium. A power failure loses \
+              writes without a subsequent flush. A mount option that disables flushes makes every \
               commit unsafe.",
     taints: None,
     check: Check::Workloads(check),
@@ -56,23 +56,22 @@ fn check(record: &Record) -> Option<Diagnosis> {
         (Some(hit), _) => (
             Severity::Warning,
             format!(
-                "{0} reports that its volatile write cache is on, but the kernel takes it for \
-                 write through and sends no flushes. A power cut loses commits that were \
-                 acknowledged.",
+                "{0} reports that its volatile write cache is on, but the kernel treats it as \
+                 write-through and sends no flushes. A power cut loses acknowledged commits.",
                 hit.disk.name
             ),
             format!(
-                "Have the kernel send flushes: echo 'write back' > \
-                 /sys/block/{}/queue/write_cache, or switch the cache off.",
+                "Make the kernel send flushes (echo 'write back' > \
+                 /sys/block/{}/queue/write_cache), or switch the cache off.",
                 hit.disk.name
             ),
         ),
         (None, Some(option)) => (
             Severity::Warning,
             format!(
-                "{name} has a volatile write cache, and the filesystem is mounted with {option}, \
-                 which sends no flushes. A power cut loses commits that were acknowledged, and \
-                 may damage the filesystem."
+                "{name} has a volatile write cache, but the filesystem is mounted with {option}, \
+                 which disables flushes. A power cut loses acknowledged commits and may damage the \
+                 filesystem."
             ),
             format!("Mount the filesystem without {option}."),
         ),
@@ -80,10 +79,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
             Severity::Note,
             format!(
                 "{name} acknowledges writes from a volatile cache. Commits are durable because \
-                 each one flushes it; what is written without a sync is lost when the power fails."
+                 each one flushes the cache; a power failure loses writes without a sync."
             ),
-            "Leave fsync on in the database. `diskproof powercut` proves whether the disk keeps \
-             what it flushed."
+            "Leave fsync on in the database. 'diskproof powercut' tests whether the disk keeps \
+             flushed data."
                 .to_owned(),
         ),
     };

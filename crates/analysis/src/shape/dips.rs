@@ -6,14 +6,14 @@ use super::stretches::stretches;
 use diskproof_model::surface::CurvePoint;
 use std::ops::Range;
 
-/// Least depth of a dip of one or two points, or at the end of the curve, in logarithms: 13 %
-/// slower than what lies beside it.
+/// Smallest depth of a dip of one or two points, or at the end of the curve, in logarithms: 13 %
+/// slower than what lies next to it.
 const DIP_DEPTH_MIN: f64 = 0.14;
-/// Least depth of a longer dip with both sides: 5 %. A second reading confirms it.
+/// Smallest depth of a longer dip with both sides: 5 %. A second reading confirms it.
 const LONG_DIP_DEPTH_MIN: f64 = 0.05;
 /// Points of a longer dip.
 const LONG_DIP_POINTS: usize = 3;
-/// Least depth of a dip in standard deviations of its mean.
+/// Smallest depth of a dip in standard deviations of its mean.
 const DIP_DEPTH_SCATTERS: f64 = 5.0;
 /// A point is far outside of what its neighbours suggest from so many standard deviations on.
 const LONE_SCATTERS: f64 = 4.0;
@@ -21,7 +21,7 @@ const LONE_SCATTERS: f64 = 4.0;
 const LONE_SHARE_MAX: f64 = 0.2;
 /// A point is slow because of one request when that one took longer by at least this share of the
 /// point's extra time. Where every request of a stream is slow, the longest takes longer by its
-/// part of the queue: half of it at the most, because a sample is at least two queues long.
+/// part of the queue: half of it at most, because a sample is at least two queues long.
 const ONE_REQUEST: f64 = 0.75;
 /// Points behind a dip at the very start, where nothing lies before it.
 const BEHIND_START_MIN: usize = 3;
@@ -31,7 +31,7 @@ const DIP_SHARE_MAX: f64 = 0.25;
 /// Longest dip that reaches to the end of the curve. The innermost of two zones holds more than
 /// this wherever its rate is 40 % or more of the outer one's.
 const END_SHARE_MAX: f64 = 0.2;
-/// A last step counts as a dip when it is so many times the largest other step.
+/// A last step counts as a dip when it is this many times the largest other step.
 const END_STEPS: f64 = 3.0;
 
 /// A point that lies far outside of what its neighbours suggest, while they agree.
@@ -156,7 +156,7 @@ fn dip(values: &[f64], first: usize, last: usize, beside: f64) -> Dip {
     }
 }
 
-/// Down at its left edge, up at its right one, and below the line between what lies beside it all
+/// Down at its left edge, up at its right one, and below the line between what lies next to it all
 /// the way. The steps count, not the levels: over a fifth of the surface a healthy disk may fall by
 /// as much as the dip is deep.
 fn is_dip(

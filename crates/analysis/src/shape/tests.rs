@@ -1,4 +1,4 @@
-//! Shapes of simulated disks whose truth is known.
+//! Shapes of simulated disks with known properties.
 
 use super::*;
 use crate::fixture::surveyed::SurveyedDisk;

@@ -1,8 +1,8 @@
 //! Where a curve of rates bends: the largest power, which is throughput over response time
 //! (Kleinrock, ICC 1979). By Little's law, power is the square of the rate over what is offered:
 //! the depth, or the block size. A disk that serves `n` requests in parallel has the knee at depth
-//! `n`. One whose requests take a time of their own and that of their transfer has it at the block
-//! size for which the two are equal.
+//! `n`. One whose requests take their own time and that of their transfer has it at the block size
+//! for which the two are equal.
 
 use diskproof_model::record::Estimate;
 

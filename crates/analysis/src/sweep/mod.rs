@@ -17,7 +17,7 @@ use diskproof_model::sweep::{
 };
 use knee::{KneePoint, knee};
 
-/// A slice of so many turns of the queue is hardly affected by where it begins.
+/// A slice of this many turns of the queue is hardly affected by where it begins.
 const TURNS_MIN: f64 = 50.0;
 /// With fewer operations not even a rough interval is known.
 const OPERATIONS_MIN: u64 = 3;
@@ -66,7 +66,7 @@ impl FoundCells<'_> {
             cell.state = CellState::Impossible;
             cell.why = Some(skipped.why.clone());
         } else {
-            cell.why = Some("the run ended before it was measured".to_owned());
+            cell.why = Some("the run ended before this cell was measured".to_owned());
         }
         cell
     }
@@ -84,7 +84,7 @@ fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
     let count: u64 = ops.iter().map(|op| op.count).sum();
     if count == 0 {
         cell.why = Some(match m.errors_total() {
-            0 => "no request completed in its time".to_owned(),
+            0 => "no request completed in the time of this cell".to_owned(),
             errors => format!("{errors} requests failed and none completed"),
         });
         return;

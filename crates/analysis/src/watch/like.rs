@@ -7,7 +7,7 @@ use diskproof_model::plan::{
     Access, BlockShare, Distribution, Start, Stop, SyncCall, SyncPolicy, Workload,
 };
 
-/// Fewer than this share of the requests of a direction do not get a workload of their own.
+/// Fewer than this share of the requests of a direction do not get their own workload.
 const SHARE_MIN: f64 = 0.005;
 /// As deep as a queue of ours may be.
 const DEPTH_MAX: f64 = 256.0;
@@ -27,7 +27,7 @@ pub struct LikeTarget {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LikeError {
     /// Nothing to repeat.
-    #[error("{device} had no requests while it was watched")]
+    #[error("{device} had no requests during the recording")]
     Idle {
         /// The device.
         device: String,
@@ -134,7 +134,7 @@ fn parts(op: &ObservedOps) -> Vec<(Access, LikePart)> {
     let mean = u32::try_from(op.bytes / op.count.max(1)).unwrap_or(u32::MAX);
     for (_, part) in &mut parts {
         part.share /= sum;
-        // Too few requests were traced for sizes of their own.
+        // Too few requests were traced for their own sizes.
         if part.sizes.is_empty() {
             part.sizes = vec![(mean.max(1), 1)];
         }

@@ -305,7 +305,7 @@ mod tests {
         );
         assert!(!observer.has_devices());
         observer.add(watched("loop1", 1), reading("loop1", 5, 5));
-        // Back again with counters of its own: no step over the gap.
+        // Back again with its own counters: no step over the gap.
         let back = vec![reading("loop0", 3, 0), reading("loop1", 6, 5)];
         let shown = observer.step(&input(back, None));
         assert_eq!((shown.devices.len(), shown.devices[0].read.ops), (1, 1));

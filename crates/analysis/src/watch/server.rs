@@ -259,7 +259,7 @@ fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
     }
 }
 
-/// The server beside its devices in one step; `None` where a device is not known or has changed.
+/// The server alongside its devices in one step; `None` where a device is not known or has changed.
 fn explained(
     devices: &[String],
     before: &ServerReading,
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// A reading after so many seconds, with bytes of WAL and sectors that the disk wrote.
+    /// A reading after this many seconds, with bytes of WAL and sectors that the disk wrote.
     fn reading(seconds: u64, io: Vec<ServerIo>, wal_bytes: u64, sectors: u64) -> ServerReading {
         let write = DirectionCounters {
             ops: sectors,

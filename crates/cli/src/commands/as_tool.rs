@@ -32,11 +32,11 @@ use work::{ToolWork, measure_work};
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
 
-/// Run the command line of another tool on this engine, with that tool's output
+/// Run the command line of another tool on diskproof's engine, with that tool's output
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub struct AsFlags {
-    /// The tool and its arguments; flags of diskproof go before it
+    /// The tool and its arguments; diskproof's flags go before it
     #[arg(
         value_name = "TOOL",
         trailing_var_arg = true,
@@ -44,7 +44,8 @@ pub struct AsFlags {
         required_unless_present = "link"
     )]
     pub command: Vec<OsString>,
-    /// Create a link for each tool in this directory: diskproof, started through it, is that tool
+    /// Create a link for each tool in this directory; diskproof behaves like the tool whose link
+    /// starts it
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub link: Option<PathBuf>,
     /// Flags of every measuring verb.
@@ -58,11 +59,11 @@ fn after_help() -> String {
         let _ = writeln!(text, "  {:<15}{}", tool.name, tool.summary);
     }
     text.push_str(
-        "\nOptions and output are the tool's own; 'diskproof as TOOL --help' lists the \
-         options.\nWhere a figure means something else, a line on stderr says so. Runs are \
-         saved in\nthe history. Flags of diskproof stand before the tool. A file is overwritten \
-         only\nwith --overwrite, a device only with --destroy NAME. docs/drop-in.md has \
-         every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
+        "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the \
+         options.\nA line on stderr reports figures with a different meaning. Runs are saved in \
+         the\nhistory. diskproof's flags go before the tool. A file is overwritten only \
+         with\n--overwrite, a device only with --destroy NAME. docs/drop-in.md lists every \
+         option\nand every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
     );
     for tool in drop_ins() {
         let _ = writeln!(text, "  diskproof as {} {}", tool.name, tool.example);
@@ -82,7 +83,7 @@ pub fn run(flags: &AsFlags) -> anyhow::Result<Exit> {
     let Some(tool) = name.to_str().and_then(drop_in_named) else {
         let known: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
         return Err(Failure::Usage(format!(
-            "{}: no such tool here; there are {}",
+            "{}: unknown tool; available tools are {}",
             name.display(),
             known.join(", ")
         ))
@@ -114,7 +115,7 @@ fn link(directory: &Path) -> anyhow::Result<Exit> {
         let path = directory.join(tool.name);
         std::os::unix::fs::symlink(&program, &path).with_context(|| {
             format!(
-                "cannot create the link {}; remove what is there",
+                "cannot create the link {}; remove the existing file",
                 path.display()
             )
         })?;

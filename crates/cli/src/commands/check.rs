@@ -31,7 +31,7 @@ const SCRATCH_BYTES_MIN: u64 = 1 << 30;
 /// A smaller file says nothing about the disk.
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 
-/// How long the run takes at the most, and how large its scratch file is.
+/// How long the run takes at most, and how large its scratch file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeBudget {
     time_ns: u64,
@@ -99,10 +99,9 @@ const HELP: &str = "\
 In a directory, check measures a scratch file. The file has no name and vanishes
 even after kill -9. A regular file or a block device is only read unless you
 release it: a file with --overwrite, a device with --destroy and its serial,
-model or kernel name. Releasing destroys the content. A target in use, or with
-data that a signature explains, is refused all the same.
---only and --skip take names of workloads; of a device also curve, access and
-burst.
+model or kernel name. Releasing destroys the content. A target that is in use or
+holds data of a known format is refused even then.
+--only and --skip take workload names and, for a device, curve, access and burst.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -116,10 +115,10 @@ Examples:
   sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes; destroys all data
   diskproof check --only random-read-d32,commit-fdatasync
   sudo diskproof check /srv/db --layers             cost of filesystem, LUKS, RAID
-  diskproof check . --spec iops=3000,rate=125MB/s   does it keep its promise?
+  diskproof check . --spec iops=3000,rate=125MB/s   does it meet the data sheet?
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
-/// Measure everything that matters about a disk in about a minute
+/// Measure everything that matters about a disk, in about a minute
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CheckFlags {
@@ -132,33 +131,33 @@ pub struct CheckFlags {
     /// Take up to 5 minutes
     #[arg(long, conflicts_with = "time")]
     pub thorough: bool,
-    /// Longest time of the whole run, at least 1s
+    /// Time limit of the whole run, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
-    /// Judge whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the path
-    /// of a profile with limits; measures its workloads only (docs/fitness.md)
+    /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
+    /// path of a profile with limits; measures only its workloads (docs/fitness.md)
     #[arg(
         long = "for",
         value_name = "PROFILE",
         conflicts_with_all = ["only", "skip", "read_only", "spec"]
     )]
     pub fit_for: Option<String>,
-    /// Skip the writing workloads; only a scratch file gets its content
+    /// Skip the writing workloads; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
-    /// Measure what each layer from the file down to the disk costs: the same random reads on each
-    /// that this user may read (docs/layers.md)
+    /// Measure the cost of each layer from the file down to the disk, with the same random reads on
+    /// each readable layer (docs/layers.md)
     #[arg(long, conflicts_with_all = ["fit_for", "read_only", "spec", "pg_version"])]
     pub layers: bool,
     /// What is measured.
     #[command(flatten)]
     pub selection: SelectionFlags,
-    /// Figures of the data sheet to judge, such as rpm=7200,seek=11ms,rate=92MB/s or
+    /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s or
     /// rate=3GB/s,write-rate=2GB/s,iops=90k,write-iops=80k
     #[arg(long, value_name = "FIGURES")]
     pub spec: Option<SheetValue>,
-    /// Major version of the PostgreSQL server whose settings are advised [default: that of the
-    /// data directory on the target, or of the only installed server]
+    /// Major version of PostgreSQL for the recommended settings [default: that of the data
+    /// directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
     pub pg_version: Option<u32>,
     /// Flags of every measuring verb.
@@ -341,9 +340,11 @@ fn nothing_left(skipped: &[Skipped]) -> Failure {
     let unreleased = skipped.iter().find(|one| !one.why.starts_with("--"));
     Failure::Usage(match unreleased {
         Some(Skipped { workload, why }) => format!("nothing is left to measure. {workload}: {why}"),
-        None => "nothing is left to measure; select at least one workload, and with --read-only \
-                 one that reads"
-            .to_owned(),
+        None => {
+            "nothing is left to measure; select at least one workload, or with --read-only one \
+                 that reads"
+                .to_owned()
+        }
     })
 }
 
@@ -353,12 +354,12 @@ fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<&'static str>
     match kind {
         _ if check.read_only => Some("--read-only"),
         TargetKind::BlockDevice if destructive.destroy.is_empty() => Some(
-            "a device is only read unless --destroy releases it; a scratch file in a directory on \
-             it can be written without harm",
+            "a device is only read unless --destroy releases it; check a directory on it to \
+             measure writes safely",
         ),
         TargetKind::File if !destructive.overwrite => Some(
-            "a file is only read unless --overwrite releases it; a scratch file in a directory can \
-             be written without harm",
+            "a file is only read unless --overwrite releases it; check a directory to measure \
+             writes safely",
         ),
         _ => None,
     }

@@ -1,5 +1,5 @@
 //! `diskproof commit`: how many transactions a second a disk makes durable, by each method that the
-//! platform has, with one and several sessions, alone and beside other load.
+//! platform has, with one and several sessions, alone and alongside other load.
 
 use crate::failure::{Exit, Failure};
 use crate::fitness::{FitnessJob, measure_fitness};
@@ -28,24 +28,24 @@ const PAGE_BYTES: u32 = 8192;
 /// PostgreSQL's WAL segment (wal_segment_size), which it recycles: its blocks are allocated and
 /// written before.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// With less beside the segment, reads would find the disk's cache.
+/// With less alongside the segment, reads would find the disk's cache.
 const DATA_BYTES: u64 = (1 << 30) - SEGMENT_BYTES;
 const DATA_BYTES_QUICK: u64 = (128 << 20) - SEGMENT_BYTES;
-/// The loads beside commits need at least this much.
+/// The loads alongside commits need at least this much.
 const DATA_BYTES_LEAST: u64 = 16 << 20;
 /// Only a disk in RAM reaches this limit of a row.
 const ROW_BYTES_MAX: u64 = 1 << 30;
-/// Pages in a commit beside the usual one: a transaction of two pages, and one with some full-page
-/// images.
+/// Pages in a commit alongside the usual one: a transaction of two pages, and one with some
+/// full-page images.
 const PAGES: [u32; 2] = [2, 8];
-/// Sessions that commit at the same time, beside one.
+/// Sessions that commit at the same time, alongside one.
 const COMMITTERS: [u32; 6] = [2, 4, 8, 16, 32, 64];
 const COMMITTERS_QUICK: [u32; 1] = [16];
-/// Sizes of writes by open_sync, beside a page and those of [`PAGES`].
+/// Sizes of writes by open_sync, alongside a page and those of [`PAGES`].
 const SIZES: [u32; 4] = [1 << 10, 2 << 10, 4 << 10, 32 << 10];
-/// Reads in flight beside commits: some sessions that look pages up.
+/// Reads in flight alongside commits: some sessions that look pages up.
 const READS_BESIDE: u32 = 8;
-/// Writes in flight beside commits: what the kernel keeps up when a checkpoint is written back.
+/// Writes in flight alongside commits: what the kernel keeps up when a checkpoint is written back.
 const WRITES_BESIDE: u32 = 32;
 const PRECISION: f64 = 0.02;
 const SECOND: u64 = 1_000_000_000;
@@ -59,20 +59,20 @@ const LAYOUT_SHARE: u64 = 10;
 const HELP: &str = "\
 Each row appends 8 kB records to a recycled 16 MiB segment, as PostgreSQL writes
 its WAL, and makes each durable before the next. The methods are those of
-wal_sync_method. Rows are measured in turns, in random order.
+wal_sync_method. The slices of all rows are measured in random order.
 
   fdatasync-x8      commits of 8 pages, written at once
-  fdatasync-c16     16 sessions, each with syncs of its own
+  fdatasync-c16     16 sessions, each with its own syncs
   group-c16         16 sessions that share syncs (group commit)
-  dsync-direct      O_DSYNC past the page cache, as pg_test_fsync measures it
-  fsync-elsewhere   sync through another descriptor of the file
+  dsync-direct      O_DSYNC with direct I/O, as in pg_test_fsync
+  fsync-elsewhere   sync through another descriptor
   with-reads        fdatasync while random reads are in flight
   with-checkpoint   fdatasync while random writes are in flight
-  unsynced          writes without a sync: the ceiling
+  unsynced          writes without a sync: the upper limit
 
 In a directory, commit measures a scratch file. The file has no name and
-vanishes even after kill -9. A file is overwritten with --overwrite, a device
-with --destroy and its serial, model or kernel name.
+vanishes even after kill -9. --overwrite releases a file, and --destroy NAME (its
+serial, model or kernel name) a device.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 4 the run failed or the disk returned errors, 5 a threshold is undecided,
@@ -81,33 +81,33 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 Examples:
   diskproof commit /var/lib/postgresql      every method, in a minute
   diskproof commit /data --quick            the most important ones, in 20 s
-  diskproof commit /data --rewrite          the same blocks, as pg_test_fsync does
+  diskproof commit /data --rewrite          the same blocks, like pg_test_fsync
   diskproof commit /data --only fdatasync,group-c16
-  diskproof commit /data --postgres         and INSERTs of a temporary server
-  diskproof commit /data --postgres --try-settings    and what settings gain
+  diskproof commit /data --postgres         also INSERTs on a temporary server
+  diskproof commit /data --postgres --try-settings    also the gain of settings
   diskproof commit /data --expect 'fdatasync.p99<=10ms'";
 
-/// Measure how many transactions a disk makes durable per second, by each method
+/// Measure how many transactions per second a disk makes durable, with each method
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CommitFlags {
     /// Directory, regular file or block device
     #[arg(default_value = ".")]
     pub target: PathBuf,
-    /// Measure the most important rows only, in at most 20 seconds
+    /// Measure only the most important rows, in at most 20 seconds
     #[arg(long)]
     pub quick: bool,
-    /// Time for all rows together, at least 1s
+    /// Time limit for all rows together, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
-    /// Judge whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the path
-    /// of a profile with limits; measures its workloads only (docs/fitness.md)
+    /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
+    /// path of a profile with limits; measures only its workloads (docs/fitness.md)
     #[arg(long = "for", value_name = "PROFILE", conflicts_with_all = ["only", "skip", "rewrite"])]
     pub fit_for: Option<String>,
     /// What is measured.
     #[command(flatten)]
     pub selection: SelectionFlags,
-    /// Write the same blocks again for each commit instead of advancing
+    /// Rewrite the same blocks for each commit instead of advancing
     #[arg(long)]
     pub rewrite: bool,
     /// The write cache of the disk.
@@ -116,8 +116,8 @@ pub struct CommitFlags {
     /// A temporary PostgreSQL server.
     #[command(flatten)]
     pub server: ServerFlags,
-    /// Major version of the PostgreSQL server whose settings are advised [default: that of the
-    /// data directory on the target, or of the only installed server]
+    /// Major version of PostgreSQL for the recommended settings [default: that of the data
+    /// directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
     pub pg_version: Option<u32>,
     /// Flags of every measuring verb.
@@ -186,7 +186,7 @@ pub fn plan(
     let file_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
     if file_bytes < SEGMENT_BYTES {
         return Err(Failure::Usage(format!(
-            "{}: {} do not hold a segment of {}; use a larger target",
+            "{}: {} cannot hold a segment of {}; use a larger target",
             identity.path,
             format_bytes(file_bytes),
             format_bytes(SEGMENT_BYTES)
@@ -553,7 +553,7 @@ fn alone(breadth: Breadth) -> Vec<CommitRow> {
     rows
 }
 
-/// Commits beside other load on the rest of the target: random reads, and the writes of a
+/// Commits alongside other load on the rest of the target: random reads, and the writes of a
 /// checkpoint as they reach the disk. Those are direct, because they belong to other files than the
 /// WAL: a sync of the WAL does not write them.
 fn beside(file_bytes: u64) -> Vec<CommitRow> {

@@ -29,7 +29,8 @@ use live::{LiveEnd, LiveRequest, LiveSides};
 /// Shown below the flags.
 const HELP: &str = concat!(
     "Two or more directories, files or block devices are measured live, in random alternation.\n",
-    "So are settings of one target: each --prepare command runs before the slices of its side.\n",
+    "For settings of one target, name a --prepare command for each side; it runs before the\n",
+    "slices of that side.\n",
     "A workload ends when its ratio is decided, or known to a tenth of --margin.\n",
     "\n",
     "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file\n",
@@ -37,15 +38,15 @@ const HELP: &str = concat!(
     "join them with commas, A1,A2,A3, or give them one label. Each side is compared with the\n",
     "first.\n",
     "\n",
-    "--fail-on takes a metric, as the table names it, and a change in percent of the first side:\n",
-    "'random-read-d32.iops<-5%' fails when the rate fell by more than 5 %,\n",
-    "'commit-fdatasync.p99>10%' when the latency rose by more than 10 %. A change that chance\n",
-    "alone explains is undecided. So is a change in one run a side, unless the history holds\n",
-    "earlier runs of the same target and plan, which show how much runs vary.\n",
+    "--fail-on takes a metric from the table and a change in percent of the first side:\n",
+    "'random-read-d32.iops<-5%' fails if the rate fell by more than 5 %, and\n",
+    "'commit-fdatasync.p99>10%' if the latency rose by more than 10 %. A change that chance\n",
+    "alone explains is undecided. So is a change between single runs, unless the history\n",
+    "contains earlier runs of the same target and plan, which show how much runs vary.\n",
     "\n",
     "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 3 refused for safety, 4 the\n",
     "measurement failed, or a --fail-on condition has no answer (not comparable, or not measured\n",
-    "on one side), 5 one is undecided, with --fail-on-undecided, 130 Ctrl-C.\n",
+    "on one side), 5 a condition is undecided, with --fail-on-undecided, 130 Ctrl-C.\n",
     "\n",
     "docs/compare.md explains the verdicts.\n",
     "\n",
@@ -66,14 +67,14 @@ const HELP: &str = concat!(
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareFlags {
-    /// Saved runs, or targets to measure; the first is the baseline unless --baseline names one
+    /// Saved runs, or targets to measure; the first one is the baseline unless --baseline names one
     /// [default with --baseline: latest; with --prepare: .]
     #[arg(value_name = "RUN|TARGET")]
     pub runs: Vec<String>,
     /// Compare with the runs of this label
     #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
-    /// Differences up to this count as the same
+    /// Differences up to this size count as the same
     #[arg(long, value_name = "PERCENT", value_parser = parse_margin, default_value = "2%")]
     pub margin: f64,
     /// Exit with 1 if this holds, such as 'random-read-d32.iops<-5%' (repeatable)
@@ -82,7 +83,7 @@ pub struct CompareFlags {
     /// Exit with 5 if a --fail-on condition is undecided
     #[arg(long, requires = "limits")]
     pub fail_on_undecided: bool,
-    /// Show every metric, including those that follow from others
+    /// Show every metric, including derived ones
     #[arg(long)]
     pub all: bool,
     /// Print the comparison as JSON; the same as -o -
@@ -205,8 +206,8 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     }
     if let Some(flag) = compare.live.given() {
         return Err(Failure::Usage(format!(
-            "{flag} belongs to a live comparison, and saved runs are not measured again; name \
-             directories, files or block devices"
+            "{flag} applies only to live comparisons, not to saved runs; name directories, files \
+             or block devices"
         ))
         .into());
     }
@@ -318,7 +319,7 @@ pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
         if format_of(path).is_none_or(|format| format.comparison.is_none()) {
             let name = path.display();
             return Err(Failure::Usage(format!(
-                "-o {name}: a comparison can be written as {} only",
+                "-o {name}: a comparison can be written only as {}",
                 extensions(|format| format.comparison.is_some())
             )));
         }

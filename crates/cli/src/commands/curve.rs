@@ -55,11 +55,11 @@ const PAGE_BYTES: u64 = 8192;
 
 const HELP: &str = "\
 A block device is read raw, without its filesystem. Only --write together with
---destroy NAME writes to it. A regular file is read. In a directory, curve makes
-a scratch file of --size (default 1GiB); positions are then those in the file.
+--destroy NAME writes to it. A regular file is read. In a directory, curve creates
+a scratch file of --size (default 1GiB); positions are then offsets in that file.
 Each point is a sample of about 0.2 s inside a sequential stream, so the rate
-contains no seek. At most a fiftieth of a large disk is read, and the result
-states how much.
+includes no seek. curve reads at most 2 % of a large disk; the result states the
+exact share.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -110,10 +110,10 @@ pub struct CurveFlags {
     /// Read every block, to find slow and unreadable ones
     #[arg(long)]
     pub scan: bool,
-    /// Resume a scan at this byte, or where the scan of this record ended; skips everything else
+    /// Resume a scan at this byte, or where the scan of this record ended; measure nothing else
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
-    /// Figures of the data sheet to judge, such as rpm=7200,seek=11ms,rate=92MB/s
+    /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "FIGURES")]
     pub spec: Option<SheetValue>,
     /// Skip the access times
@@ -145,8 +145,8 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
             _ => "this file",
         };
         eprint_line(&format!(
-            "{}: the positions are those in {what}, which the filesystem may have placed anywhere \
-             on the disk; name the block device to survey the disk itself",
+            "{}: positions are offsets in {what}, which may lie anywhere on the disk; name the \
+             block device to survey the disk itself",
             identity.path
         ));
     }
@@ -167,8 +167,8 @@ fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure
         .iter()
         .find(|path| plan.workloads.is_empty() && needs_workloads(path));
     fio.map_or(Ok(()), |path| {
-        let why = "fio's JSON holds workloads only, and this run has none; add --short-stroke, or \
-                   name a .json or .csv";
+        let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, \
+                   or use a .json or .csv file";
         Err(Failure::Usage(format!("-o {}: {why}", path.display())))
     })
 }
@@ -320,12 +320,12 @@ fn span(bounds: SpanBounds, target_bytes: u64) -> Result<Span, Failure> {
     if end > target_bytes {
         let (end, size) = (format_bytes(end), format_bytes(target_bytes));
         return Err(Failure::Usage(format!(
-            "--span ends at {end}, and the target has only {size}; use a smaller span"
+            "--span ends at {end}, but the target has only {size}; use a smaller span"
         )));
     }
     if end < start_bytes + MIB {
         return Err(Failure::Usage(
-            "--span holds less than 1 MiB; use a larger part".to_owned(),
+            "--span is smaller than 1 MiB; use a larger part".to_owned(),
         ));
     }
     Ok(Span {

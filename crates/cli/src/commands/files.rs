@@ -36,20 +36,20 @@ const SECOND: u64 = 1_000_000_000;
 const TIME_NS: u64 = 50 * SECOND;
 
 const HELP: &str = "\
-Each round creates a set of files, then looks them up, reads, renames and
-deletes them: once in the order of their names, once with random names in random
-order. A rate counts whole operations: create opens, writes and closes a file.
+Each round creates a set of files, then stats, reads, renames and deletes them:
+once in name order, and once with random names in random order. A rate counts
+whole operations: create opens, writes and closes a file.
 
 Without --fsync nothing is durable when an operation returns, as with cp or tar:
-the rates are those of the kernel's caches and of the filesystem's journal.
+the rates are those of the kernel's caches and the filesystem's journal.
 
-The content of the files is dropped from the page cache before it is read. Names
-and inodes stay cached, so stat and the opening of files may be answered from
-memory. --drop-caches empties all caches of the machine, which slows other
-programs down for a while.
+File content is dropped from the page cache before it is read. Names and inodes
+stay cached, so stat and opening a file may be answered from memory.
+--drop-caches empties all caches of the machine, which slows other programs for a
+while.
 
-Everything happens in the directory .diskproof-files inside DIR, which is removed
-at the end. After kill -9 it stays, and the next 'diskproof files' removes it.
+files works in the directory .diskproof-files inside DIR and removes it at the
+end. After kill -9 it stays, and the next 'diskproof files' removes it.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 4 the run failed or operations failed, 5 a threshold is undecided, 130 Ctrl-C.
@@ -87,17 +87,17 @@ pub struct FilesFlags {
     /// Order of the files
     #[arg(long, value_name = "ORDER", default_value = "both")]
     pub order: OrderChoice,
-    /// What is made durable within each operation: the new file, the names in the directory
+    /// What each operation makes durable: the new file, the names in the directory
     #[arg(long, value_name = "WHAT", default_value = "none")]
     pub fsync: SyncChoice,
-    /// Rounds; fewer than 3 do not show how much the rates vary
+    /// Number of rounds; fewer than 3 do not show the variation of the rates
     #[arg(long, value_name = "N", default_value_t = ROUNDS,
         value_parser = clap::value_parser!(u32).range(1..=ROUNDS_MAX))]
     pub rounds: u32,
-    /// The longest that all steps may take together, at least 1s [default: 50s]
+    /// Time limit for all steps together, at least 1s [default: 50s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
-    /// Empty all caches of the machine before stat and read; needs root, slows other programs
+    /// Empty all caches of the machine before stat and read; needs root and slows other programs
     #[arg(long)]
     pub drop_caches: bool,
     /// Flags of every measuring verb.
@@ -126,7 +126,7 @@ impl FromStr for FileSizes {
             None => (size(text)?, size(text)?),
         };
         if min > max {
-            return Err(format!("the range {text} ends before it begins"));
+            return Err(format!("the range {text} ends before it starts"));
         }
         if max > FILE_BYTES_MAX {
             return Err(format!(
@@ -205,18 +205,17 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     }
     if measuring.size.is_some() {
         return Err(Failure::Usage(
-            "--size is the size of one scratch file; use --file-size and --count".to_owned(),
+            "--size does not apply; use --file-size and --count".to_owned(),
         ));
     }
     if measuring.engine.is_some() {
         return Err(Failure::Usage(
-            "--engine does not apply: files are opened, written and removed by plain system calls"
-                .to_owned(),
+            "--engine does not apply: files always uses plain system calls".to_owned(),
         ));
     }
     if files.drop_caches && !rustix::process::geteuid().is_root() {
         return Err(Failure::Usage(
-            "--drop-caches: only root may empty the caches of the machine; run as root, or omit it"
+            "--drop-caches: only root may empty the caches of the machine. Run as root, or omit it"
                 .to_owned(),
         ));
     }

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Below the help of `history`.
 const HELP: &str = concat!(
-    "Without a command it lists the runs, newest first. Ages: 90d, 12w, 36h, 1y. 'prune' never\n",
+    "Without a command, history lists the runs, newest first. Ages: 90d, 12w, 36h, 1y. 'prune' \
+     never\n",
     "removes a run with a label.\n",
     "\n",
     "Examples:\n",
@@ -165,8 +166,8 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     if let Some(first) = unreadable.first() {
         let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
         eprint_line(&format!(
-            "warning: skipped {count} that cannot be read, such as {id}: the history was \
-             overwritten there"
+            "warning: skipped {count} that cannot be read, such as {id}: that part of the history \
+             was overwritten"
         ));
     }
     if runs.is_empty() && !list.json {

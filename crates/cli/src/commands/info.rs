@@ -79,7 +79,7 @@ fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
     for path in outputs {
         if format_of(path).is_none_or(|format| format.identity.is_none()) {
             return Err(Failure::Usage(format!(
-                "-o {}: info is written as {}; name such a file",
+                "-o {}: info can be written only as {}",
                 path.display(),
                 extensions(|format| format.identity.is_some())
             )));

@@ -24,7 +24,7 @@ const HELP: &str = concat!(
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct ManFlags {
-    /// The directory; created if it does not exist. Pages of the same name are replaced
+    /// The directory, which is created if missing; existing pages are replaced
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -36,17 +36,11 @@ const EXIT_CODES: [(&str, &str); 7] = [
         "1",
         "a condition of --expect or a limit of compare was missed",
     ),
-    ("2", "the command line makes no sense"),
+    ("2", "the command line is invalid"),
     ("3", "refused for safety; nothing was touched"),
     ("4", "the run failed, or the target returned errors"),
-    (
-        "5",
-        "a condition that the measurement could neither confirm nor reject",
-    ),
-    (
-        "130",
-        "interrupted; what was measured was printed and saved",
-    ),
+    ("5", "the measurement could not decide a condition"),
+    ("130", "interrupted; partial results were printed and saved"),
 ];
 
 /// Runs the verb.
@@ -115,7 +109,7 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
     ]);
     page.control("SH", ["DESCRIPTION"]);
     page.text([roman(format!(
-        "Runs the command line of {} on the engine of diskproof and prints its output.",
+        "Runs the command line of {} on diskproof's engine and prints the output of that tool.",
         tool.emulates
     ))]);
     for difference in tool.differences {
@@ -155,7 +149,7 @@ fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
     page.control("SH", ["EXIT STATUS"]);
     for (code, meaning) in [
         ("0".to_owned(), "success"),
-        (exits.usage.to_string(), "the command line makes no sense"),
+        (exits.usage.to_string(), "the command line is invalid"),
         (
             exits.target.to_string(),
             "the target is missing, too small or refused",

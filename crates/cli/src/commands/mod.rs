@@ -55,8 +55,8 @@ verbs! {
     man: Man(ManFlags),
 }
 
-/// Measures what a disk really does for a database, proves the figures, explains them and says
-/// what to do about them.
+/// Measures what a disk really does for a database, proves the figures, explains them and
+/// recommends what to do.
 #[derive(Debug, Parser)]
 #[command(
     name = "diskproof",

@@ -50,19 +50,19 @@ const HELP: &str = "\
 Each line is one request: size, direction (<<< read, >>> write), target, number,
 time, and a bar on a logarithmic scale. 'slow' took more than twice the mean so
 far, 'fast' less than half of it. The summary has percentiles and a histogram.
-Ctrl-C ends with the summary.
+Ctrl-C ends the run and prints the summary.
 
 The load is announced first and never exceeded: a request that takes longer than
 the interval delays the next one.
 
-In a directory, ping requests blocks of a scratch file (64 MiB, --size), which
-has no name and vanishes even after kill -9. A file or device is only read
-unless you release it with --overwrite or --destroy NAME. Direct I/O is the
-default; --cached shows the page cache.
+In a directory, ping uses a scratch file (64 MiB, --size), which has no name and
+vanishes even after kill -9. A file or device is only read unless you release it
+with --overwrite or --destroy NAME. Direct I/O is the default; --cached measures
+the page cache.
 
---gaps measures how long the first request takes after idle times of 1 ms to
-10 s, in random order: power states, link power management, spin-down. It takes
-about 2 minutes; -c sets the requests after each idle time.
+--gaps measures the first request after idle times of 1 ms to 10 s, in random
+order. It reveals power states, link power management and spin-down. It takes
+about 2 minutes; -c sets the number of requests after each idle time.
 
 Exit codes: 0 done, 1 a threshold was missed (--abort-above, --expect), 2 usage,
 3 refused for safety, 4 the run failed or the disk returned errors, 5 a
@@ -73,18 +73,18 @@ Examples:
   diskproof ping /data /backup -c 60        two targets, a minute
   sudo diskproof ping /dev/sda -w 30s       reads of a device
   diskproof ping /data -G                   reads and durable writes in turn
-  diskproof ping /data -R                   without pauses, for 3 s
-  diskproof ping /data --abort-above 100ms  end with exit code 1 when one is slow
+  diskproof ping /data -R                   no pauses, for 3 s
+  diskproof ping /data --abort-above 100ms  exit with 1 after a slow request
   diskproof ping /data --gaps               the cost of waking the disk up";
 
-/// Send single requests and print the time of each; --gaps: after idle times
+/// Send single requests and print the time of each, or measure the cost of waking the disk (--gaps)
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct PingFlags {
     /// Directories, regular files or block devices
     #[arg(value_name = "TARGET", default_value = ".")]
     pub targets: Vec<PathBuf>,
-    /// Time from the start of a request to the start of the next [default: 1s]
+    /// Time from the start of one request to the start of the next [default: 1s]
     #[arg(short = 'i', long, value_name = "DURATION", value_parser = parse_duration)]
     pub interval: Option<u64>,
     /// End after this many requests to each target, warm-up included; with --gaps: requests after
@@ -113,7 +113,7 @@ pub struct PingFlags {
     /// Write instead of reading, to a scratch file or a released target
     #[arg(short = 'W', long)]
     pub write: bool,
-    /// Read and write in turn
+    /// Alternate reads and writes
     #[arg(short = 'G', long, conflicts_with = "write")]
     pub alternate: bool,
     /// Request neighbouring blocks in order instead of random ones
@@ -137,10 +137,10 @@ pub struct PingFlags {
     /// Request at most this many bytes per second of each target
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = parse_size)]
     pub speed: Option<u64>,
-    /// Without pauses and lines, for 3 seconds: like -q -i 0 -w 3s
+    /// No pauses and no lines, for 3 seconds: like -q -i 0 -w 3s
     #[arg(short = 'R', long)]
     pub rapid: bool,
-    /// End with exit code 1 when a request takes longer than this
+    /// End with exit code 1 if a request takes longer than this
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub abort_above: Option<u64>,
     /// Measure the first request after idle times of 1 ms to 10 s
@@ -328,7 +328,7 @@ fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, 
     let by_speed = ping
         .speed
         .map(|speed| (f64::from(block_bytes) * 1e9 / speed.max(1) as f64).ceil() as u64);
-    // A limit alone sets the pace; beside an interval the slower of both counts.
+    // A limit alone sets the pace; alongside an interval the slower of both counts.
     let limits = by_rate.into_iter().chain(by_speed).max();
     let interval_ns = match (ping.interval, limits) {
         (None, Some(limit_ns)) => limit_ns,
@@ -348,8 +348,8 @@ fn rounds(ping: &PingFlags) -> Result<u64, Failure> {
     let fitting = ping.deadline.map(|ns| ns / round_ns);
     if fitting == Some(0) {
         return Err(Failure::Usage(format!(
-            "--gaps waits {} in all for one request after each idle time; use a --deadline of at \
-             least that",
+            "--gaps needs {} for one request after each idle time; use a --deadline of at least \
+             that",
             format_duration(round_ns)
         )));
     }
@@ -358,7 +358,7 @@ fn rounds(ping: &PingFlags) -> Result<u64, Failure> {
     match rounds {
         1..=ROUNDS_MAX => Ok(rounds),
         _ => Err(Failure::Usage(format!(
-            "--gaps takes at most {ROUNDS_MAX} requests after each idle time; use a smaller -c"
+            "--gaps allows at most {ROUNDS_MAX} requests after each idle time; use a smaller -c"
         ))),
     }
 }
@@ -428,14 +428,14 @@ fn span(ping: &PingFlags, target_bytes: u64, block_bytes: u32) -> Result<Span, F
     let (start_bytes, end) = (at(bounds.start), at(bounds.end));
     if end > target_bytes {
         return Err(Failure::Usage(format!(
-            "--span ends at {}, and the target has only {}; use a smaller span",
+            "--span ends at {}, but the target has only {}; use a smaller span",
             format_bytes(end),
             format_bytes(target_bytes)
         )));
     }
     if end < start_bytes + u64::from(block_bytes) {
         return Err(Failure::Usage(format!(
-            "--span holds less than a request of {}; use a larger part",
+            "--span is smaller than a request of {}; use a larger part",
             format_bytes(u64::from(block_bytes))
         )));
     }

@@ -10,12 +10,12 @@ mod write;
 use crate::failure::Exit;
 
 const HELP: &str = "\
-A test takes two machines: one with the disk, and one that keeps its power.
+A test needs two machines: one with the disk, and one that keeps its power.
 
   1. second machine   diskproof powercut serve --listen 10.0.0.2 --token-file T
   2. with the disk    diskproof powercut write /data --server 10.0.0.2 --token-file T
-  3. cut the power: pull the plug. A reset, a reboot or a shutdown is no cut
-  4. after the start  diskproof powercut verify /data --server 10.0.0.2 --token-file T
+  3. cut the power: pull the plug. A reset, reboot or shutdown is not enough
+  4. after the boot   diskproof powercut verify /data --server 10.0.0.2 --token-file T
 
 Try it without a cut: diskproof powercut rehearse
 
@@ -36,11 +36,11 @@ pub struct PowercutFlags {
 pub enum PowercutStep {
     /// Keep the log of a test, on a machine whose power stays on
     Serve(serve::ServeFlags),
-    /// Write and sync until the power goes, and report each durable write to the log
+    /// Write and sync until the power is cut, and report each durable write to the log
     Write(Box<write::CutWriteFlags>),
     /// Compare the target with the log after the cut; reads only
     Verify(verify::CutVerifyFlags),
-    /// Run the whole test on simulated disks, honest and lying
+    /// Run the whole test on honest and lying simulated disks
     Rehearse(rehearse::RehearseFlags),
 }
 

@@ -42,15 +42,15 @@ known to 2 %, or after 30 s. With --precision alone it also ends after 30 s. No
 rate counts as known before 7.5 s, or a quarter of a --time below 30 s, because
 occasional disturbances take that long to appear.
 
-With --latency-target, run searches the greatest depth at which requests keep to
-it: how many sessions the disk serves before they wait too long. See
+With --latency-target, run finds the greatest depth at which requests meet the
+latency, which is the number of sessions that the disk can serve in time. See
 docs/latency-target.md.
 
-A plan file (*.toml) holds workloads that run in order, or concurrently with
-together = true. Its keys are the names of the flags; see docs/plans. The flags
---seed, --size, --note and --engine and the targets on the command line replace
-those of the file. A job file of fio (*.fio, *.job) becomes a plan: differences
-are reported, and options without an equivalent are refused with their line; see
+A plan file (*.toml) contains workloads that run in order, or concurrently with
+together = true. Its keys are the names of the flags; see docs/plans. --seed,
+--size, --note, --engine and targets on the command line override those of the
+file. A fio job file (*.fio, *.job) is translated into a plan: run reports
+differences from fio and refuses options without an equivalent; see
 docs/job-files.md.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
@@ -70,20 +70,20 @@ Examples:
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
   diskproof run docs/plans/postgresql-cookbook.toml /data
   diskproof run job.fio --dry-run                   show the translated plan
-  diskproof run --like latest /mnt/new              the load that watch recorded";
+  diskproof run --like latest /mnt/new              a load that watch recorded";
 
-/// Run any workload: from flags named as in fio, from a plan file or from a job file of fio
+/// Run any workload from flags named as in fio, from a plan file or from a fio job file
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct RunFlags {
-    /// A plan file (*.toml) or a job file of fio (*.fio, *.job), then directories, regular files
-    /// or block devices [default: those of the file, or .]
+    /// A plan file (*.toml) or fio job file (*.fio, *.job), then directories, regular files or
+    /// block devices [default: those of the file, or .]
     #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
     pub operands: Vec<PathBuf>,
-    /// Repeat the load that 'watch --record' saved: its sizes, reads, seeks, depth and rate
+    /// Repeat a load saved by 'watch --record': its sizes, reads, seeks, depth and rate
     #[arg(long, value_name = "RUN|FILE")]
     pub like: Option<String>,
-    /// The device whose load --like repeats [default: the busiest]
+    /// Device whose load --like repeats [default: the busiest]
     #[arg(long, value_name = "NAME", requires = "like")]
     pub like_device: Option<String>,
     /// What varies.
@@ -185,16 +185,16 @@ fn refuse_misplaced_job_file(
 ) -> Result<(), Failure> {
     if let Some(job) = named.iter().find(|path| is_job_file(path)) {
         return Err(Failure::Usage(format!(
-            "{} looks like a job file of fio. Write one job file, before the targets. For a target \
-             of that name use a symlink",
+            "{} looks like a fio job file. Write a single job file, before the targets. If it is a \
+             target, use a symlink with another name",
             job.display()
         )));
     }
     match run.job_file.sections.first() {
         Some(section) if !planned.is_some_and(|path| is_job_file(path)) => {
             Err(Failure::Usage(format!(
-                "--section {section}: only a job file of fio has sections; write it first, such as \
-                 run job.fio --section NAME"
+                "--section {section}: only fio job files have sections. Name one first, as in: run \
+                 job.fio --section NAME"
             )))
         }
         _ => Ok(()),
@@ -232,8 +232,8 @@ fn refuse_planned_overwrite(planned: &Path, targets: &[PathBuf]) -> Result<(), F
     }
     let (planned, names) = (planned.display(), join_paths(targets));
     Err(Failure::Usage(format!(
-        "--overwrite releases only what the command line names, and only {planned} names {names}. \
-         Name it on the command line, after {planned}"
+        "--overwrite releases only files on the command line, but {names} is named only in \
+         {planned}. Name it on the command line, after {planned}"
     )))
 }
 
@@ -437,12 +437,11 @@ impl RunRequest {
                         directories.len()
                     ),
                     reasons: vec![format!(
-                        "several of them are on the filesystem of {}, and together they would \
-                         fill it",
+                        "several of them are on the filesystem of {}, which they would fill",
                         first.path
                     )],
                     remedy: format!(
-                        "Ask for at most {} each, or free some space.",
+                        "Use a size of at most {} each, or free some space.",
                         format_bytes(room)
                     ),
                 }))
@@ -528,8 +527,8 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
     };
     if !run.workload.is_empty() || !run.axes.is_empty() {
         return Err(Failure::Usage(format!(
-            "{shown} defines the workloads, so flags of a workload do not belong on the same \
-             command line; write them as {place}"
+            "{shown} defines the workloads, so workload flags cannot be used with it; write them \
+             as {place}"
         )));
     }
     let text = read_text(path)
@@ -542,7 +541,7 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
     if !plan.limits.is_empty() {
         return Err(Failure::Usage(format!(
-            "{shown}: limits belong to a profile; judge it with: diskproof check --for {shown}"
+            "{shown}: limits are used only with --for. Run: diskproof check --for {shown}"
         )));
     }
     Ok(JobFile {

@@ -17,7 +17,7 @@ use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
 use std::path::{Path, PathBuf};
 
-/// Print a saved run again, exactly as it was printed then, or a record from a file
+/// Print a saved run exactly as it was printed originally, or a record from a file
 #[derive(Debug, clap::Args)]
 pub struct ShowFlags {
     /// An id or its beginning, latest, latest~1, a label, a file (.json, or the .html page of a
@@ -31,7 +31,7 @@ pub struct ShowFlags {
     #[arg(long, value_name = "FORMAT", value_parser = parse_format,
           conflicts_with_all = ["json", "commands"])]
     pub format: Option<&'static Format>,
-    /// Also print a command of a well-known tool for each figure
+    /// Also print a command of fio or another tool for each figure
     #[arg(long)]
     pub commands: bool,
     /// Write the record to a file instead of printing it; the extension selects the format
@@ -63,7 +63,7 @@ fn parse_format(text: &str) -> Result<&'static Format, String> {
     let name = format!("record.{text}");
     format_of(Path::new(&name)).ok_or_else(|| {
         let known = extensions(|_| true).replace('.', "");
-        format!("there is no such format; use postgresql.conf or one of {known}")
+        format!("unknown format; use postgresql.conf or one of {known}")
     })
 }
 
@@ -115,7 +115,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     if show.format.is_some() {
         return Err(Failure::Usage(format!(
-            "{}: --format prints a run, and this is a comparison. Use -o FILE",
+            "{}: --format prints runs, but this is a comparison. Use -o FILE",
             show.run
         ))
         .into());

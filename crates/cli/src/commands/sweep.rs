@@ -61,17 +61,17 @@ const SPAN_STEP: u64 = 4;
 
 const HELP: &str = "\
 Each cell is a block size at a depth (requests in flight). The default matrix
-has 7 sizes from 4 KiB to 4 MiB, 7 depths from 1 to 64, and random reads with
-random writes; where the target is only read, sequential reads instead. It takes
-at most 3 min: a coarse matrix first, then all cells in random order, then more
-time for the cells that are known worst. Ctrl-C keeps what was measured; a cost
-model predicts the rest, and marks it with ~.
+has 7 sizes from 4 KiB to 4 MiB, 7 depths from 1 to 64, and random reads and
+writes, or random and sequential reads if the target is only read. It takes at
+most 3 min: first a coarse matrix, then all cells in random order, then more time
+for the least certain cells. After Ctrl-C, a cost model predicts the cells that
+were not measured, marked with ~.
 
-The first lines name the best figures, the knee (the depth beyond which requests
-mostly wait) and the block size from which bandwidth is the limit.
+The first lines show the best figures, the knee (the depth beyond which requests
+mostly wait) and the block size beyond which bandwidth is the limit.
 
 In a directory, sweep measures a scratch file. The file has no name and vanishes
-even after kill -9. A file or a block device is only read, unless --overwrite or
+even after kill -9. A file or a block device is only read unless --overwrite or
 --destroy releases it.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -94,7 +94,7 @@ pub struct SweepFlags {
     /// Directory, regular file or block device
     #[arg(default_value = ".")]
     pub target: PathBuf,
-    /// Measure a coarse matrix only, in at most 20 seconds
+    /// Measure only a coarse matrix, in at most 20 seconds
     #[arg(long)]
     pub quick: bool,
     /// Time for the whole run, at least 1s [default: 3m]
@@ -117,7 +117,7 @@ pub struct SweepFlags {
         value_parser = clap::value_parser!(u32).range(1..=256)
     )]
     pub depth: Vec<u32>,
-    /// Operations [default: randread,randwrite; randread,read where the target is only read]
+    /// Operations [default: randread,randwrite; randread,read if the target is only read]
     #[arg(
         long,
         visible_alias = "readwrite",
@@ -125,11 +125,11 @@ pub struct SweepFlags {
         value_delimiter = ','
     )]
     pub rw: Vec<OperationName>,
-    /// Skip the writing operations; only a scratch file gets its content
+    /// Skip the writing operations; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
-    /// Also measure single random reads over parts of the target, from 1 MiB to all of it in
-    /// steps of four, or over these: caches show, and the gain of a short stroke
+    /// Also measure single random reads over parts of the target, to show caches and the gain of a
+    /// short stroke: from 1 MiB to the whole target in steps of four, or over these sizes
     #[arg(
         long,
         value_name = "BYTES",
@@ -141,8 +141,8 @@ pub struct SweepFlags {
     /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
     #[arg(long, value_name = "NAME")]
     pub view: Option<ViewName>,
-    /// Major version of the PostgreSQL server whose settings are advised [default: that of the
-    /// data directory on the target, or of the only installed server]
+    /// Major version of PostgreSQL for the recommended settings [default: that of the data
+    /// directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
     pub pg_version: Option<u32>,
     /// Flags of every measuring verb.

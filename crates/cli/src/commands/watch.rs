@@ -24,7 +24,8 @@ pub use flags::WatchFlags;
 pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.record && watch.history.no_history {
         return Err(Failure::Usage(
-            "--record saves the load to the history, and --no-history does not; use -o FILE.json"
+            "--record saves the load to the history, but --no-history prevents that. Use -o \
+             FILE.json"
                 .to_owned(),
         )
         .into());

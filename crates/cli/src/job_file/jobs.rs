@@ -1,4 +1,4 @@
-//! One job of fio, read from a section: its load, in numbers. Independent of targets and of other
+//! One fio job, read from a section: its load, in numbers. Independent of targets and of other
 //! jobs.
 
 use super::numbers::Amount;
@@ -28,7 +28,7 @@ pub(crate) struct FioJob {
     pub blocks: JobBlocks,
     /// What shapes the load beyond that.
     pub shape: LoadShape,
-    /// The latency that its requests must keep to.
+    /// The latency that its requests must meet.
     pub latency_target: Option<LatencyTarget>,
     /// Requests in flight.
     pub depth: u64,

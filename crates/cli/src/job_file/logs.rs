@@ -32,7 +32,7 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
         .and_then(|setting| setting.value.as_deref())
         .filter(|value| *value != "0");
     if let Some(setting) = given.get("write_iolog") {
-        return Err(setting.error("diskproof records no single request; remove it"));
+        return Err(setting.error("single requests are not recorded; remove it"));
     }
     for name in ["write_bw_log", "write_iops_log", "write_lat_log"] {
         if let Some(setting) = given.get(name) {
@@ -64,8 +64,8 @@ fn check_place(setting: &Setting) -> Result<(), JobFileError> {
         .is_some_and(|value| value.contains('/'));
     match has_path && !setting.source.is_on_command_line() {
         true => Err(setting.error(
-            "a job file names logs in the current directory only; write the option on the command \
-             line, before the file",
+            "a job file may name logs only in the current directory; write the option on the \
+             command line, before the file",
         )),
         false => Ok(()),
     }

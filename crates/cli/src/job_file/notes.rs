@@ -50,12 +50,11 @@ impl TranslationNote {
                 "iodepth has no effect with an engine that takes one request at a time, as in fio"
             }
             Self::Emptied => {
-                "direct=0, which is fio's default: the job empties and writes back the page cache \
-                 as it runs, so that the disk answers instead of memory; invalidate=0 does not \
-                 empty it"
+                "direct=0 (fio's default): the job empties and writes back the page cache while it \
+                 runs, so the disk answers instead of memory; invalidate=0 does not empty it"
             }
             Self::NoMapForMix => {
-                "with a mix of sizes random offsets repeat, as with norandommap. No block is \
+                "with a mix of sizes, random offsets repeat, as with norandommap. No block is \
                  shortened, so the mix is exactly that of bssplit"
             }
             Self::Rate => {
@@ -63,46 +62,46 @@ impl TranslationNote {
                  latency counts from the intended start"
             }
             Self::Stride => {
-                "with gaps, each pass starts one block later, where fio visits the same blocks \
-                 again"
+                "with gaps, each pass starts one block later; fio visits the same blocks again"
             }
             Self::Verify => {
-                "verify uses diskproof's own checksums, after all writes; fio does not know them"
+                "verify uses diskproof's own checksums, checked after all writes; fio cannot read \
+                 them"
             }
             Self::VerifyPattern => {
-                "verify uses diskproof's own checksums, after all writes; the blocks hold random \
-                 data in place of the pattern"
+                "verify uses diskproof's own checksums, checked after all writes; the blocks \
+                 contain random data instead of the pattern"
             }
             Self::VerifyBacklog => {
-                "verify_backlog: everything is read back after all writes; fio reads back as it \
+                "verify_backlog: everything is read back after all writes; fio reads back while it \
                  writes"
             }
             Self::Overwrites => {
                 "the job overwrites blocks, as with overwrite=1; without it fio writes to a new \
-                 file, where a sync also has to record new blocks"
+                 file, so a sync also has to record new blocks"
             }
             Self::EndTogether => {
-                "jobs that run together have the shortest runtime of them; in fio each has its own"
+                "concurrent jobs share the shortest of their runtimes; in fio each has its own"
             }
-            Self::Warmup => "jobs that run together share one warm-up, the longest",
+            Self::Warmup => "concurrent jobs share the longest of their warm-ups",
             Self::Files => {
-                "the files of a job (nrfiles) become one of their total size; fio opens each, and \
-                 goes to the next one after each request"
+                "the files of a job (nrfiles) become one of their total size; fio opens each and \
+                 switches files after each request"
             }
             Self::LogCells => {
-                "without log_avg_msec the logs have a line for each 100 ms, not for each request"
+                "without log_avg_msec the logs have a line per 100 ms, not per request"
             }
             Self::LatencyTarget => {
-                "a depth that misses latency_target by little is measured up to three times, and \
-                 so is the depth that is found; fio decides on single windows"
+                "a depth that narrowly misses latency_target, and the depth found, are measured up \
+                 to three times; fio decides from single windows"
             }
             Self::Spread => {
-                "each file or disk of a job has a queue of its own with its share of iodepth; fio \
-                 fills one queue from all in turn, so that the slowest holds up the others"
+                "each file or disk of a job has its own queue with a share of iodepth; fio fills \
+                 one queue from all of them in turn, so the slowest delays the others"
             }
             Self::Copies => {
-                "the copies of a job (numjobs) visit the same blocks, as in fio; each copy is a \
-                 workload of its own"
+                "the copies of a job (numjobs) visit the same blocks, as in fio; each copy becomes \
+                 a workload"
             }
         }
     }
@@ -168,7 +167,7 @@ impl TranslationNotes {
                 .map(|(why, options)| format!("{} ({why})", options.join(", ")))
                 .collect();
             lines.push(format!(
-                "ignored, because the load is the same without: {}",
+                "ignored, because they do not change the load: {}",
                 reasons.join("; ")
             ));
         }

@@ -38,7 +38,7 @@ impl Amount {
 
 /// Parses a size, or any whole number, with an optional unit of sizes.
 pub(crate) fn bytes(text: &str, base: Base) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a number of fio; write one such as 64, 4k or 10g");
+    let wrong = || format!("'{text}' is not a fio number; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
         return whole(expression(text, Units::Sizes)?, text);
     }
@@ -72,7 +72,7 @@ pub(crate) fn amount(text: &str, base: Base) -> Result<Amount, String> {
 
 /// Parses a time, in nanoseconds; a bare number is seconds.
 pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a time of fio; write one such as 30, 30s, 5m or 500ms");
+    let wrong = || format!("'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
     }

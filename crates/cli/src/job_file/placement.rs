@@ -96,7 +96,7 @@ impl TargetRoot {
 struct JobFiles {
     root: TargetRoot,
     paths: Vec<PathBuf>,
-    /// Whether each copy has a file of its own.
+    /// Whether each copy has its own file.
     is_own: bool,
 }
 
@@ -195,14 +195,14 @@ impl Placements {
                 notes.add_line(match paths.as_slice() {
                     [path] => format!(
                         "{} does not exist: a scratch file of {} in {} replaces it. The scratch \
-                         file is filled before it is needed, and vanishes in the end",
+                         file is filled before its first use and vanishes at the end",
                         path.display(),
                         format_bytes(total),
                         directory.display()
                     ),
                     _ => format!(
                         "the {} files of the jobs become parts of one scratch file of {} in {}. \
-                         The scratch file is filled before it is needed, and vanishes in the end",
+                         The scratch file is filled before its first use and vanishes at the end",
                         paths.len(),
                         format_bytes(total),
                         directory.display()
@@ -473,8 +473,8 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         (None, Some(rest)) => rest,
         (None, None) if job.extent.fills => {
             return Err(wrong(
-                "fill_device would leave no free space in the filesystem of a new file; set size, \
-                 or name an existing file or device, which is written to its end",
+                "fill_device on a new file would leave no free space in the filesystem; set size, \
+                 or name an existing file or device",
             ));
         }
         (None, None) => {
@@ -490,7 +490,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
     });
     if length < job.smallest_block() {
         return Err(wrong(
-            "the part that the job uses is smaller than a block, or begins behind the end of the \
+            "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));
     }

@@ -30,7 +30,7 @@ pub(crate) fn read_job(
     section: &Section,
     notes: &mut TranslationNotes,
 ) -> Result<FioJob, JobFileError> {
-    // An unsupported engine has options of its own, and explains them; so its error comes first.
+    // An unsupported engine has its own options, and explains them; so its error comes first.
     let named = |key: &str| options::canonical(key).unwrap_or("");
     let engine = check_engine(section)?;
     for setting in &section.settings {
@@ -344,8 +344,8 @@ impl<'a> JobReader<'a, '_> {
             && size != file
         {
             return Err(setting.error(
-                "size has another value, and a file is as large as its used part here; write that \
-                 as size, and the bytes to transfer as io_size",
+                "size differs, but in diskproof a file is as large as its used part; write that as \
+                 size, and the bytes to transfer as io_size",
             ));
         }
         let increment = self.count("offset_increment", 0)?;
@@ -393,12 +393,14 @@ impl<'a> JobReader<'a, '_> {
         let is_pattern = matches!(value, "meta" | "pattern" | "pattern_hdr");
         if !is_pattern && !sums.iter().any(|sum| value.starts_with(sum)) {
             return Err(setting.error(
-                "diskproof verifies by checksums; use one, such as crc32c, or remove the option",
+                "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
             ));
         }
         if let Some(setting) = only.filter(|_| direction == RwDirection::Mixed) {
-            return Err(setting
-                .error("which blocks a mix wrote is unknown; use rw=read over what was written"));
+            return Err(setting.error(
+                "the blocks that a mix wrote are unknown; use rw=read over the written \
+                        blocks",
+            ));
         }
         let (is_checked, writes) = (
             self.switch("do_verify")?.unwrap_or(true),
@@ -490,8 +492,8 @@ impl<'a> JobReader<'a, '_> {
                 .ok_or_else(|| setting.error("the name is missing"))?;
             if is_own_directory && setting.scope == Scope::Global {
                 return Err(setting.error(format!(
-                    "[{}] has a directory of its own, which fio does not apply to a filename from \
-                     [global]; put both into one section",
+                    "[{}] sets a directory, which fio does not apply to a filename from [global]; \
+                     put both into one section",
                     self.section.name
                 )));
             }

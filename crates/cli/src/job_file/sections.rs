@@ -45,14 +45,13 @@ enum TextOrigin {
 }
 
 /// The error of every line of an included file.
-const INCLUDED: &str = "this line of an included file cannot be used. Its text is not shown, \
-                        because the file may be secret; copy the line into the job file to see \
-                        what is wrong";
+const INCLUDED: &str = "this line of an included file is invalid. Its text is not shown, because \
+                        the file may be secret; copy the line into the job file to see the error";
 
 /// The error of a section whose included options are each readable, but not together.
-const INCLUDED_OPTIONS: &str = "this job cannot be used with the options that it includes. They \
-                                are not shown, because the file may be secret; copy them into \
-                                the job file to see what is wrong";
+const INCLUDED_OPTIONS: &str = "this job is invalid with the options that it includes. They are \
+                                not shown, because the file may be secret; copy them into the job \
+                                file to see the error";
 
 impl SourceLine {
     /// Whether it is no line of a file.
@@ -69,7 +68,7 @@ impl SourceLine {
         }
     }
 
-    /// An error at this line. Most texts quote the line, so an included line has a text of its own.
+    /// An error at this line. Most texts quote the line, so an included line has its own text.
     pub(crate) fn error(&self, text: impl Into<String>) -> JobFileError {
         let text = match self.origin {
             TextOrigin::JobFile => text.into(),
@@ -296,7 +295,7 @@ impl Reader<'_> {
                 Some(name) => self.include(name[1..].trim(), &source, path, depth)?,
                 None if line.starts_with('[') && depth > 0 => {
                     return Err(source.plain_error(
-                        "an included file cannot begin a section. Move the section into the job \
+                        "an included file cannot start a section. Move the section into the job \
                          file",
                     ));
                 }
@@ -366,7 +365,7 @@ impl Reader<'_> {
         self.includes += 1;
         if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
             return Err(source.plain_error(
-                "files include each other without end, more than 8 deep, or more than 256 times",
+                "includes are circular, more than 8 levels deep, or more than 256 in number",
             ));
         }
         if matches!(self.open, Open::Nothing) {

@@ -22,7 +22,7 @@ pub(crate) struct SpreadJobs {
 }
 
 impl SpreadJobs {
-    /// The workloads of the parts, for each of so many original jobs.
+    /// The workloads of the parts, for each of this many original jobs.
     pub(crate) fn gathered(
         &self,
         of_parts: Vec<Vec<JobWorkload>>,
@@ -88,8 +88,7 @@ fn over_files(
     if let Some(missing) = paths.iter().find(|path| is_new(path)) {
         let shown = quoted(&missing.display().to_string());
         return Err(file.source.error(format!(
-            "{shown} does not exist, and others of the files do; create it, or write a section \
-             for each"
+            "{shown} does not exist, but other files do; create it, or write a section for each"
         )));
     }
     let parts = paths.len() as u64;
@@ -104,9 +103,8 @@ fn over_files(
         (_, 0) => shared.numjobs /= parts,
         _ => {
             return Err(file.source.error(format!(
-                "[{}]: diskproof gives each of the {parts} files a queue of its own, and neither \
-                 iodepth={} nor numjobs={} can be divided among them; use a multiple of {parts}, \
-                 or write a section for each",
+                "[{}]: each of the {parts} files gets its own queue, but neither iodepth={} nor \
+                 numjobs={} is a multiple of {parts}; use a multiple, or write a section for each",
                 job.section, job.depth, job.numjobs
             )));
         }
@@ -144,7 +142,7 @@ fn over_new_files(
     let is_uniform = job.rw.order == Order::Random && job.distribution == JobDistribution::Uniform;
     if !is_uniform {
         return Err(file.source.error(
-            "several new files for one job are supported with uniformly random requests only, \
+            "several new files for one job are supported only with uniformly random requests, \
              because they become one file; write a section for each",
         ));
     }

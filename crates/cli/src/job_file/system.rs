@@ -41,7 +41,7 @@ impl Environment for System {
                         .is_some_and(|filesystem| filesystem.kind == "devtmpfs") =>
                 {
                     PathKind::Other(format!(
-                        "{} holds device nodes, and none of this name; name an existing device",
+                        "{} contains device nodes, but none of this name; name an existing device",
                         path.display()
                     ))
                 }
@@ -59,11 +59,11 @@ impl Environment for System {
 pub fn read_text(path: &Path) -> Result<String, String> {
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("not a regular file; write the workloads into one".to_owned());
+        return Err("not a regular file; write the workloads to one".to_owned());
     }
     let too_large = |bytes: u64| {
         Err(format!(
-            "the file has {}, and a plan at most {}; is this the right file?",
+            "the file has {}, but a plan has at most {}; is this the right file?",
             format_bytes(bytes),
             format_bytes(PLAN_FILE_BYTES_MAX)
         ))

@@ -1,4 +1,4 @@
-//! Turns placed jobs of fio into the workloads of a plan file. Pure.
+//! Turns placed fio jobs into the workloads of a plan file. Pure.
 
 use super::environment::Closeness;
 use super::error::JobFileError;
@@ -81,8 +81,8 @@ pub(crate) fn plan(
             });
             if workloads.len() > WORKLOADS_MAX {
                 return Err(job.source.error(format!(
-                    "with the copies (numjobs) there are more than {WORKLOADS_MAX} workloads, the \
-                     limit of a plan"
+                    "the copies (numjobs) make more than {WORKLOADS_MAX} workloads, the limit of a \
+                     plan"
                 )));
             }
         }
@@ -119,8 +119,8 @@ fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
         .find(|(job, ..)| job.shape.steady.is_some() && job.reports_together);
     match summed.filter(|_| members.len() > 1) {
         Some((job, ..)) => Err(job.source.error(format!(
-            "[{}]: with group_reporting the sum of several jobs would have to be steady, which is \
-             not supported; remove group_reporting, or steadystate",
+            "[{}]: steadystate with group_reporting applies to the sum of several jobs, which is \
+             not supported; remove one of the two",
             job.section
         ))),
         None => Ok(()),
@@ -199,8 +199,8 @@ fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
             (Some(wait), Some(_)) if starter == Some(wait.section.as_str()) => true,
             (Some(wait), Some(_)) => {
                 return Err(wait.source.error(format!(
-                    "[{}]: wait_for={}: other jobs would run at that time, and a workload waits \
-                     for all before it; use stonewall",
+                    "[{}]: wait_for={}: other jobs would still run at that time, but a workload \
+                     waits for all earlier ones; use stonewall",
                     job.section, wait.section
                 )));
             }
@@ -525,8 +525,8 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     };
     match io_size {
         Some(bytes) if bytes > total && job.walk_order == WalkOrder::Backward => refuse(
-            "io_size is more than one pass transfers backward; use loops, or time_based with a \
-             runtime",
+            "a backward job transfers less than io_size in one pass; use loops, or time_based \
+             with a runtime",
         ),
         Some(bytes) => Ok(bytes),
         None => Ok(total),

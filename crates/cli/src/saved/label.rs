@@ -13,7 +13,7 @@ pub(crate) fn parse_label(text: &str) -> Result<String, String> {
         () if text.is_empty() => "is empty",
         () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",
         () if text.contains(|c: char| c.is_control() || c == '/') => {
-            "holds a slash or a control character"
+            "contains a slash or a control character"
         }
         () if text.trim() != text => "begins or ends with a space",
         () if text == LATEST || text.starts_with("latest~") => "already names the newest run",

@@ -175,9 +175,9 @@ fn history_answer<T: Send + 'static>(
 fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     let damaged = saved.moved.as_ref()?;
     let begun = match saved.rescued {
-        0 => "The new history holds none of the old runs: no run could be read".to_owned(),
-        1 => "The new history holds the one run that could still be read".to_owned(),
-        n => format!("The new history holds the {n} runs that could still be read"),
+        0 => "The new history is empty, because no old run could be read".to_owned(),
+        1 => "The new history contains the one run that could still be read".to_owned(),
+        n => format!("The new history contains the {n} runs that could still be read"),
     };
     let (path, moved) = (path.display(), damaged.path.display());
     Some(SaveNote::Warning(format!(
@@ -307,8 +307,7 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
         None => Ok(None),
         Some(SavedDocument::Run(stored)) => Ok(Some(stored.record)),
         Some(SavedDocument::Comparison(_)) => Err(Failure::Usage(format!(
-            "{reference} is a comparison, and a run is needed. 'diskproof show' prints the \
-                 comparison and names its runs"
+            "{reference} is a comparison, not a run. 'diskproof show' prints it and names its runs"
         ))),
     }
 }
@@ -348,7 +347,7 @@ pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failu
         [] => unknown("no run has this id or label"),
         [id] => Ok(id.clone()),
         _ => unknown(&format!(
-            "{} run ids begin with this; write more of the id",
+            "{} run ids start with this; write more of the id",
             ids.len()
         )),
     }

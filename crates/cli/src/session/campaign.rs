@@ -249,7 +249,7 @@ impl EngineSharing {
     }
 }
 
-/// Carries out a campaign on a thread of its own.
+/// Carries out a campaign on a separate thread.
 fn supervise<C>(
     ready: ReadyRun<'_>,
     conditions: CampaignConditions,
@@ -424,7 +424,8 @@ impl<Answer> PreparedCells<'_, Answer> {
                 if self.conditions.reopening == Reopening::Never && why.contains("busy") =>
             {
                 return Ok(Some(format!(
-                    "{why}. diskproof keeps the target open meanwhile; --reopen closes it first"
+                    "{why}. diskproof keeps the target open while the command runs; --reopen \
+                     closes it first"
                 )));
             }
             CommandEnd::Failed(why) => return Ok(Some(why)),
@@ -439,7 +440,7 @@ impl<Answer> PreparedCells<'_, Answer> {
             // or device that the path named at the start.
             if !is_same && self.run.plan.writes() && identity.kind != TargetKind::Directory {
                 return Ok(Some(format!(
-                    "--prepare '{command}' put another file or device at {path}, which was not \
+                    "--prepare '{command}' replaced {path} with a file or device that was not \
                      released; nothing was written to it"
                 )));
             }
@@ -451,7 +452,7 @@ impl<Answer> PreparedCells<'_, Answer> {
             }
         } else if !is_same {
             return Ok(Some(format!(
-                "--prepare '{command}' put something else at {path}; use --reopen to measure it"
+                "--prepare '{command}' replaced {path}; use --reopen to measure the new target"
             )));
         }
         locked(self.findings).identities[number].get_or_insert(identity);

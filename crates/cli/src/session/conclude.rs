@@ -182,8 +182,8 @@ impl SaveWait<'_> {
     }
 }
 
-/// Saves the record to its files and to the history, then prints it. Each save has a thread of its
-/// own, so that one that fails or hangs does not keep the others from being done.
+/// Saves the record to its files and to the history, then prints it. Each save has its own thread,
+/// so that one that fails or hangs does not keep the others from being done.
 fn save_and_print(
     record: &Arc<Record>,
     files: &OutputFiles<'_>,
@@ -253,8 +253,8 @@ fn save_and_print(
 fn closed_before_json(is_saved: bool) -> anyhow::Result<()> {
     anyhow::ensure!(
         is_saved,
-        "stdout was closed before the record was written, and the record is not saved: the \
-         results are lost. Let the reader read to the end, or use -o FILE.json"
+        "stdout was closed before the record was written, and the record was not saved, so the \
+         results are lost. Use a reader that reads to the end, or -o FILE.json"
     );
     eprint_line("warning: stdout was closed before the record was written; the record is saved");
     Ok(())
@@ -273,11 +273,11 @@ fn save_timed_out(path: &Path, wait: &SaveWait<'_>) -> anyhow::Error {
     let name = path.display();
     if is_pipe(path) {
         let reason = wait.reason("its reader");
-        return anyhow::anyhow!("-o {name}: the record is not written to this pipe: {reason}");
+        return anyhow::anyhow!("-o {name}: the record was not written to this pipe: {reason}");
     }
     let reason = wait.reason("its filesystem");
     anyhow::anyhow!(
-        "-o {name}: the record is not saved there: {reason}; {} may be left behind",
+        "-o {name}: the record was not saved: {reason}; {} may be left behind",
         temporary_path(path).display()
     )
 }

@@ -29,7 +29,7 @@ impl TargetRun {
         let started = FileTree::start(admission, folders)?;
         if let Some(files) = started.leftover_files {
             verbosity.note(&format!(
-                "removed {} that a killed run had left with {}",
+                "removed {}, left by a killed run with {}",
                 started.tree.path().display(),
                 counted(files, "file")
             ));
@@ -81,7 +81,7 @@ impl TargetRun {
             && let Err(error) = tree.remove()
         {
             verbosity.note(&format!(
-                "{path} could not be removed ({error}); the next 'diskproof files' removes it"
+                "cannot remove {path} ({error}); the next 'diskproof files' removes it"
             ));
         }
         Ok(match ending? {
@@ -117,7 +117,7 @@ impl TargetRun {
 /// What to do about errors, a clause.
 fn what_to_do<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     match names.clone().any(|name| name == "ENOSPC") {
-        true => "no space or no inode is left: free some, or use a smaller --count".to_owned(),
+        true => "no space or no inodes left: free some, or use a smaller --count".to_owned(),
         false => remedy(names),
     }
 }

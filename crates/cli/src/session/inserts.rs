@@ -69,7 +69,7 @@ fn carry_out(
         return run((work, Box::new(TargetRun::run)), live, identities, deadline);
     };
     verbosity.note(&format!(
-        "starting a temporary PostgreSQL server; it takes about {} more",
+        "starting a temporary PostgreSQL server; this takes about {} more",
         format_duration(work.plan.postgres.as_ref().map_or(0, PostgresPlan::time_ns))
     ));
     let size_bytes = server_bytes(work.plan.postgres.as_ref());
@@ -101,7 +101,7 @@ fn start(
 ) -> Result<Cluster, PostgresError> {
     if let Some(path) = remove_leftover(Path::new(&identity.path))? {
         verbosity.note(&format!(
-            "{}: removed the temporary PostgreSQL cluster of a run that could not remove it",
+            "{}: removed the temporary PostgreSQL cluster of an earlier run",
             path.display()
         ));
     }

@@ -157,7 +157,7 @@ fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failur
         |path: &&PathBuf| format_of(path).is_some_and(|format| format.requires.is_of_sweep());
     match outputs.iter().find(is_of_sweep) {
         Some(path) if plan.sweep.is_none() => Err(Failure::Usage(format!(
-            "-o {}: only 'diskproof sweep' measures what this format needs",
+            "-o {}: this format needs the figures of 'diskproof sweep'",
             path.display()
         ))),
         _ => Ok(()),

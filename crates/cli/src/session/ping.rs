@@ -174,7 +174,7 @@ impl<'a> PingLive<'a> {
         {
             let path = self.plan.targets.get(target).map_or("", String::as_str);
             self.too_slow = Some(format!(
-                "{path}: request {} took {}, longer than --abort-above {} allows; the ping ends",
+                "{path}: request {} took {}, which exceeds --abort-above {}; ping ends",
                 request.number,
                 format_latency(request.latency_ns),
                 format_latency(limit_ns)

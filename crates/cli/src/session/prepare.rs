@@ -161,7 +161,7 @@ pub(crate) fn refuse_target_as_output(
     };
     if identities.iter().any(is_target) {
         return Err(Failure::Usage(format!(
-            "-o {}: this is the target itself, and would be lost; name another file",
+            "-o {}: this is the target itself, which would be overwritten; name another file",
             output.display()
         )));
     }

@@ -1,4 +1,4 @@
-//! Commands of the user that change a setting between two slices. Knows nothing of what they do.
+//! Commands of the user that change a setting between two slices. Does not know what they do.
 
 use crate::interrupt::Interrupt;
 use diskproof_engine::watchdog::Heartbeat;

@@ -1,4 +1,4 @@
-//! The steps of a run on its open targets: survey, layout, workloads, close. Knows nothing of the
+//! The steps of a run on its open targets: survey, layout, workloads, close. Does not know the
 //! watchdog that waits for it.
 
 use super::slices::{self, Sliced};

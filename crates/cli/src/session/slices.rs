@@ -19,10 +19,10 @@ struct Slicing {
     slices: std::ops::RangeInclusive<u64>,
 }
 
-/// Of workloads measured in turns, which lie well apart in time: the moment counts more than the
+/// Of workloads measured alternately, which lie well apart in time: the moment counts more than the
 /// length. With three slices Student's t makes an interval 2.2 times as wide as many would, with
-/// five 1.4 times, with eight 1.2 times; at equal time and spread, three make it 2.97 times as
-/// wide as eight.
+/// five 1.4 times, with eight 1.2 times; at equal time and spread, three make it 2.97 times as wide
+/// as eight.
 const IN_TURNS: Slicing = Slicing {
     slice_ns: 250_000_000,
     slices: 3..=8,
@@ -228,7 +228,7 @@ fn shared(ns: u64, share: f64) -> u64 {
 /// What is planned for everything that is left.
 pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
     let all = || blocks.iter().flatten();
-    // A group without slices ends with a sync of its own.
+    // A group without slices ends with its own sync.
     let sliced = all().filter(|sliced| sliced.done > 0);
     let known: Vec<u64> = sliced.filter_map(|sliced| sliced.overhead_ns).collect();
     let mean_ns = known.iter().sum::<u64>() / known.len().max(1) as u64;
@@ -306,13 +306,13 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
     }
 }
 
-/// Whether a verb measures its workloads in turns: those of `run` keep the user's order.
+/// Whether a verb measures its workloads alternately: those of `run` keep the user's order.
 fn is_in_turns(verb: &str) -> bool {
     matches!(verb, "check" | "commit")
 }
 
-/// The groups of a plan by what is measured in turns: in `check` and `commit` all that follow each
-/// other and have slices; in `run` each by itself, as the user gave their order.
+/// The groups of a plan by what is measured alternately: in `check` and `commit` all that follow
+/// each other and have slices; in `run` each by itself, as the user gave their order.
 pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
     let Origin::Native { verb, .. } = &plan.origin;
     let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();

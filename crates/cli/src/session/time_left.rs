@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Least share of its planned time that a slice gets.
+/// Smallest share of its planned time that a slice gets.
 pub(super) const SHARE_MIN: f64 = 0.1;
 
 /// What is planned for the rest of a run.

@@ -1,5 +1,5 @@
 //! Settings that a temporary PostgreSQL server tries: each with its default and with another value,
-//! in turns of random order. Reads count where the kernel's counters of the disks confirm them.
+//! in random alternation. Reads count where the kernel's counters of the disks confirm them.
 
 use super::run::TargetRun;
 use crate::stderr::ProgressLine;
@@ -85,7 +85,7 @@ impl Trials<'_> {
                 Ok(()) => false,
                 Err(PostgresError::Statement { message, .. }) => {
                     measured.untested = Some(match message.contains("statement timeout") {
-                        true => "a statement takes longer than its time (--time)".to_owned(),
+                        true => "a statement exceeds its time (--time)".to_owned(),
                         false => format!("the server reports '{message}'"),
                     });
                     false
@@ -112,7 +112,7 @@ impl Trials<'_> {
             return Ok(None);
         }
         let (heartbeat, line) = (&self.heartbeat, &mut self.line);
-        let mut progress = || beat(heartbeat, line, "PostgreSQL: makes a table");
+        let mut progress = || beat(heartbeat, line, "PostgreSQL: creating a table");
         self.cluster
             .make_trial_table(self.plan.table_bytes, time, &self.stop, &mut progress)
     }
@@ -128,7 +128,7 @@ impl Trials<'_> {
         let begun = Instant::now();
         let name = measured.trial.setting.clone();
         if measured.trial.load.is_scan() && table.is_none() {
-            let why = "no table larger than the server's cache was made in time (--time)";
+            let why = "creating a table larger than the server's cache takes longer than --time";
             measured.untested = Some(why.to_owned());
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// The value to try beside the default; the error says why no value fits.
+    /// The value to try alongside the default; the error says why no value fits.
     fn value_to_try(
         &self,
         trial: &PlannedTrial,
@@ -227,7 +227,7 @@ impl Trials<'_> {
         one.setting.set(&mut session, value)?;
         let disks = Snapshot::take(self.identity);
         let (heartbeat, line) = (&self.heartbeat, &mut self.line);
-        let what = format!("PostgreSQL: tries {}", one.trial.setting);
+        let what = format!("PostgreSQL: trying {}", one.trial.setting);
         let mut progress = || beat(heartbeat, line, &what);
         let result =
             self.cluster
@@ -256,7 +256,7 @@ impl Trials<'_> {
             commit_delay_us: if is_method { None } else { value.parse().ok() },
         };
         let (heartbeat, line) = (&self.heartbeat, &mut self.line);
-        let what = format!("PostgreSQL: tries {}", trial.setting);
+        let what = format!("PostgreSQL: trying {}", trial.setting);
         let mut last = 0;
         let mut progress = |count: u64| {
             if count != last {

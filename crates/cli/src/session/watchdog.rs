@@ -40,8 +40,7 @@ pub(crate) struct Deadline {
     pub verbosity: Verbosity,
 }
 
-/// Runs on a thread of its own, and waits for the end or for a silence longer than the stall
-/// timeout.
+/// Runs on a separate thread, and waits for the end or for a silence longer than the stall timeout.
 pub(super) fn run(
     (work, steps): (TargetRun, Steps),
     live: Live,
@@ -70,7 +69,7 @@ pub(super) struct Supervised<'a> {
 }
 
 impl Supervised<'_> {
-    /// Does the work, which returns the paths of the targets that hang, on a thread of its own.
+    /// Does the work, which returns the paths of the targets that hang, on a separate thread.
     pub(super) fn run(
         self,
         work: impl FnOnce() -> Vec<String> + Send + 'static,
@@ -142,8 +141,8 @@ impl Watchdog<'_> {
     fn end_stalled(self, silence: Duration) -> WatchdogResult {
         let around = self.step();
         let ended = format!(
-            "{} stopped answering around '{around}', between its requests; diskproof stopped \
-             waiting after {}. See the kernel log (dmesg)",
+            "{} stopped answering near '{around}', between requests; diskproof stopped waiting \
+             after {}. See the kernel log (dmesg)",
             self.paths(),
             seconds(silence)
         );

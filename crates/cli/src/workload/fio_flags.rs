@@ -102,7 +102,7 @@ mod tests {
         let note = fio.note().unwrap().unwrap();
         assert_eq!(
             note,
-            "--time_based, --group_reporting, --direct are the default here and change nothing"
+            "--time_based, --group_reporting, --direct are the default and change nothing"
         );
         assert_eq!(fio.filename, Some(PathBuf::from("/dev/sdb")));
         assert_eq!(FioFlags::default().note(), Ok(None));

@@ -30,7 +30,7 @@ pub struct WorkloadFlags {
     #[arg(skip)]
     #[serde(deserialize_with = "parse_key", alias = "blocksize")]
     pub bs: Option<BlockSize>,
-    /// Mix of block sizes, with their shares of the operations in percent, such as 4k/60:64k/40
+    /// Mix of block sizes with their percentages of the operations, such as 4k/60:64k/40
     #[arg(long, value_name = "MIX")]
     #[serde(deserialize_with = "parse_key")]
     pub bssplit: Option<BlockSplit>,
@@ -51,7 +51,7 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "rate_iops", value_name = "OPS")]
     #[serde(deserialize_with = "parse_key", alias = "rate_iops")]
     pub rate: Option<Rate>,
-    /// End when the rate is known this precisely, such as 2% (half the 95 % interval)
+    /// End when half the rate's 95 % interval is this narrow, such as 2%
     #[arg(long, value_name = "PERCENT")]
     #[serde(deserialize_with = "parse_key")]
     pub precision: Option<Precision>,
@@ -67,7 +67,7 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "number_ios", value_name = "N")]
     #[serde(deserialize_with = "parse_key", alias = "number_ios")]
     pub ops: Option<Count>,
-    /// Find the greatest depth up to --depth at which requests keep to this latency
+    /// Find the greatest depth up to --depth at which requests meet this latency
     #[arg(
         long,
         visible_alias = "latency_target",
@@ -76,7 +76,7 @@ pub struct WorkloadFlags {
     )]
     #[serde(deserialize_with = "parse_key", alias = "latency_target")]
     pub latency_target: Option<Time>,
-    /// The share of the requests that must keep to it, in percent [default: 99]
+    /// Percentage of the requests that must meet it [default: 99]
     #[arg(
         long,
         visible_alias = "latency_percentile",
@@ -85,7 +85,7 @@ pub struct WorkloadFlags {
     )]
     #[serde(deserialize_with = "parse_key", alias = "latency_percentile")]
     pub latency_percentile: Option<LatencyPercentile>,
-    /// How long each depth is measured at a time [default: 5s]
+    /// Duration of one measurement of a depth [default: 5s]
     #[arg(
         long,
         visible_alias = "latency_window",
@@ -116,7 +116,7 @@ pub struct WorkloadFlags {
     /// Sequential only: go from the end to the start
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub backward: Option<bool>,
-    /// Sequential only: start a block every so many bytes, leaving gaps
+    /// Sequential only: distance in bytes from one block to the next, leaving gaps
     #[arg(long, value_name = "BYTES")]
     #[serde(deserialize_with = "parse_key")]
     pub stride: Option<Bytes>,
@@ -146,11 +146,11 @@ pub struct WorkloadFlags {
     /// bypass it with O_DIRECT]
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub buffered: Option<bool>,
-    /// Use the page cache without emptying it; it may answer instead of the disk
+    /// Use the page cache without emptying it, so it may answer instead of the disk
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub cached: Option<bool>,
-    /// Write blocks with checksums, read them back at the end, and name every bad one. Without
-    /// writes: check each block read, which an earlier run wrote with --verify
+    /// Write blocks with checksums, read them back at the end and report bad blocks. Without
+    /// writes: check the blocks that an earlier run wrote with --verify
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub verify: Option<bool>,
     /// The I/O engine. A key of plan files; the flag of this name applies to the whole run.
@@ -168,12 +168,12 @@ pub struct WorkloadFlags {
     /// only.
     #[arg(skip)]
     pub drops_cache_first: Option<bool>,
-    /// Whether it writes blocks with checksums and leaves them for a later workload to check. Jobs
-    /// of fio set it.
+    /// Whether it writes blocks with checksums and leaves them for a later workload to check. fio
+    /// jobs set it.
     #[arg(skip)]
     #[serde(skip)]
     pub signs_only: bool,
-    /// What shapes the load beyond that. Jobs of fio set it.
+    /// What shapes the load beyond that. fio jobs set it.
     #[arg(skip)]
     #[serde(skip)]
     pub shape: LoadShape,

@@ -216,7 +216,7 @@ mod tests {
         let error =
             group(&["rw = \"randwrite\"\nverify = true", "rw = \"randwrite\""]).unwrap_err();
         assert!(
-            error.starts_with("1: 'w0' checks blocks, and 'w1' writes"),
+            error.starts_with("1: 'w0' checks blocks, but 'w1' writes"),
             "{error}"
         );
         assert!(
@@ -228,12 +228,12 @@ mod tests {
         );
         let error = group(&["cached = true", "buffered = true"]).unwrap_err();
         assert!(
-            error.contains("'w0' leaves the page cache alone, and 'w1' empties it"),
+            error.contains("'w0' keeps the page cache, but 'w1' empties it"),
             "{error}"
         );
         let error = group(&["bs = \"16M\"\ndepth = 10", "bs = \"16M\"\ndepth = 10"]).unwrap_err();
         assert!(
-            error.contains("needs 320 MiB of buffers, and a quarter of the memory is 256 MiB"),
+            error.contains("needs 320 MiB of buffers, but a quarter of the memory is 256 MiB"),
             "{error}"
         );
         let error = group(&["time = \"5s\"", "rate = 0.1"]).unwrap_err();

@@ -1,4 +1,4 @@
-//! The search for the greatest depth at which requests keep to a latency: its flags, and the
+//! The search for the greatest depth at which requests meet a latency limit: its flags, and the
 //! workloads of the depths that it may measure.
 
 use super::flags::WorkloadFlags;
@@ -36,7 +36,7 @@ pub(super) fn latency_target(
         .map_or(WINDOW_NS_DEFAULT, |time| time.0);
     if target.0 == 0 {
         return contradiction(format!(
-            "{own} 0: no request takes no time; use such as 5ms"
+            "{own} 0: every request takes longer; use a latency such as 5ms"
         ));
     }
     if window_ns < WINDOW_NS_MIN {
@@ -72,27 +72,27 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
         (
             "precision",
             flags.precision.is_some(),
-            "each depth is measured until it is decided",
+            "the result of each depth decides how long it is measured",
         ),
         (
             "bytes",
             flags.bytes.is_some(),
-            "each depth is measured for a time",
+            "each depth is measured for a fixed time",
         ),
         (
             "ops",
             flags.ops.is_some(),
-            "each depth is measured for a time",
+            "each depth is measured for a fixed time",
         ),
         (
             "rate",
             flags.rate.is_some(),
-            "at a fixed rate the depth follows from the disk",
+            "at a fixed rate the disk determines the depth",
         ),
         (
             "verify",
             flags.verify == Some(true),
-            "the search writes each block many times",
+            "the search writes each block repeatedly",
         ),
     ];
     if let Some((key, _, why)) = excluded.iter().find(|(_, is_set, _)| *is_set) {
@@ -132,8 +132,8 @@ pub(crate) fn planned_search(
     };
     if let Some(others) = others {
         return Err(format!(
-            "'{}' has a latency target, and the search for the depth that keeps to it is a run of \
-             its own; skip {others}",
+            "'{}' has a latency target, whose search cannot run with other workloads; skip \
+             {others}",
             asked.name
         ));
     }

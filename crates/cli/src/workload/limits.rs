@@ -63,13 +63,13 @@ pub(super) fn resolve_span(
     if end > smallest {
         let (end, size) = (format_bytes(end), format_bytes(smallest));
         return contradiction(format!(
-            "{key} ends at {end}, and the target has only {size}; use a smaller span, or a larger \
+            "{key} ends at {end}, but the target has only {size}; use a smaller span, or a larger \
              --size in a directory"
         ));
     }
     if end <= start {
         return contradiction(format!(
-            "{key} holds less than one block; use a larger part"
+            "{key} is smaller than one block; use a larger part"
         ));
     }
     Ok((start, end - start))
@@ -101,7 +101,7 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
     let block = u64::from(workload.block_bytes);
     let parts = match workload.access {
         Access::Sequential => u64::from(workload.workers),
-        // Without a queue, each request in flight is a thread with a part of its own.
+        // Without a queue, each request in flight is a thread with its own part.
         Access::Backward | Access::Stride { .. } => {
             u64::from(workload.workers) * u64::from(workload.depth)
         }
@@ -116,8 +116,8 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
                  smaller block or a larger span"
             ),
             _ => format!(
-                "the target or its {key} has {length}, less than {parts} parts of one block of \
-                 {block}; use a larger span, or reduce {} or {}",
+                "the target or its {key} has {length}, less than {parts} blocks of {block}; use a \
+                 larger span, or reduce {} or {}",
                 wording.name("jobs"),
                 wording.name("depth")
             ),
@@ -164,7 +164,7 @@ pub(super) fn memory_excess<'a>(
             format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)),
             format_bytes(allowed),
         );
-        format!("needs {needed} of buffers, and {what} {allowed}")
+        format!("needs {needed} of buffers, but {what} {allowed}")
     })
 }
 

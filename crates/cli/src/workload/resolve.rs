@@ -20,7 +20,7 @@ const DEPTH_MAX: u64 = 4096;
 /// More threads than any machine gains from.
 const JOBS_MAX: u64 = 1024;
 const READ_PERMILLE_DEFAULT: u16 = 500;
-/// Relative half-width of the interval that ends a workload without a limit of its own.
+/// Relative half-width of the interval that ends a workload without its own limit.
 const PRECISION_DEFAULT: f64 = 0.02;
 const SECOND: u64 = 1_000_000_000;
 /// Most disks reach 2 % in this time.
@@ -284,7 +284,7 @@ impl Resolution<'_> {
         match flags.writes() {
             true => Ok(SyncPolicy::WithWrite { flag }),
             false => contradiction(format!(
-                "{sync} makes writes durable, and this workload only reads; use {} write, rw, \
+                "{sync} makes writes durable, but this workload only reads; use {} write, rw, \
                  randwrite or randrw",
                 self.name("rw")
             )),
@@ -314,7 +314,7 @@ impl Resolution<'_> {
             }
             ([Some(_), None] | [None, Some(_)], true) => {
                 return contradiction(format!(
-                    "{end} changes nothing with {fsync} or {fdatasync}; use one of them"
+                    "{end} has no effect with {fsync} or {fdatasync}; use one of them"
                 ));
             }
             ([None, None], true) => SyncPolicy::AtEnd,
@@ -334,7 +334,7 @@ impl Resolution<'_> {
             return Ok(policy);
         }
         contradiction(format!(
-            "{fsync}, {fdatasync} and {end} make writes durable, and this workload only reads; use \
+            "{fsync}, {fdatasync} and {end} make writes durable, but this workload only reads; use \
              {} write, rw, randwrite or randrw",
             self.name("rw")
         ))
@@ -448,13 +448,13 @@ impl Resolution<'_> {
         match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
             true if !writes && self.context.content == Content::Nothing => contradiction(format!(
-                "{key} without writes checks what an earlier run wrote, and a scratch file is new; \
-                 name the file or device that was written with {key}, or use {rw} write, rw, \
+                "{key} without writes checks the blocks of an earlier run, but a scratch file is \
+                 new; name the file or device that was written with {key}, or use {rw} write, rw, \
                  randwrite or randrw"
             )),
             true if !writes && engine == EngineChoice::Fixed(EngineKind::Mmap) => {
                 contradiction(format!(
-                    "{key} checks what the reads bring, and a memory mapping makes no reads; use \
+                    "{key} checks the data of reads, but a memory mapping makes no reads; use \
                      another engine"
                 ))
             }
@@ -463,7 +463,7 @@ impl Resolution<'_> {
                 || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) =>
             {
                 contradiction(format!(
-                    "{key} signs every block, which needs a single size of at least 64 bytes, a \
+                    "{key} signs every block and needs a single block size of at least 64 bytes, a \
                      multiple of 8; use a size such as {} 4k",
                     self.name("bs")
                 ))

@@ -53,8 +53,8 @@ fn starts_nothing(workload: &Workload, group: Group<'_>, wording: Wording) -> Op
     );
     let key = wording.name("rate");
     Some(format!(
-        "{key} {rate} starts an operation every {interval}, and none within the measured time of \
-         {time} after {warmup} of warm-up; use a longer {} or a higher {key}",
+        "{key} {rate} starts an operation every {interval}, so none starts within the measured \
+         time of {time} after {warmup} of warm-up; use a longer {} or a higher {key}",
         wording.name("time")
     ))
 }
@@ -80,7 +80,7 @@ fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
     let (name, time) = (&workload.name, format_duration(time_ns));
     Some(format!(
         "{name} will end after its time of {time}, before its limit: {limit} need more than the \
-         {starts} starts that a rate of {rate} has in that time"
+         {starts} operations that a rate of {rate} starts in that time"
     ))
 }
 
@@ -111,7 +111,8 @@ mod tests {
     fn schedule_without_a_start_in_the_measured_time_is_refused() {
         let wrong = refusal(&[paced(0.1, SECOND / 2, SECOND / 40)]).unwrap();
         assert!(
-            wrong.starts_with("0: --rate 0.1 starts an operation every 10 s, and none within"),
+            wrong
+                .starts_with("0: --rate 0.1 starts an operation every 10 s, so none starts within"),
             "{wrong}"
         );
         assert!(
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(
             note,
             "paced will end after its time of 10 s, before its limit: 101 operations need more \
-             than the 100 starts that a rate of 10 has in that time"
+             than the 100 operations that a rate of 10 starts in that time"
         );
         assert_eq!(
             note_of(Stop {
@@ -202,7 +203,7 @@ mod tests {
                 ..Stop::default()
             })
             .unwrap()
-            .contains(": 1 MiB need more than the 100 starts")
+            .contains(": 1 MiB need more than the 100 operations")
         );
         assert_eq!(
             note_of(Stop {

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-/// The program under assert_cmd, standing in a directory of its own.
+/// The program under assert_cmd, standing in its own directory.
 struct Here {
     place: TempDir,
 }
@@ -95,7 +95,7 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         (&["check", "--expect", "fast"], ">="),
         (
             &["check", "--expect", "random-read-d1.speed>=5"],
-            "names no metric",
+            "has no metric",
         ),
         (&["check", "--expect", "random-read-d1.p50<=5"], "200us"),
         (
@@ -117,7 +117,7 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         ),
         (
             &["check", "file", "--size", "16M"],
-            "--size is the size of the scratch file",
+            "--size is the size of a scratch file",
         ),
         (&["check", "-o", "record.txt"], "use one of .json"),
         (
@@ -252,7 +252,7 @@ fn info_goes_to_a_file_too() {
         .assert()
         .code(2)
         .stdout("")
-        .stderr(contains("info is written as .json"));
+        .stderr(contains("info can be written only as .json"));
     here.command(&["info", "info.json", "-o", "info.json"])
         .assert()
         .code(2)
@@ -274,22 +274,22 @@ fn a_flag_of_another_verb_is_named_as_such() {
     };
     told(
         &["curve", "--time", "5s"],
-        "'--time' belongs to check, commit, sweep, run, ping, files, watch and compare",
+        "'--time' is a flag of check, commit, sweep, run, ping, files, watch and compare",
     );
     told(
         &["info", "--no-history"],
-        "'--no-history' belongs to check, commit, sweep, run, curve, ping, files, watch, compare \
+        "'--no-history' is a flag of check, commit, sweep, run, curve, ping, files, watch, compare \
          and as",
     );
     told(&["compare", "-o"], "a value is required");
     told(
         &["history", "-o", "x.json"],
-        "'-o' belongs to check, commit, sweep, run, curve, ping, files, watch, info, show, \
+        "'-o' is a flag of check, commit, sweep, run, curve, ping, files, watch, info, show, \
          compare, export and as",
     );
     told(
         &["check", "--fail-on", "x"],
-        "'--fail-on' belongs to compare",
+        "'--fail-on' is a flag of compare",
     );
     told(&["check", "--nonsense"], "unexpected argument '--nonsense'");
 }
@@ -333,7 +333,7 @@ fn pasted_fio_command_gets_a_hint_for_every_option() {
     told(&["run", "--verify=crc32c"], &["'--verify' takes no value"]);
     told(
         &["run", ".", "job.fio"],
-        &["job.fio looks like a job file of fio. Write one job file"],
+        &["job.fio looks like a fio job file. Write a single job file"],
     );
     told(
         &["run", "job.fio"],
@@ -371,7 +371,7 @@ fn unreadable_plan_file_is_refused() {
     told("not a regular file");
     std::fs::remove_dir(&file).unwrap();
     std::fs::write(&file, "#".repeat((1 << 20) + 1)).unwrap();
-    told("and a plan at most 1 MiB");
+    told("but a plan has at most 1 MiB");
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
     told("not UTF-8 text");
 }

@@ -174,7 +174,7 @@ fn targets_without_room_for_a_segment_are_refused() {
     let ran = commit(here.path(), &["--size", "8M"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
     assert_eq!(content_hash(&small), before);
-    // A segment alone has no room for the loads beside commits.
+    // A segment alone has no room for the loads alongside commits.
     let ran = commit(here.path(), &["--size", "16M", "--dry-run"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let words: Vec<&str> = ran.out.split_whitespace().collect();

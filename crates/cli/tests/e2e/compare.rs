@@ -235,7 +235,7 @@ fn save(place: &Path, name: &str, record: &Record) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// `compare` with a history of its own, which is empty.
+/// `compare` with its own history, which is empty.
 fn compared(place: &Path, arguments: &[&str]) -> Ran {
     let history = place.join("history.db");
     run(["compare", "--history", history.to_str().unwrap()]
@@ -275,7 +275,7 @@ fn compare_decides_a_pair_by_earlier_runs_of_the_history() {
     assert!(
         once.out.starts_with("B is slower-once in d8.iops.")
             && once.out.contains("about 3 runs per side")
-            && once.err.contains("in one run a side"),
+            && once.err.contains("in one run per side"),
         "{}{}",
         once.out,
         once.err
@@ -446,7 +446,7 @@ fn a_page_of_a_comparison_reads_back() {
 
     let refused = compared(place.path(), &[&a, &page]);
     assert!(
-        refused.code == Some(2) && refused.err.contains("is a comparison, and a run is needed"),
+        refused.code == Some(2) && refused.err.contains("is a comparison, not a run"),
         "{}",
         refused.err
     );

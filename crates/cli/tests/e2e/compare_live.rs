@@ -10,7 +10,7 @@ use std::path::Path;
 /// One workload for a few seconds.
 const SHORT: [&str; 5] = ["--only", "random-read-d1", "--time", "4s", "--no-health"];
 
-/// `compare` with a history of its own.
+/// `compare` with its own history.
 fn compared(place: &Path, arguments: &[&str]) -> Ran {
     let history = place.join("history.db");
     run(["compare", "--history", history.to_str().unwrap()]
@@ -181,9 +181,12 @@ fn compare_live_refuses_what_makes_no_sense() {
         assert!(ran.err.contains(text), "{arguments:?}: {}", ran.err);
     };
     says(&[folder], "name a second target");
-    says(&[file, folder], "their figures do not compare");
-    says(&[folder, "latest"], "is a target, and latest is not");
-    says(&[folder, "--prepare", "true"], "one --prepare has nothing");
+    says(&[file, folder], "their figures are not comparable");
+    says(&[folder, "latest"], "is a target, but latest is not");
+    says(
+        &[folder, "--prepare", "true"],
+        "a single --prepare gives nothing",
+    );
     says(
         &[folder, folder, "--prepare", "true", "--prepare", "true"],
         "settings of one target",

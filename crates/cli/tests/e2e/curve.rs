@@ -1,4 +1,4 @@
-//! `curve` against simulated disks whose truth is known: rates by position, access times, slow and
+//! `curve` against simulated disks with known properties: rates by position, access times, slow and
 //! unreadable places, and what interrupts it.
 
 use crate::program;
@@ -71,8 +71,8 @@ fn eventually_true(mut attempt: impl FnMut() -> Result<(), String>) {
     assert!(failures.len() < ATTEMPTS, "{failures:#?}");
 }
 
-/// Simulated disks share the processors: those whose figures count do not run beside others of this
-/// file.
+/// Simulated disks share the processors: those whose figures count do not run alongside others of
+/// this file.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,7 +98,7 @@ fn average(record: &Record) -> f64 {
         .value
 }
 
-/// Slow enough that the machine's own noise is small beside it.
+/// Slow enough that the machine's own noise is small alongside it.
 const SMALL: &str =
     "rpm=4200,seek=4ms/18ms/36ms,rate=48MB/24MB,zones=8,queue=32,buffer=2MiB,overhead=300us";
 
@@ -148,7 +148,7 @@ fn the_figures_are_those_of_the_disk() {
         assert!(random.n == 250 && surface.seeks.len() == 5 && surface.burst.is_some());
         assert!(surface.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value);
         assert!(surface.reproduce.starts_with("zcav -b ") && surface.curve_cpu_share > 0.0);
-        // The loop device counts what it carried: nothing but what we asked for.
+        // The loop device counts what it carried: only what we asked for.
         near(
             "bytes",
             surface.device.read_bytes as f64,
@@ -650,7 +650,7 @@ fn what_makes_no_sense_is_a_usage_error() {
     let cases: [(&[&str], &str); 9] = [
         (&["--spec", "rpm=fast"], "such as 7200"),
         (&["--span", "0-1G"], "has only 4 MiB"),
-        (&["--span", "0-10%"], "less than 1 MiB"),
+        (&["--span", "0-10%"], "smaller than 1 MiB"),
         (&["--resume", "5"], "--scan"),
         (&["--scan", "--resume", "1G"], "has only 4 MiB"),
         (

@@ -66,7 +66,7 @@ fn exit_codes_are_those_of_the_tool() {
         ),
         (&["dd", "if=a", "of=b"], 1, "copying a to b"),
         (&["hdparm", "-I", "/dev/sda"], 22, "diskproof info"),
-        (&["nonsense"], 2, "there are pg_test_fsync"),
+        (&["nonsense"], 2, "available tools are pg_test_fsync"),
     ] {
         let ran = as_tool(words);
         assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.err);
@@ -193,7 +193,7 @@ fn fio_job_file_cannot_choose_what_is_overwritten() {
         (&["as", "fio", jobs], "as --overwrite fio"),
         (
             &["as", "--overwrite", "fio", jobs],
-            "releases only what the command line names",
+            "releases only files on the command line, but",
         ),
         (&["as", "fio", "--readonly", jobs], "--readonly forbids"),
         (

@@ -188,7 +188,7 @@ impl SmallDisk {
         assert_eq!(failed.get("ENOSPC"), Some(&1), "{failed:?}");
         let shown = run([OsStr::new("show"), self.record_path().as_os_str()]).out;
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in ["PARTIAL", "ENOSPC", "no space or no inode is left"] {
+        for part in ["PARTIAL", "ENOSPC", "no space or no inodes left"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         assert!(!self.point.join(FOLDER).exists());

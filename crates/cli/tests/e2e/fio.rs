@@ -1,4 +1,4 @@
-//! `as fio` beside the real fio: published command lines, keys of the JSON, logs.
+//! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
 use crate::program::{Ran, names, run};
 use diskproof_simdisk::testbed::place;
@@ -188,8 +188,7 @@ fn as_fio_adds_up_a_job_on_several_files() {
     assert_eq!(jobs[0]["read"]["total_ios"].as_u64(), Some(200));
     assert_eq!(jobs[0]["latency_depth"].as_u64(), Some(8));
     assert!(
-        ran.err
-            .contains("each file or disk of a job has a queue of its own"),
+        ran.err.contains("each file or disk of a job has its own"),
         "{}",
         ran.err
     );

@@ -7,7 +7,7 @@ use diskproof_simdisk::testbed::{TempDir, place};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A place with a history of its own.
+/// A place with its own history.
 struct Here {
     place: TempDir,
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
-/// Writes the job file beside the place that it is about.
+/// Writes the job file next to the place that it is about.
 fn job(here: &Path, text: &str) -> PathBuf {
     let file = here.join("job.fio");
     std::fs::write(&file, text.replace("HERE", here.to_str().unwrap())).unwrap();
@@ -71,7 +71,7 @@ fn job_file_runs_and_reports_differences_from_fio() {
             .contains("become parts of one scratch file of 16 MiB")
             && ran
                 .err
-                .contains("is the same without: group_reporting (display of results)"),
+                .contains("they do not change the load: group_reporting (display of results)"),
         "{}",
         ran.err
     );
@@ -149,7 +149,7 @@ fn a_job_file_gives_nothing_up() {
     assert_eq!(content_hash(&file), before);
     let unnamed = run_job(here.path(), writes, &["--overwrite"]);
     assert!(
-        unnamed.code == Some(2) && unnamed.err.contains("only what the command line names"),
+        unnamed.code == Some(2) && unnamed.err.contains("only files on the command line, but"),
         "{}",
         unnamed.err
     );
@@ -192,7 +192,7 @@ fn bare_overwrite_releases_no_target_of_a_plan_file() {
     ]);
     assert_eq!(bare.code, Some(2), "{}", bare.err);
     assert!(
-        bare.err.contains("only what the command line names") && bare.err.contains("table"),
+        bare.err.contains("only files on the command line, but") && bare.err.contains("table"),
         "{}",
         bare.err
     );
@@ -265,7 +265,7 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
     refused("[a]\ninclude /dev/zero\n", "not a regular file");
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nexec_prerun=touch HERE/ran\n",
-        "no file makes diskproof run other programs",
+        "files cannot make diskproof run other programs",
     );
     assert_eq!(names(here.path()), ["job.fio"]);
     let section = run_job(
@@ -281,7 +281,10 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
         OsStr::new("a"),
     ]);
     assert!(
-        nowhere.code == Some(2) && nowhere.err.contains("only a job file of fio has sections"),
+        nowhere.code == Some(2)
+            && nowhere
+                .err
+                .contains("only fio job files have sections. Name one"),
         "{}",
         nowhere.err
     );

@@ -173,7 +173,11 @@ fn json_into_a_closed_pipe_fails_only_where_the_record_is_lost() {
     let place = place();
     let lost = run_with_closed_stdout(place.path(), &["--no-history"]);
     assert_eq!(lost.code, Some(4), "{}", lost.err);
-    assert!(lost.err.contains("the record is not saved"), "{}", lost.err);
+    assert!(
+        lost.err.contains("the record was not saved, so"),
+        "{}",
+        lost.err
+    );
     for saved in [
         &["-o", "a.json", "--no-history"][..],
         &["--history", "own.db"],
@@ -327,7 +331,7 @@ fn ctrl_c_ends_the_wait_for_the_reader_of_a_pipe() {
     waiting.interrupt();
     let err = waiting.assert_ends();
     assert!(
-        err.contains("-o pipe.json: the record is not written to this pipe"),
+        err.contains("-o pipe.json: the record was not written to this pipe"),
         "{err}"
     );
 }

@@ -135,7 +135,11 @@ fn several_targets_are_requested_at_the_same_time() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(lines(&ran.out).len(), 6, "{}", ran.out);
     assert!(ran.err.contains("to each of 2 targets"), "{}", ran.err);
-    assert!(ran.err.contains("reads and writes in turn"), "{}", ran.err);
+    assert!(
+        ran.err.contains("alternating reads and writes"),
+        "{}",
+        ran.err
+    );
     assert!(ran.out.contains("target 2 of 2"), "{}", ran.out);
     assert!(ran.out.contains("durable writes of 4 KiB"), "{}", ran.out);
 }
@@ -247,7 +251,7 @@ fn ping_without_a_limit_ends_with_the_summary_at_ctrl_c_and_quietly_without_a_re
 fn impossible_pings_are_refused_before_they_start() {
     let here = place();
     for (flags, part) in [
-        (&["--gaps", "-w", "5s"][..], "--gaps waits"),
+        (&["--gaps", "-w", "5s"][..], "--gaps needs"),
         (&["--gaps", "-i", "1s"], "cannot be used with"),
         (&["--bs", "0"], "--bs"),
         (&["--size", "1k", "--bs", "4k"], "--size"),

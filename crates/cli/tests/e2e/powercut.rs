@@ -107,7 +107,7 @@ fn rehearsal_judges_ten_of_ten_cuts_rightly() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     assert!(
         ran.out
-            .contains("10 of 10 simulated power cuts judged rightly"),
+            .contains("10 of 10 simulated power cuts judged correctly"),
         "{}",
         ran.out
     );
@@ -139,12 +139,12 @@ fn writer_that_is_stopped_leaves_nothing_and_proves_nothing() {
     kill_process(pid, Signal::INT).unwrap();
     let (code, err) = writer.end();
     assert_eq!(code, Some(130), "{err}");
-    assert!(err.contains("stopped without a cut"), "{err}");
+    assert!(err.contains("stopped without a power cut"), "{err}");
     assert!(names(here.path()).is_empty());
     let ran = verify(here.path(), &address, &[]);
     assert_eq!(ran.code, Some(5), "{}", ran.err);
     assert!(ran.out.starts_with("NOT PROVEN"), "{}", ran.out);
-    assert!(ran.out.contains("stopped before a cut"), "{}", ran.out);
+    assert!(ran.out.contains("stopped before the cut"), "{}", ran.out);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn writer_stops_when_its_log_is_gone_and_never_starts_without_one() {
     drop(server);
     let (code, err) = writer.end();
     assert_eq!(code, Some(4), "{err}");
-    assert!(err.contains("is gone"), "{err}");
+    assert!(err.contains("was lost"), "{err}");
     assert!(names(here.path()).is_empty(), "its own files are removed");
 }
 

@@ -542,7 +542,7 @@ fn every_example_shows_its_plan() {
     assert!(names(here.path()).is_empty());
 }
 
-/// Every command that stands beside a figure of an example is one that fio takes.
+/// Every command that stands next to a figure of an example is one that fio takes.
 #[test]
 fn fio_understands_the_command_of_every_example() {
     if Command::new("fio").arg("--version").output().is_err() {

@@ -499,7 +499,7 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
             ran.code == Some(2)
                 && ran
                     .err
-                    .contains("this is the target itself, and would be lost"),
+                    .contains("this is the target itself, which would be overwritten"),
             "{}",
             ran.err
         );
@@ -711,8 +711,8 @@ fn all_crates() -> &'static Path {
 }
 
 /// Three files open something for writing: the one for scratch files, the one for what the user
-/// released, and the one for new files in a directory of our own that outlives the program.
-/// `reopen.rs` opens the first two again, with the rights of the first descriptor.
+/// released, and the one for new files in our own directory that outlives the program. `reopen.rs`
+/// opens the first two again, with the rights of the first descriptor.
 #[test]
 fn gate_opens_for_writing_in_three_files() {
     let (mut writers, mut heirs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());

@@ -74,7 +74,7 @@ fn what_is_no_target_is_a_usage_error() {
             &[
                 "is a symlink to",
                 "nowhere, which does not exist",
-                "mend the link",
+                "repair the link",
             ],
         ),
         (
@@ -115,7 +115,7 @@ fn check_refuses_small_file_and_virtual_filesystem() {
     for (path, parts) in [
         (
             "/dev/shm",
-            ["tmpfs lives in memory", "Name a directory on a disk"],
+            ["tmpfs is in memory", "Name a directory on a disk"],
         ),
         (
             "/proc",
@@ -182,7 +182,7 @@ fn check_refuses_paths_without_permission() {
     );
     let sentence = [
         "this user may not create files in it (EACCES)",
-        "Name a directory in which you may write",
+        "Name a writable directory",
     ];
     assert_refused(
         &check_unprivileged(place.path(), &SHORT),
@@ -192,7 +192,7 @@ fn check_refuses_paths_without_permission() {
     );
     std::fs::create_dir(at("closed")).unwrap();
     std::fs::set_permissions(at("closed"), PermissionsExt::from_mode(0o700)).unwrap();
-    let sentence = ["may not look into", "(EACCES)", "run as a user who may"];
+    let sentence = ["may not access", "(EACCES)", "run as a user who may"];
     assert_refused(
         &check_unprivileged(&at("closed/inside"), &SHORT),
         2,
@@ -236,7 +236,7 @@ fn a_filesystem_without_room_is_left_alone() {
         &check(disk.path(), &[]),
         3,
         disk.path(),
-        &["not enough free space", "Ask for at most 3"],
+        &["not enough free space", "Use a size of at most 3"],
     );
     let before = free_bytes(disk.path());
     let ran = check(disk.path(), &[&SHORT[..], &["--json"]].concat());
@@ -329,7 +329,7 @@ fn files_and_devices_are_only_read() {
             &check(&device.node, &["--size", "16M"]),
             2,
             &device.node,
-            &["--size is the size of the scratch file in a directory"],
+            &["--size is the size of a scratch file, but"],
         );
         let by_link = place.path().join("link");
         symlink(&device.node, &by_link).unwrap();

@@ -66,7 +66,7 @@ fn commits_and_reads_run_at_the_same_time() {
     );
     assert!(names(here.path()).is_empty());
 
-    // Of the reads nothing is sure but that they ran beside: the commits may be done within a
+    // Of the reads nothing is sure but that they ran alongside: the commits may be done within a
     // moment.
     let ran = run_plan(
         &plan,

@@ -112,7 +112,7 @@ fn recorded_load_is_shown_and_repeated() {
     );
     let wrong = run(["run", "--like", &load, target, "--rw", "write"]);
     assert!(
-        wrong.err.contains("only --time goes with it"),
+        wrong.err.contains("only workload flag allowed with it"),
         "{}",
         wrong.err
     );

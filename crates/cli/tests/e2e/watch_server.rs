@@ -157,7 +157,7 @@ fn watched_server_is_recorded_without_its_password() {
     let ran = run(server.watch(PASSWORD).into_iter().chain(more));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(
-        ran.err.contains("can read the password of --postgres"),
+        ran.err.contains("can see the password of --postgres"),
         "{}",
         ran.err
     );

@@ -185,7 +185,7 @@ fn switch_needs_consent_and_a_disk_that_has_one() {
     std::fs::write(disk.file("nvme0"), "x").unwrap();
     let ran = disk.run(&["--write-cache", "off", "--yes"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("does not tell the state"), "{}", ran.err);
+    assert!(ran.err.contains("does not report the state"), "{}", ran.err);
     assert_eq!(disk.text("calls"), "");
     let target = disk.mount.point.to_str().unwrap();
     let ran = crate::program::run(["commit", target, "--write-cache", "off", "--yes"]);
@@ -317,7 +317,7 @@ fn state_is_restored_without_the_guard() {
     run("kill", &["-9", guard.trim()]);
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.out.contains("has ended by itself"), "{}", ran.out);
+    assert!(ran.out.contains("has ended unexpectedly"), "{}", ran.out);
     assert_eq!(disk.state(), "1");
 }
 

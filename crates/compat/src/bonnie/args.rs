@@ -137,7 +137,7 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "Each run of -x writes a different part of one scratch file, so every run allocates space, and \
      the file needs the space of all runs. The header of -x names all 50 fields; that of 2.00a \
      names 48.",
-    "The CSV line contains the chunk size, which 2.00a leaves empty, and has the 50 fields of 1.98.",
+    "The CSV line has the chunk size, which 2.00a leaves empty, and the 50 fields of 1.98.",
 ];
 
 /// What a run measures.

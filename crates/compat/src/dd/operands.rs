@@ -1,4 +1,4 @@
-//! The operands of dd, and what becomes of each.
+//! The operands of dd, and how each is handled.
 
 use crate::drop_in::Treatment::{Carried, Ignored, Refused};
 use crate::drop_in::{DropInOption, Treatment};

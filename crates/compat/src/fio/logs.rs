@@ -30,8 +30,8 @@ const LOGS: [(&str, &str, LogKind); 5] = [
     ("write_hist_log", "clat_hist", LogKind::Bins),
 ];
 
-/// The logs of all jobs. As in fio, each copy of a job has a number, and a log of its own; copies
-/// that ran as one workload share that of the first.
+/// The logs of all jobs. As in fio, each copy of a job has a number, and its own log; copies that
+/// ran as one workload share that of the first.
 pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<ToolFile> {
     let (mut files, mut number) = (Vec::new(), 0);
     for job in &described.jobs {

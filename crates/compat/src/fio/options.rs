@@ -187,7 +187,8 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "Logs (write_bw_log, write_iops_log, write_lat_log) are written at the end, with a line per \
      100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) share a \
      log. write_lat_log writes lat and clat, which are equal, but no slat. A line of \
-     write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are refused.",
+     write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are \
+     refused.",
     "With --status-interval, the latencies in intermediate output are up to a quarter of a second \
      older than the counts. With --output, the file is written at the end.",
     "After a warm-up (ramp_time), figures cover only the measured time, as in fio. Jobs of one \

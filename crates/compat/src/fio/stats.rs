@@ -312,7 +312,7 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
 }
 
 /// What was measured of a workload; of a search for a depth, what was at the depth that it found,
-/// or at the least.
+/// or at least.
 fn own_measurements<'a>(
     workload: &JobWorkload,
     measurements: &'a [Measurement],

@@ -161,7 +161,7 @@ fn size_rows(sector_bytes: u32) -> Vec<TestRow> {
 }
 
 impl TestRow {
-    /// Its workload, for so many seconds; `None` where nothing is measured.
+    /// Its workload, for this many seconds; `None` where nothing is measured.
     pub(super) fn workload(&self, seconds: u32) -> Option<Workload> {
         let RowContent::Writes(block_bytes, writes, sync, cache) = self.measured else {
             return None;
@@ -170,7 +170,7 @@ impl TestRow {
             read_permille: 0,
             access: Access::Sequential,
             block_bytes,
-            // The same blocks, again and again.
+            // The same blocks, repeatedly.
             span: Span {
                 start_bytes: 0,
                 length_bytes: Some(u64::from(block_bytes) * u64::from(writes)),

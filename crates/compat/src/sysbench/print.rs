@@ -51,7 +51,7 @@ impl FileioPrinter {
         let op = |kind| measurement.ops.get(&kind);
         let rate = |kind| op(kind).map_or(0.0, |op| op.count as f64 / seconds);
         let mib = |kind| op(kind).map_or(0.0, |op| op.bytes as f64 / MIB / seconds);
-        // Where every write is synced, the sync has an operation of its own beside the write.
+        // Where every write is synced, the sync has its own operation alongside the write.
         let mut latency = LatencyHistogram::new();
         let mut events = 0;
         for one in [OpKind::Read, OpKind::Write].into_iter().filter_map(op) {

@@ -107,7 +107,7 @@ impl Ancestry {
         steps::before(GateStep::FindName);
         let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if (entry.st_dev, entry.st_ino) != id {
-            return Err(changed(path, "something else took its place"));
+            return Err(changed(path, "something else replaced it"));
         }
         Self::of_directory(directory.fd(), parent).map_err(|errno| match errno {
             Errno::STALE => changed(path, "another process renamed a directory above it"),
@@ -126,7 +126,7 @@ impl Ancestry {
     }
 }
 
-/// For tests: of a path in a directory of their own.
+/// For tests: of a path in their own directory.
 #[cfg(test)]
 pub(super) fn above(path: &Path) -> Ancestry {
     Ancestry::of_directory(Held::at(path).expect("it exists").fd(), path).expect("it has ancestors")

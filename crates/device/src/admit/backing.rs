@@ -57,7 +57,7 @@ pub(super) fn judge(family: &DeviceFamily, above: &FoundAbove<'_>, reasons: &mut
             }
             Err(error) => reasons.add(
                 format!("{node}, which lies behind it, cannot be inspected: {error}"),
-                "solve that first; diskproof writes only to what it can inspect",
+                "solve this first; diskproof writes only to targets that it can inspect",
             ),
         }
     }
@@ -76,7 +76,7 @@ fn judge_file(
     let failed = |errno| open_failed(&path, errno);
     let held = Held::at(&file.path).map_err(failed)?;
     if held.id() != id {
-        return Err(changed(&path, "something else took its place"));
+        return Err(changed(&path, "something else replaced it"));
     }
     let above = Ancestry::of_file(&path, id)?;
     postgres::judge_file(&above, reasons);
@@ -98,7 +98,6 @@ fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) 
             file.above,
             file.path.display()
         ),
-        "run where that file can be read, or make the loop device again over a file that has a \
-         name",
+        "run where that file can be read, or recreate the loop device on a file that has a name",
     );
 }

@@ -34,7 +34,7 @@ pub(super) fn judge_device(
         }
         if found.has_remains {
             reasons.add(
-                "its first or last MiB holds more data, which these commands leave",
+                "its first or last MiB holds other data, which these commands do not remove",
                 "after saving what it holds: add --wipe-unknown, which zeroes the first and last \
                  MiB",
             );
@@ -85,8 +85,8 @@ pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut Refusal
     for Signature { what, offset, .. } in &found.signatures {
         reasons.add(
             format!(
-                "its disk {disk} as a whole holds a signature: {what} (byte {offset}), and the \
-                 partition is a part of that"
+                "its whole disk {disk} holds a signature: {what} (byte {offset}), and the \
+                 partition is a part of it"
             ),
             format!("after saving what it holds: {}", wipe_at(&disk, *offset)),
         );
@@ -125,7 +125,7 @@ pub(super) fn judge_behind(
                 described(signature)
             ),
             format!(
-                "make the loop device over another file, or after saving what it holds: {}",
+                "create the loop device on another file, or after saving what it holds: {}",
                 wipe_at(&quoted(path), signature.offset)
             ),
         );
@@ -138,8 +138,7 @@ pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
             format!("it holds a signature: {}", described(signature)),
-            "it is an image or a database: name another file, or a directory, in which a scratch \
-             file is made",
+            "it is an image or a database: name another file, or a directory for a scratch file",
         );
     }
     judge_unreadable(found, reasons);
@@ -161,7 +160,7 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
         let places = found.unreadable.len();
         reasons.add(
             format!(
-                "{places} of the places of signatures cannot be read, the first at byte {} \
+                "{places} of the offsets of signatures cannot be read, the first at byte {} \
                  ({why}), so its content is unknown",
                 first.offset
             ),

@@ -59,7 +59,7 @@ pub(super) fn judge(
         }
         Err(error) => reasons.add(
             format!("it cannot be inspected: {error}"),
-            "solve that first; diskproof writes only to what it can inspect",
+            "solve this first; diskproof writes only to targets that it can inspect",
         ),
     }
     gaps
@@ -92,8 +92,8 @@ pub(crate) fn judge_again(
     };
     if who(&now).is_none() || who(&now) != who(identity) {
         reasons.add(
-            "it is another device than a moment ago (name, size, serial or model)",
-            "run again when no disk is plugged in or out",
+            "the device has changed since the first check (name, size, serial or model)",
+            "run again when no disk is being plugged in or removed",
         );
     }
     judge_name(root, &now, &consent.destroy, reasons);
@@ -108,8 +108,8 @@ pub(crate) fn judge_again(
 /// What EBUSY on an exclusive opening means.
 pub(crate) fn add_claimed(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     reasons.add(
-        "the kernel says that something claims it for itself (EBUSY on an exclusive open): a \
-         mount in a namespace that cannot be seen, swap, RAID, LVM, ZFS or another program",
+        "another user has an exclusive claim on it (EBUSY): a mount in an invisible namespace, \
+         swap, RAID, LVM, ZFS or another program",
         format!(
             "find it with: lsblk {0}; fuser --verbose {0}; zpool status",
             quoted(&identity.path)
@@ -149,12 +149,12 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
     let size = format_bytes(identity.size_bytes);
     match identity.size_bytes {
         0 => reasons.add(
-            "the device has a size of 0: no medium, or not set up",
+            "the device has a size of 0: it has no medium or is not set up",
             "insert the medium, or name another device",
         ),
         bytes if bytes < READ_BYTES_MIN => {
             reasons.add(
-                format!("the device is too small: {size}, and at least 1 MiB is needed"),
+                format!("the device is too small: {size}, but at least 1 MiB is needed"),
                 "name a larger device",
             );
         }
@@ -187,7 +187,7 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
     if let Some(model) = zoned.filter(|model| model == "host-managed") {
         reasons.add(
             format!(
-                "it is a zoned disk ({model}), which takes writes only in order within each zone"
+                "it is a zoned disk ({model}), which accepts writes only in order within each zone"
             ),
             "name another device",
         );
@@ -205,7 +205,7 @@ fn family(
                 "sysfs does not show the device {}, so its users are unknown",
                 identity.device
             ),
-            "mount /sys, or run outside of the container",
+            "mount /sys, or run outside the container",
         );
         return None;
     };
@@ -230,7 +230,7 @@ fn family(
     {
         reasons.add(
             "the loop device has no file behind it",
-            "losetup --all shows those that have",
+            "losetup --all lists those that have one",
         );
     }
     Some(family)
@@ -278,7 +278,7 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
         Err(error) => {
             reasons.add(
                 format!("its whole disk cannot be inspected: {error}"),
-                "solve that first; diskproof writes only to what it can inspect",
+                "solve this first; diskproof writes only to targets that it can inspect",
             );
             None
         }

@@ -47,7 +47,7 @@ pub(super) fn judge(
     if identity.size_bytes < READ_BYTES_MIN {
         let size = format_bytes(identity.size_bytes);
         reasons.add(
-            format!("the file is too small: {size}, and at least 1 MiB is needed"),
+            format!("the file is too small: {size}, but at least 1 MiB is needed"),
             "name a larger file, or a directory",
         );
     }
@@ -74,7 +74,7 @@ pub(super) fn judge(
 fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
     reasons.add(
         format!("its content cannot be inspected: {error}"),
-        "solve that first; diskproof writes only to what it can inspect",
+        "solve this first; diskproof writes only to targets that it can inspect",
     );
 }
 
@@ -159,11 +159,14 @@ pub(super) fn judge_names(links: u64, reasons: &mut RefusalReasons) {
     match links {
         1 => {}
         0 => reasons.add(
-            "it has no name any more: another process removed it",
+            "it no longer has a name: another process removed it",
             "name a file that exists",
         ),
         _ => reasons.add(
-            format!("it has {links} names (hard links), and another program may use one of them"),
+            format!(
+                "it has {links} names (hard links), and another program may be using one of \
+                     them"
+            ),
             "copy it, and name the copy",
         ),
     }
@@ -179,8 +182,8 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
     if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
         reasons.add(
             format!(
-                "{} of it are holes that take space when they are written; {} are free, and {} \
-                 (10 % of the filesystem, at least 2 GiB) must stay free",
+                "{} of it are holes that need space when they are written; {} are free, but {} (10 \
+                 % of the filesystem, at least 2 GiB) must stay free",
                 format_bytes(needed),
                 format_bytes(filesystem.free_bytes),
                 format_bytes(kept)

@@ -92,7 +92,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
                 let (place, step) = match &table.inside {
                     None if mount.point == "/" => (
                         String::new(),
-                        "this is the running system's own disk: name another one".to_owned(),
+                        "this is the disk of the running system: name another one".to_owned(),
                     ),
                     None => (String::new(), format!("umount {}", quoted(&mount.point))),
                     Some((pid, name)) => (

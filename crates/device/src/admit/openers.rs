@@ -1,5 +1,5 @@
 //! Which processes hold something open or have it mapped into memory, from /proc/PID/fd,
-//! /proc/PID/task/*/fd and /proc/PID/maps. Knows nothing of what follows.
+//! /proc/PID/task/*/fd and /proc/PID/maps. Does not know what follows.
 
 use super::subject::{Node, Subject};
 use crate::descriptors::tables;

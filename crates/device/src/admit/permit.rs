@@ -39,7 +39,7 @@ pub struct Consent {
 pub enum Intent<'a> {
     /// Read an existing file or a block device.
     Read,
-    /// Write and read a scratch file of our own in a directory.
+    /// Write and read our own scratch file in a directory.
     Scratch {
         /// The most it may grow to, in bytes.
         size_bytes: u64,

@@ -42,17 +42,17 @@ fn judge_names(above: &Ancestry, reasons: &mut RefusalReasons) {
     if names.iter().any(|name| is_tablespace_name(name)) {
         add(
             &nearest.path,
-            "is the place of a PostgreSQL tablespace",
+            "is the location of a PostgreSQL tablespace",
             reasons,
         );
     }
-    // The server keeps directories of its own in pg_wal, wherever that is.
+    // The server keeps its own directories in pg_wal, wherever that is.
     let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));
     let outer = above.nearest_first.get(1).filter(|_| is_inside_wal);
     for directory in [Some(nearest), outer].into_iter().flatten() {
         let names = directory.names(ENTRIES_MAX);
         if names.iter().any(|name| is_wal_segment_name(name)) {
-            let what = "holds files named like PostgreSQL's WAL segments";
+            let what = "contains files named like PostgreSQL's WAL segments";
             return add(&directory.path, what, reasons);
         }
     }

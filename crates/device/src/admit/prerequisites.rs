@@ -56,7 +56,7 @@ fn add_denied(
                                     `disk`), or name a directory on it."
             .to_owned(),
         _ => {
-            format!("Run as a user who may {doing} it, or name a directory in which you may write.")
+            format!("Run as a user who may {doing} it, or name a writable directory.")
         }
     };
     reasons.add(
@@ -69,19 +69,19 @@ fn add_denied(
 pub(super) fn judge_filesystem_kind(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     let Some(filesystem) = &identity.filesystem else {
         return reasons.add(
-            "its filesystem could not be told",
+            "its filesystem is unknown",
             "Make sure that /proc is mounted.",
         );
     };
     let kind = filesystem.kind.as_str();
     if MEMORY_FILESYSTEMS.contains(&kind) {
         reasons.add(
-            format!("{kind} lives in memory: there is no disk to measure"),
+            format!("{kind} is in memory, so there is no disk to measure"),
             "Name a directory on a disk.",
         );
     } else if KERNEL_FILESYSTEMS.contains(&kind) {
         reasons.add(
-            format!("{kind} is a window into the kernel: there is no disk to measure"),
+            format!("{kind} is a kernel interface, so there is no disk to measure"),
             "Name a directory on a disk.",
         );
     }

@@ -27,7 +27,7 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
             if names.iter().all(|name| directory.holds(name)) {
                 return reasons.add(
                     format!(
-                        "{} is a data directory of {whose}, because it holds {}",
+                        "{} is a data directory of {whose}, because it contains {}",
                         directory.path.display(),
                         names.join(" and ")
                     ),

@@ -94,24 +94,23 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
     let hint = messages.iter().find_map(|message| device_option(message));
     match () {
         () if said("Permission denied") => {
-            "this user may not ask the disk: run as root (sudo)".to_owned()
+            "this user may not query the disk; run as root (sudo)".to_owned()
         }
-        () if said("Operation not permitted") => "this process may not ask the disk (EPERM): run \
-                                                  as root (sudo), and outside of a container"
-            .to_owned(),
-        () if said(" mode, exit(") => "the disk is asleep, and to ask it would wake it: read \
-                                       something from it, then ask again"
+        () if said("Operation not permitted") => {
+            "this process may not query the disk (EPERM); run \
+                                                  as root (sudo), outside a container"
+                .to_owned()
+        }
+        () if said(" mode, exit(") => "the disk is in standby, and a query would wake it; read \
+                                       from it, then run again"
             .to_owned(),
         () if said("Unknown USB bridge") => {
-            format!(
-                "smartctl does not know this USB bridge; it may pass questions on: try smartctl \
-                 -a -d sat {node}"
-            )
+            format!("smartctl does not know this USB bridge; try smartctl -a -d sat {node}")
         }
         () if hint.is_some() => {
             let option = hint.unwrap_or_default();
             format!(
-                "a RAID controller hides its disks: ask each by its number, smartctl -a {option} \
+                "a RAID controller hides its disks; query each by its number: smartctl -a {option} \
                  {node}"
             )
         }
@@ -121,15 +120,15 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
         () if report.flag("/smart_support/enabled") == Some(false)
             && report.flag("/smart_support/available") == Some(true) =>
         {
-            format!("SMART is switched off in this disk: switch it on with smartctl -s on {node}")
+            format!("SMART is disabled in this disk; enable it with smartctl -s on {node}")
         }
         () if report.flag("/smart_support/available") == Some(false) => {
-            "the disk says that it has no SMART".to_owned()
+            "the disk reports that it does not support SMART".to_owned()
         }
         () => match messages.last() {
             Some(message) => format!("smartctl says: {message}"),
             None => format!(
-                "smartctl learnt nothing (exit status {})",
+                "smartctl returned no health data (exit status {})",
                 report.count("/smartctl/exit_status").unwrap_or_default()
             ),
         },

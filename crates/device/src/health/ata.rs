@@ -1,6 +1,6 @@
 //! The attributes of ATA disks, as smartctl tells them. Their numbers and units differ from vendor
-//! to vendor: they are recognised by the names that smartctl's database of disks gives them. Knows
-//! nothing of other protocols.
+//! to vendor: they are recognised by the names that smartctl's database of disks gives them. Does
+//! not know other protocols.
 
 use super::document::{Report, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};

@@ -1,5 +1,5 @@
-//! The health log of NVMe (base specification 1.4, 5.14.1.2), as smartctl tells it. Knows nothing
-//! of other protocols.
+//! The health log of NVMe (base specification 1.4, 5.14.1.2), as smartctl tells it. Does not know
+//! other protocols.
 
 use super::document::{Report, celsius, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};

@@ -1,4 +1,4 @@
-//! The health of SCSI and SAS disks (SPC-4 log pages), as smartctl tells it. Knows nothing of other
+//! The health of SCSI and SAS disks (SPC-4 log pages), as smartctl tells it. Does not know other
 //! protocols.
 
 use super::document::{Report, celsius, ended, running, telling};

@@ -1,4 +1,4 @@
-//! Asks smartctl for the health of a disk. Knows nothing of what the text means.
+//! Asks smartctl for the health of a disk. Does not know what the text means.
 
 use crate::external_program::{NoAnswer, output_of};
 use std::path::Path;

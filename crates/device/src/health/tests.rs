@@ -335,8 +335,8 @@ fn what_cannot_be_learnt_is_a_clause_with_what_to_do() {
         "smartctl says: Read Device Identity failed: scsi error"
     );
     assert!(nothing("UNRECOGNIZED OPTION: json\n").contains("smartmontools 7.0"));
-    assert!(nothing("{}").contains("learnt nothing"));
-    assert!(nothing(r#"{"smart_support": {"available": false}}"#).contains("no SMART"));
+    assert!(nothing("{}").contains("returned no health data"));
+    assert!(nothing(r#"{"smart_support": {"available": false}}"#).contains("not support SMART"));
     assert!(
         nothing(r#"{"smart_support": {"available": true, "enabled": false}}"#)
             .contains("smartctl -s on /dev/sdx")
@@ -459,7 +459,7 @@ fn a_program_is_asked_once_with_fixed_words() {
 fn a_program_that_hangs_is_left() {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
-    // It holds the pipe open through a child of its own, and ignores what asks politely.
+    // It holds the pipe open through its own child, and ignores what asks politely.
     let hanging = program(
         place.path(),
         &format!(

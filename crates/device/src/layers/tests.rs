@@ -378,7 +378,7 @@ fn what_hides_its_disks_says_so_in_plain_words() {
         below_path(&sysfs.root(), &[], "0:40", Path::new("/data"))
             .unresolved
             .unwrap()
-            .contains("no mount is known")
+            .contains("no known mount contains")
     );
 }
 

@@ -5,7 +5,7 @@ use crate::processes::ProcessCounters;
 use crate::sysroot::SysRoot;
 use diskproof_model::watch::BusyProcess;
 
-/// Reads the counters of all processes again and again.
+/// Reads the counters of all processes repeatedly.
 #[derive(Debug)]
 pub struct ProcessActivity {
     before: ProcessCounters,

@@ -1,7 +1,7 @@
 //! A private instance of the kernel's tracing (Documentation/trace/ftrace.rst, "Instances") that
-//! reports the requests of some disks. It has buffers and switches of its own, so that other users
-//! of tracing notice nothing, and is removed at the end. Where tracefs is not mounted, this process
-//! mounts one that no other process sees. Writes to the control files of tracing only.
+//! reports the requests of some disks. It has its own buffers and switches, so it does not affect
+//! other users of tracing, and is removed at the end. If tracefs is not mounted, this process
+//! mounts one that no other process sees. Writes only to the control files of tracing.
 
 use super::trace_lines::{TraceLine, parse};
 use crate::sysroot::list;
@@ -21,9 +21,9 @@ const PREFIX: &str = "diskproof-";
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
 const BUFFER_KIB_MIN: usize = 256;
-/// Requests of one step at the most; the rest counts as lost.
+/// The most requests of one step; the rest counts as lost.
 const REQUESTS_MAX: usize = 200_000;
-/// Text that one reading takes at the most. More requests may come meanwhile than it can read.
+/// The most text of one reading, because requests may arrive faster than they can be read.
 const READ_BYTES_MAX: usize = 32 << 20;
 
 /// Requests since the last reading.
@@ -178,7 +178,7 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
             Ok((place, Some(mount)))
         }
         Err(Errno::PERM | Errno::ACCESS) => Err("reading traced requests needs root".to_owned()),
-        Err(errno) => Err(format!("this kernel offers no tracefs ({errno})")),
+        Err(errno) => Err(format!("this kernel has no tracefs ({errno})")),
     }
 }
 

@@ -16,15 +16,13 @@ pub(super) fn map_below(name: Option<String>, number: Option<String>) -> BlockMa
     };
     let search_path = std::env::var_os("PATH");
     let Some(program) = find_program("dmsetup", search_path.as_deref()) else {
-        return BlockMap::Unknown(
-            "the table of device mapper is unknown: install dmsetup".to_owned(),
-        );
+        return BlockMap::Unknown("the device mapper table is unknown; install dmsetup".to_owned());
     };
     let mut command = Command::new(program);
     command.args(["table", &name]);
     match output_of(command, LIMIT) {
         Ok(text) => read_table(&text, &number),
-        Err(_) => BlockMap::Unknown("dmsetup does not show the table of device mapper".to_owned()),
+        Err(_) => BlockMap::Unknown("dmsetup does not show the device mapper table".to_owned()),
     }
 }
 
@@ -46,7 +44,7 @@ fn read_table(text: &str, number: &str) -> BlockMap {
             }
             _ => {
                 return BlockMap::Unknown(format!(
-                    "a device mapper target of type {kind} does not tell where a block lies"
+                    "a device mapper target of type {kind} does not reveal the position of a block"
                 ));
             }
         };
@@ -72,8 +70,8 @@ fn read_table(text: &str, number: &str) -> BlockMap {
 fn unreadable(text: &str) -> BlockMap {
     let first = text.lines().next().unwrap_or_default();
     BlockMap::Unknown(match first {
-        "" => "dmsetup shows no table: run as root".to_owned(),
-        line => format!("the table of device mapper names no place: {line}"),
+        "" => "dmsetup shows no table; run as root".to_owned(),
+        line => format!("the device mapper table has no usable line: {line}"),
     })
 }
 

@@ -150,7 +150,7 @@ fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
 }
 
 /// The four labels of ZFS are one reason, since one command takes all of them away. Each copy that
-/// needs a command of its own is a reason of its own.
+/// needs its own command is a separate reason.
 fn one_of_a_name(
     view: &View<'_, '_>,
     marks: Vec<FormatMark>,

@@ -111,8 +111,8 @@ fn read_mbr(view: &View<'_, '_>, tables: &mut Tables) {
     }
 }
 
-/// Each logical partition has a table of its own: the first entry is itself, the second points to
-/// the next table, from the start of the extended partition.
+/// Each logical partition has its own table: the first entry is itself, the second points to the
+/// next table, from the start of the extended partition.
 fn read_logical(view: &View<'_, '_>, extended: u64, sector: u64, tables: &mut Tables) {
     let (mut at, mut seen) = (extended, BTreeSet::new());
     for number in 5..5 + LOGICAL_MAX {

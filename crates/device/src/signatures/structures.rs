@@ -199,7 +199,7 @@ fn udf_anchor(view: &View<'_, '_>) -> Option<u64> {
     })
 }
 
-/// A log on a device of its own: a record begins in one of the first sectors
+/// A log on its own device: a record begins in one of the first sectors
 /// (linux/fs/xfs/libxfs/xfs_log_format.h).
 fn xfs_log(view: &View<'_, '_>) -> Option<u64> {
     first((0..512).map(|sector| sector * SECTOR), |at| {

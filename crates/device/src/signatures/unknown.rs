@@ -47,7 +47,7 @@ pub(super) fn find(
         let mut at = end.start;
         while at < end.end {
             let piece = PIECE_BYTES.min(end.end - at);
-            // What cannot be read is a reason of its own.
+            // What cannot be read is a separate reason.
             let bytes = view.bytes(at, piece as usize).unwrap_or_default();
             for (index, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
                 let Some(filled) = sector.iter().position(|byte| *byte != 0) else {

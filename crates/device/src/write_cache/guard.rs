@@ -186,7 +186,7 @@ impl GuardedWriteCache {
     pub fn set(&mut self, state: WriteCache) -> Result<(), WriteCacheError> {
         if !matches!(self.guard.try_wait(), Ok(None)) {
             return Err(WriteCacheError::Guard(
-                "has ended by itself; the cache is not switched without it".to_owned(),
+                "has ended unexpectedly; the cache is not switched without it".to_owned(),
             ));
         }
         if self.state == Some(state) {

@@ -22,8 +22,8 @@ pub enum WriteCacheError {
     },
     /// The disk does not tell the state, so that nothing could be restored.
     #[error(
-        "{disk}: '{command}' does not tell the state of the write cache{said}. Nothing was \
-         changed, because the state could not be restored"
+        "{disk}: '{command}' does not report the state of the write cache{said}. Nothing was \
+         changed, because the state could not be restored later"
     )]
     UnknownState {
         /// The disk.
@@ -45,7 +45,7 @@ pub enum WriteCacheError {
     },
     /// The state that was found is not restored.
     #[error(
-        "the write cache is NOT restored: {why}. Restore it now: {}",
+        "the write cache was NOT restored: {why}. Restore it now: {}",
         commands.join(" && ")
     )]
     NotRestored {
@@ -136,17 +136,17 @@ fn switched_disk(
     let tool = tool_of(disk).map_err(|why| no_switch(why.to_owned()))?;
     let node = node_for(tool, disk).ok_or_else(|| {
         no_switch(format!(
-            "/dev has no node of {} here; run outside of the container",
+            "/dev has no node of {} here; run outside the container",
             disk.name
         ))
     })?;
     let by_hand = tool.change_text(&node, WriteCache::WriteThrough);
     if !rustix::process::geteuid().is_root() {
-        return Err(no_switch(format!("that takes root; as root: {by_hand}")));
+        return Err(no_switch(format!("root is required; as root: {by_hand}")));
     }
     let program = find_program(tool.program(), search_path).ok_or_else(|| {
         no_switch(format!(
-            "{} is not installed; install {}, whose command is: {by_hand}",
+            "{} is not installed; install {} and use: {by_hand}",
             tool.program(),
             tool.package()
         ))
@@ -186,14 +186,12 @@ pub(super) fn tool_of(disk: &Layer) -> Result<CacheTool, &'static str> {
         LayerKind::Disk if bus == "SATA" => Ok(CacheTool::Hdparm),
         LayerKind::Disk if disk.name.starts_with("sd") => Ok(CacheTool::Sdparm),
         LayerKind::Disk if bus == "virtio" => Err(
-            "the hypervisor decides about it; change the cache mode of the disk there, or try as \
-             root: echo 'write through' > /sys/block/DISK/cache_type",
+            "the hypervisor controls it; change the cache mode of the disk there, or try as root: \
+             echo 'write through' > /sys/block/DISK/cache_type",
         ),
         LayerKind::Disk => Err("no tool is known for a disk of this kind"),
         LayerKind::Network => Err("the disk is on another machine; switch it there"),
-        LayerKind::Loop => {
-            Err("a loop device has no write cache of its own; switch that of the disk below")
-        }
-        _ => Err("it lives in memory, or is no disk of its own"),
+        LayerKind::Loop => Err("a loop device has no write cache; switch that of the disk below"),
+        _ => Err("it is in memory, or is not a disk"),
     }
 }

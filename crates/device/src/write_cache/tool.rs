@@ -106,7 +106,7 @@ impl CacheTool {
                 quote(&said)
             )),
             Err(said) => Err(format!(
-                "after '{command}', '{}' does not tell its state{said}",
+                "after '{command}', '{}' does not report its state{said}",
                 self.query_text(node)
             )),
         }

@@ -204,7 +204,7 @@ fn gate_refuses_holes_that_would_fill_the_filesystem() {
     std::fs::File::create(&file).unwrap().set_len(free).unwrap();
     let reasons = overwriting(&file).unwrap_err();
     assert!(
-        reasons.len() == 1 && reasons[0].contains("holes that take space"),
+        reasons.len() == 1 && reasons[0].contains("holes that need space"),
         "{reasons:?}"
     );
 }

@@ -319,7 +319,7 @@ fn gate_admits_cleaned_partition_of_partitioned_disk() {
         return;
     }
     let mbr = partitioned(ONE_MBR_PARTITION);
-    // Partitions that the kernel knows have nodes of their own.
+    // Partitions that the kernel knows have their own nodes.
     run("partx", &["--add", "--nr", "1", mbr.node()]);
     let part = mbr.device.partition(1);
     mbr.assert_refused("partx", &[&format!("wipefs --all {}", part.display())]);

@@ -216,7 +216,7 @@ fn a_loop_device_on_tmpfs_ends_there() {
     assert_eq!(names(&identity), [device.name()]);
     assert_eq!(
         identity.unresolved.as_deref(),
-        Some("tmpfs: it lives in memory")
+        Some("tmpfs: it is in memory")
     );
     assert_eq!(identity.disks().count(), 1, "its own counters still count");
     assert_eq!(

@@ -52,7 +52,7 @@ fn opening_refuses_target_changed_since_the_probe() {
     };
     changed(
         replace(&|| std::fs::rename(place.path().join("old"), &file).unwrap()),
-        "took its place",
+        "replaced it",
     );
     changed(
         replace(&|| std::os::unix::fs::symlink("old", &file).unwrap()),
@@ -61,7 +61,7 @@ fn opening_refuses_target_changed_since_the_probe() {
     std::fs::remove_file(&file).unwrap();
     changed(
         replace(&|| drop(run("mkfifo", &[file.to_str().unwrap()]))),
-        "took its place",
+        "replaced it",
     );
 
     let directory = place.path().join("directory");
@@ -93,9 +93,9 @@ fn gate_refuses_unsuitable_directories() {
     let place = place();
     let memory = Mount::new("tmpfs", "tmpfs", &place.path().join("memory"), "size=64M");
     assert!(refusal(&memory.point, scratch).contains(
-        "tmpfs lives in memory: there is no disk to measure. Name a directory on a disk."
+        "tmpfs is in memory, so there is no disk to measure. Name a directory on a disk."
     ));
-    assert!(refusal(Path::new("/proc/self"), scratch).contains("window into the kernel"));
+    assert!(refusal(Path::new("/proc/self"), scratch).contains("kernel interface, so"));
 
     let disk = Disk::new("ext4", 4 * GIB, "rw");
     assert!(scratch_bytes_max(&probe(disk.path()).unwrap()) > GIB);
@@ -308,7 +308,7 @@ fn probe_as_unprivileged_user(place: &Path) {
     );
     let error = probe(&at("closed/x")).unwrap_err().to_string();
     assert!(
-        error.contains("may not look into") && error.contains("/closed (EACCES)"),
+        error.contains("may not access") && error.contains("/closed (EACCES)"),
         "{error}"
     );
     // Without ownership access times cannot be left alone, which must not stop the rest.

@@ -1,4 +1,4 @@
-//! What these tests share: a disk of their own, the gate's answer for it, and other programs.
+//! What these tests share: their own disk, the gate's answer for it, and other programs.
 
 use diskproof_device::{
     Admission, Consent, Intent, OpenTarget, Overwriting, UnknownContent, admit, probe,

@@ -1,5 +1,5 @@
 //! Creates, looks up, reads, renames and deletes many small files, and measures how fast that goes.
-//! Every file belongs to a directory of our own, which the caller makes and removes.
+//! Every file belongs to our own directory, which the caller makes and removes.
 
 mod pass;
 mod set;
@@ -31,7 +31,7 @@ const WEIGHTS: [(FileOperation, u64); 5] = [
 ];
 /// Between the seeds of two sets; odd, so that no two sets are alike.
 const SET_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Threads that write content back and remove files, beside those of the plan: on a disk with a
+/// Threads that write content back and remove files, alongside those of the plan: on a disk with a
 /// queue several go faster, and nothing is measured meanwhile.
 const HELPERS_MIN: u32 = 4;
 

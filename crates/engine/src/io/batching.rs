@@ -18,7 +18,7 @@ fn batch_of(depth: u32) -> u32 {
 pub enum SubmitPolicy {
     /// Several in a call.
     Batched,
-    /// Each in a call of its own. The kernel merges neighbouring requests of one call (blk_plug in
+    /// Each in its own call. The kernel merges neighbouring requests of one call (blk_plug in
     /// Linux's block/blk-core.c), and the IOPS would be a multiple of what the disk does: 2000 on a
     /// disk that does 500.
     OneByOne,

@@ -1,5 +1,5 @@
-//! The memory for I/O: one aligned block per slot, filled with incompressible data. Knows nothing
-//! of the requests.
+//! The memory for I/O: one aligned block per slot, filled with incompressible data. Does not know
+//! the requests.
 #![allow(unsafe_code)]
 
 use crate::random::{Random, splitmix64};
@@ -15,7 +15,7 @@ pub(crate) const ALIGNMENT_BYTES: usize = 4096;
 const STAMP_BYTES: usize = 512;
 /// Filesystems compress neighbouring blocks in units of this size (ZFS' default record, btrfs'
 /// largest extent). A queue with less than two units of buffers would fill a unit with the same
-/// bytes again and again: 8 KiB blocks, written in order from one buffer, shrink to a fourteenth.
+/// bytes repeatedly: 8 KiB blocks, written in order from one buffer, shrink to a fourteenth.
 const COMPRESSED_BYTES: usize = 128 << 10;
 
 /// A huge page of x86-64, and of arm64 with 4 KiB pages. A device takes only a limited number of

@@ -113,8 +113,8 @@ impl MmapBackend {
     /// Maps a part of the file again, where pages were missing.
     fn map_again(&mut self, start: usize, length: usize) {
         let (prot, flags) = (self.protection.flags(), libc::MAP_SHARED | libc::MAP_FIXED);
-        // SAFETY: the range lies in the mapping, which is this value's alone and holds nothing but
-        // the file.
+        // SAFETY: the range lies in the mapping, which is this value's alone and contains only the
+        // file.
         let at = unsafe {
             libc::mmap(
                 self.base.as_ptr().add(start).cast(),

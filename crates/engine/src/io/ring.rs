@@ -316,8 +316,8 @@ impl Ring {
 
     /// Names a file by index 0 from now on.
     pub(crate) fn register_file(&self, file: RawFd) -> rustix::io::Result<()> {
-        // SAFETY: the array lives until the call returns; the kernel takes a reference of its own
-        // on the file.
+        // SAFETY: the array lives until the call returns; the kernel takes its own reference on the
+        // file.
         unsafe {
             io_uring_register(
                 &self.fd,

@@ -25,9 +25,9 @@ pub struct SyncBackend {
 /// How a thread makes what it wrote durable.
 #[derive(Debug)]
 pub(crate) enum SyncRoute {
-    /// By a sync of its own, through the description that it writes to.
+    /// By its own sync, through the description that it writes to.
     Own,
-    /// By a sync of its own, through another description.
+    /// By its own sync, through another description.
     Other(OwnedFd),
     /// By a sync that serves several threads.
     Shared(Arc<SharedSync>),

@@ -1,4 +1,4 @@
-//! Workloads that keep to shares of the operations that they start together. Knows counts and
+//! Workloads that are held to shares of the operations that they start together. Knows counts and
 //! times, no requests.
 
 use diskproof_model::shape::FlowShare;

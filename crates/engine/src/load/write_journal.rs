@@ -95,9 +95,9 @@ impl WriteJournal {
         generation: u32,
     ) -> Option<BadBlock> {
         let why = match BlockSignature::of(block) {
-            Err(SignatureFault::Zero) => "nothing but zeros: the write is lost".to_owned(),
+            Err(SignatureFault::Zero) => "only zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {
-                "not a block of ours: overwritten or corrupted".to_owned()
+                "not written by diskproof: overwritten or corrupted".to_owned()
             }
             Err(SignatureFault::Checksum) => "wrong checksum: torn or corrupted".to_owned(),
             Ok(found) if found.seed != self.seed => {
@@ -146,7 +146,7 @@ mod tests {
         assert!(why(&block, 12288, 4).contains("generation 3 instead of 4"));
         assert!(why(&block, 16384, 3).contains("misdirected"));
         assert!(why(&vec![0; 4096], 12288, 3).contains("zeros"));
-        assert!(why(&vec![5; 4096], 12288, 3).contains("not a block of ours"));
+        assert!(why(&vec![5; 4096], 12288, 3).contains("not written by diskproof"));
         let mut torn = block.clone();
         torn[4000] ^= 1;
         assert!(why(&torn, 12288, 3).contains("checksum"));
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(
             journal.written().count(),
             0,
-            "what failed may hold anything"
+            "a failed write may leave any content"
         );
         assert_eq!(journal.claim(8192), Some(1));
         journal.confirm(8192, 1);

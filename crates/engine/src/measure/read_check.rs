@@ -40,7 +40,7 @@ impl ReadVerdict {
             }
             Ok(found) => (misdirected(found.offset), false),
             Err(SignatureFault::Zero) => (
-                "nothing but zeros: never written, or the write is lost".to_owned(),
+                "only zeros: never written, or the write is lost".to_owned(),
                 true,
             ),
             Err(SignatureFault::Foreign) => (

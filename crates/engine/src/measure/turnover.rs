@@ -24,7 +24,8 @@ pub(crate) struct MeasureGate {
 }
 
 impl MeasureGate {
-    /// For so many workers, a warm-up that ends at `planned_ns`, and a measured time of `time_ns`.
+    /// For this many workers, a warm-up that ends at `planned_ns`, and a measured time of
+    /// `time_ns`.
     pub(crate) fn new(workers: usize, planned_ns: u64, time_ns: Option<u64>) -> Self {
         let extension_ns = time_ns.map_or(EXTENSION_NS_MAX, |time| {
             (time / EXTENSION_SHARE).max(EXTENSION_NS_MIN)

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Requests that are kept for the intervals: the newest.
 const KEPT_MAX: usize = 100_000;
 
-/// What a measurement holds beside the requests.
+/// What a measurement holds alongside the requests.
 pub(crate) struct PingContext<'a> {
     /// Index of the target.
     pub target: usize,

@@ -1,4 +1,4 @@
-//! Pings in virtual time, on simulated disks whose truth is known.
+//! Pings in virtual time, on simulated disks with known properties.
 
 use super::log::PingLog;
 use super::pinger::{PingAnswer, PingOrders, Pinger};

@@ -4,10 +4,10 @@
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
-/// The thread's own descriptors of one or two files. It also gets a descriptor table of its own: in
-/// a shared table each system call counts a reference up and down by locked instructions, which
-/// costs a fast disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the files
-/// open, too.
+/// The thread's own descriptors of one or two files. It also gets its own descriptor table: in a
+/// shared table each system call counts a reference up and down by locked instructions, which costs
+/// a fast disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the files open,
+/// too.
 pub(crate) fn own_descriptors(
     fd: RawFd,
     other: Option<RawFd>,

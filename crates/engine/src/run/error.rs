@@ -79,7 +79,7 @@ pub enum RunError {
         unit: u32,
     },
     /// The scratch file could not be given its content.
-    #[error("{path}: the scratch file could not be written ({errno}); {remedy}")]
+    #[error("{path}: cannot write the scratch file ({errno}); {remedy}")]
     Layout {
         /// The target.
         path: String,
@@ -89,7 +89,7 @@ pub enum RunError {
         remedy: String,
     },
     /// The watcher ended the run before the workload began.
-    #[error("interrupted before '{workload}' began")]
+    #[error("interrupted before '{workload}' started")]
     Interrupted {
         /// The workload.
         workload: String,
@@ -106,8 +106,8 @@ pub enum RunError {
     },
     /// A writing workload on a target opened for reading.
     #[error(
-        "{path}: workload '{workload}' writes, but the target is open for reading only. \
-         Release it with --destroy or --overwrite, or name a directory"
+        "{path}: workload '{workload}' writes, but the target is open only for reading. Release it \
+         with --destroy or --overwrite, or name a directory"
     )]
     ReadOnly {
         /// The target.
@@ -127,7 +127,7 @@ pub enum RunError {
     },
     /// The target hangs.
     #[error(
-        "{path}: no answer for {seconds} s while '{workload}' ran: the device or the path to it \
+        "{path}: no answer for {seconds} s during '{workload}': the device or the path to it \
          hangs. See the kernel log (dmesg)"
     )]
     Stalled {

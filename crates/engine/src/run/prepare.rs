@@ -145,7 +145,7 @@ fn journal_for(
     let shape = &workload.shape;
     if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some() {
         return Err(unverifiable(
-            "offsets must be multiples of the block, each drawn by itself".to_owned(),
+            "offsets must be multiples of the block, each chosen independently".to_owned(),
         ));
     }
     if !workload.block_mix.is_empty()
@@ -161,7 +161,7 @@ fn journal_for(
         && stride_bytes % u64::from(block) != 0
     {
         return Err(unverifiable(
-            "a stride that is no multiple of the block makes blocks overlap".to_owned(),
+            "a stride that is not a multiple of the block makes blocks overlap".to_owned(),
         ));
     }
     if workload.checks_reads() {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use diskproof_model::shape::IoPriority;
 
-    /// In a thread of its own, so that the test's other threads keep their scheduling.
+    /// In a separate thread, so that the test's other threads keep their scheduling.
     fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         std::thread::spawn(work).join().unwrap()
     }

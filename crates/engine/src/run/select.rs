@@ -123,7 +123,7 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         // Before Linux 5.11 io_uring lacks what this program needs (crate::io::ring).
         Some(libc::ENOSYS) if from == EngineKind::Uring => (
             FallbackCause::Missing,
-            format!("this kernel has no {name}, or one from before Linux 5.11 ({errno})"),
+            format!("this kernel has no {name}, or a version from before Linux 5.11 ({errno})"),
         ),
         Some(libc::ENOSYS) => (
             FallbackCause::Missing,
@@ -132,14 +132,14 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         Some(libc::EAGAIN) if from == EngineKind::Aio => (
             FallbackCause::Exhausted,
             format!(
-                "fewer AIO requests are left on this machine than that takes ({errno}): see \
-                 fs.aio-max-nr and fs.aio-nr"
+                "this machine has too few AIO requests left ({errno}): see fs.aio-max-nr and \
+                 fs.aio-nr"
             ),
         ),
         // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
         Some(libc::ENOMEM | libc::EMFILE | libc::ENFILE) => (
             FallbackCause::Exhausted,
-            format!("{name} found no memory or descriptors left ({setup}: {errno})"),
+            format!("no memory or descriptors are left for {name} ({setup}: {errno})"),
         ),
         _ => (
             FallbackCause::Unusable,
@@ -325,8 +325,8 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let (uring, aio) = best_of_each(by_uring, by_aio)?;
     (aio > uring * TRIAL_GAIN).then(|| {
         format!(
-            "io_uring handles every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
-             reads/s in a trial, {aio:.0} by Linux AIO"
+            "io_uring passes every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
+             reads/s in a trial, {aio:.0} with Linux AIO"
         )
     })
 }

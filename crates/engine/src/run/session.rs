@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// The same run for the slice with this number, from 0, of a workload that has moved so many
+    /// The same run for the slice with this number, from 0, of a workload that has moved this many
     /// bytes on each target: a sequential workload goes on where it was, a random one goes
     /// elsewhere, and no data is written twice.
     pub fn for_slice(self, number: u64, moved_bytes: u64) -> Self {

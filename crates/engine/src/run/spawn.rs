@@ -297,7 +297,7 @@ fn run_worker<B: Backend>(
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
-    let gone = || io::Error::other("the run ended before it began");
+    let gone = || io::Error::other("the run ended before it started");
     reports
         .send(WorkerReport::Ready(config.assignment, features))
         .map_err(|_| gone())?;

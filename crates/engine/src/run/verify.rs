@@ -1,5 +1,5 @@
-//! Reads back what a verified workload wrote, and names every damaged block. Runs in a thread of
-//! its own, so that a disk that hangs does not block the run.
+//! Reads back what a verified workload wrote, and names every damaged block. Runs in a separate
+//! thread, so that a disk that hangs does not block the run.
 
 use crate::io::buffers::Buffers;
 use crate::io::sync::sync;

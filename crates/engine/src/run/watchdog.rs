@@ -1,6 +1,6 @@
 //! Calls that may never return, and how long a target may show no progress. A disk that hangs holds
-//! a thread in the kernel for good: the call runs in a thread of its own, and the caller stops
-//! waiting at a deadline. Knows nothing of what is called.
+//! a thread in the kernel for good: the call runs in a separate thread, and the caller stops
+//! waiting at a deadline. Does not know what is called.
 
 use crate::io::clock::ActiveClock;
 use crate::run::descriptor::own_descriptors;
@@ -79,7 +79,7 @@ pub enum Waited<T> {
     Lost,
 }
 
-/// A call in a thread of its own, so that the caller can stop waiting for it.
+/// A call in a separate thread, so that the caller can stop waiting for it.
 #[derive(Debug)]
 pub struct Deferred<T> {
     result: Receiver<T>,
@@ -184,9 +184,9 @@ impl<T: Send + 'static> Deferred<T> {
     }
 }
 
-/// Calls `work` in a thread of its own, with a descriptor of its own for the file behind `fd`,
-/// which stays open as long as the thread. Calls `look` every 50 ms with the length of the present
-/// silence, in nanoseconds; stops waiting after `stall_ns` without progress.
+/// Calls `work` in a separate thread, with its own descriptor for the file behind `fd`, which stays
+/// open as long as the thread. Calls `look` every 50 ms with the length of the present silence, in
+/// nanoseconds; stops waiting after `stall_ns` without progress.
 pub(crate) fn call_with_timeout<T: Send + 'static>(
     fd: BorrowedFd<'_>,
     stall_ns: u64,

@@ -1,5 +1,5 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
-//! far or near. Knows nothing of the other parts of a survey.
+//! far or near. Does not know the other parts of a survey.
 
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};

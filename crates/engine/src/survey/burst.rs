@@ -1,5 +1,5 @@
-//! Rate of reading the same bytes again and again: what the disk's cache and its link deliver
-//! without the medium. Knows nothing of the other parts of a survey.
+//! Rate of reading the same bytes repeatedly: what the disk's cache and its link deliver without
+//! the medium. Does not know the other parts of a survey.
 
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};

@@ -1,4 +1,4 @@
-//! Reads stretches of the curve a second time at the end of the survey, with the places beside
+//! Reads stretches of the curve a second time at the end of the survey, with the places next to
 //! them. A program that used the disk for a while makes a stretch as slow as a fault does; at
 //! another time only the fault is left. The caller chooses the places.
 

@@ -22,7 +22,7 @@ pub(crate) struct SurveyResults {
     pub curve_ns: u64,
     /// CPU time of this program during the curve.
     pub curve_cpu: CpuTime,
-    /// The same bytes again and again.
+    /// The same bytes repeatedly.
     pub burst: Option<Burst>,
     /// Accesses, in order.
     pub access: Vec<AccessPoint>,

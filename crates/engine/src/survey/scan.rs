@@ -1,5 +1,5 @@
 //! Reads every block once, in order. Compares each with its neighbours to find slow ones, and
-//! narrows unreadable ones down to sectors. Knows nothing of the other parts of a survey.
+//! narrows unreadable ones down to sectors. Does not know the other parts of a survey.
 
 use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};

@@ -1,4 +1,4 @@
-//! The survey in virtual time, on simulated disks whose truth is known.
+//! The survey in virtual time, on simulated disks with known properties.
 
 use super::log::SurveyLog;
 use super::queue::RequestQueue;

@@ -112,7 +112,7 @@ fn read_only_target_is_never_written() {
         .run(&writing, std::slice::from_mut(&mut target), &mut Patient)
         .unwrap_err();
     assert!(
-        error.to_string().contains("open for reading only"),
+        error.to_string().contains("open only for reading"),
         "{error}"
     );
 }

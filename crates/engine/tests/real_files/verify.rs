@@ -117,7 +117,7 @@ fn verify_names_damaged_block() {
     );
     assert_eq!(checked.bad[0].offset_bytes, 0);
     assert!(
-        checked.bad[0].why.contains("not a block of ours"),
+        checked.bad[0].why.contains("not written by diskproof"),
         "{checked:?}"
     );
 }

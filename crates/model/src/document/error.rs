@@ -12,7 +12,7 @@ const QUOTED_CHARS_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DocumentError {
     /// Longer than any record; nothing of it was parsed.
-    #[error("it is larger than 64 MiB, which no record or comparison is")]
+    #[error("it is larger than 64 MiB, the limit of records and comparisons")]
     TooLarge,
     /// No JSON.
     #[error("this is not a diskproof record: {0}")]
@@ -76,15 +76,15 @@ pub enum DocumentError {
     },
     /// The JSON output of fio, or of `-o FILE.fio.json`.
     #[error(
-        "this is fio's JSON, which holds only part of a record. Use the record that -o FILE.json \
-         writes"
+        "this is fio's JSON, which has only a part of a record. Use the record written by -o \
+         FILE.json"
     )]
     Fio,
     /// JSON of something else.
-    #[error("this is not a diskproof record. Make one with -o FILE.json or --json")]
+    #[error("this is not a diskproof record. Create one with -o FILE.json or --json")]
     Foreign,
     /// A record where a comparison is needed, or the other way round.
-    #[error("this is a {found}, and a {needed} is needed")]
+    #[error("this is a {found}, but a {needed} is needed")]
     OtherKind {
         /// What the text holds.
         found: &'static str,

@@ -73,7 +73,7 @@ impl Record {
 }
 
 impl SavedRun {
-    /// Reads the short form that the history keeps beside each record.
+    /// Reads the short form that the history keeps alongside each record.
     pub fn from_json(text: &str) -> Result<Self, DocumentError> {
         check(text)?;
         parse(text, "short form")
@@ -191,7 +191,7 @@ mod tests {
         assert!(matches!(comparison, AnyDocument::Comparison(_)));
         assert_eq!(
             Record::from_json(COMPARED).unwrap_err().to_string(),
-            "this is a comparison, and a record is needed"
+            "this is a comparison, but a record is needed"
         );
     }
 

@@ -25,7 +25,7 @@ pub(super) fn read(bytes: &[u8], mut each: impl FnMut(u64, u64)) -> Result<(), &
             inflated = inflate(bytes.get(8..).unwrap_or_default())?;
             &inflated
         }
-        _ => return Err("it does not begin as an HdrHistogram V2 does"),
+        _ => return Err("it does not start like an HdrHistogram V2"),
     };
     if number(plain, 0)? != COOKIE {
         return Err("its content is not an HdrHistogram V2");
@@ -33,7 +33,7 @@ pub(super) fn read(bytes: &[u8], mut each: impl FnMut(u64, u64)) -> Result<(), &
     let layout = BucketLayout::of(plain)?;
     let payload = plain.get(HEADER_BYTES..).unwrap_or_default();
     if number(plain, 4)? as usize != payload.len() {
-        return Err("it is cut off, or longer than its header says");
+        return Err("it is truncated, or longer than its header says");
     }
     let (mut rest, mut index, mut total) = (payload, 0u64, 0u64);
     while !rest.is_empty() {
@@ -68,7 +68,7 @@ fn inflate(deflated: &[u8]) -> Result<Vec<u8>, &'static str> {
 
 fn number(bytes: &[u8], at: usize) -> Result<u32, &'static str> {
     let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    four.map(u32::from_be_bytes).ok_or("it is cut off")
+    four.map(u32::from_be_bytes).ok_or("it is truncated")
 }
 
 fn long_number(bytes: &[u8], at: usize) -> Result<u64, &'static str> {
@@ -79,7 +79,7 @@ fn long_number(bytes: &[u8], at: usize) -> Result<u64, &'static str> {
 fn signed(rest: &mut &[u8]) -> Result<i64, &'static str> {
     let mut bits = 0;
     for place in 0..9 {
-        let (byte, after) = rest.split_first().ok_or("it is cut off")?;
+        let (byte, after) = rest.split_first().ok_or("it is truncated")?;
         *rest = after;
         let payload = if place == 8 { *byte } else { byte & 0x7f };
         bits |= u64::from(payload) << (7 * place);
@@ -94,7 +94,7 @@ fn signed(rest: &mut &[u8]) -> Result<i64, &'static str> {
 struct BucketLayout {
     /// Bits of the number of sub-buckets: half of them in each octave but the first.
     sub_bucket_bits: u32,
-    /// Bits below the smallest value that has a bucket of its own.
+    /// Bits below the smallest value that has its own bucket.
     unit_bits: u32,
 }
 

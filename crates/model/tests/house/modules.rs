@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type ModulePath = Vec<String>;
 
-/// The modules of a crate that have a file of their own.
+/// The modules of a crate that have their own file.
 struct Graph {
     modules: BTreeMap<ModulePath, Module>,
 }

@@ -57,8 +57,8 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     let all = distributions.len();
     let more = if all > PERCENTILE_LINES {
         format!(
-            " {PERCENTILE_LINES} of {all} lines are drawn. On the page, a click in the legend \
-             shows or hides a line.{limit}"
+            " {PERCENTILE_LINES} of {all} lines are drawn. On the page, click the legend to show \
+             or hide a line.{limit}"
         )
     } else {
         limit
@@ -78,8 +78,8 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
             format_latency(longest)
         ),
         caption: format!(
-            "Read upwards from a percentile: that share of the operations took no longer than the \
-             line shows. A line ends where fewer than ten operations lie beyond.{more}"
+            "At each percentile, that share of the operations took no longer than the line shows. \
+             A line ends where fewer than ten operations lie beyond it.{more}"
         ),
         x: Axis {
             min: Some(0.0),

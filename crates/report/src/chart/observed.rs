@@ -38,8 +38,8 @@ const FIGURES: [LoadFigure; 2] = [
     },
 ];
 
-const CAPTION: &str = "Each point is one step of the watch. The load is what programs request, not \
-                       what the disk can do.";
+const CAPTION: &str = "Each point is one step. The load shows what programs request, not what the \
+                       disk can do.";
 
 /// The charts of each device.
 pub(super) fn charts(observed: &ObservedRecord) -> Vec<Chart> {

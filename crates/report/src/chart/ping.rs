@@ -63,8 +63,7 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
             format_latency(longest_ns)
         ),
         caption: "Each dot is one request: when it was sent, and how long it took. The figures \
-                  skip the warm-up, which comes first. Steps and rhythms show what a \
-                  mean hides."
+                  exclude the warm-up at the start. Steps and rhythms reveal what a mean hides."
             .to_owned(),
         x: Axis::new("time", "s").starting_at_zero(),
         y: Axis::new("latency", unit.0).scaled(Scale::Log),
@@ -110,9 +109,9 @@ fn after_idle(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Opti
             subject(record, m),
             format_latency(longest_ns)
         ),
-        caption: "Line: mean latency of the first request after so much idle time, with its 95 % \
-                  interval; dots: single requests. A step upwards is a disk, link or controller \
-                  that has to wake up."
+        caption: "Line: mean latency of the first request after this idle time, with its 95 % \
+                  interval; dots: single requests. A step upwards means that the disk, link or \
+                  controller has to wake up."
             .to_owned(),
         x: Axis::new("idle time", "ms").scaled(Scale::Log),
         y: Axis::new("latency", unit.0).scaled(Scale::Log),

@@ -205,7 +205,7 @@ impl Range {
         (value - low) / (high - low)
     }
 
-    /// The value with as few digits as the labels beside it allow: `250`, `12.5`, `40k`, `1.5M`.
+    /// The value with as few digits as the labels next to it allow: `250`, `12.5`, `40k`, `1.5M`.
     pub fn label(&self, value: f64) -> String {
         if self.scale != Scale::Linear {
             return short(value, value);

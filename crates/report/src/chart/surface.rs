@@ -132,7 +132,7 @@ fn curve_title(surface: Option<&SurfaceRecord>) -> String {
 
 fn curve_caption(has_rate: bool, has_access: bool) -> String {
     let rate = "The line is the transfer rate at each position. It falls from the outer to the \
-                inner tracks of a rotating disk and is level on an SSD or an array. A flat top \
+                inner tracks of a rotating disk, and is level on an SSD or an array. A flat top \
                 means that something other than the disk is the limit.";
     let access = "Each dot is one random access at its position (right axis).";
     match (has_rate, has_access) {
@@ -248,11 +248,11 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         id: "short-strokes".to_owned(),
         title,
         caption: "Random reads within the first part of the disk: the shorter the part, the \
-                  shorter the seeks. Equal bars mean that leaving the rest empty gains nothing."
+                  shorter the seeks. Equal bars mean that a short stroke gains nothing."
             .to_owned(),
         x: Axis {
             ticks: strokes.iter().map(|s| s.percent).collect(),
-            ..Axis::new("part of the disk that is used", "%")
+            ..Axis::new("part of the disk in use", "%")
         },
         y: Axis::new("random reads", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
@@ -279,7 +279,7 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
             format_latency(scan.latency_p50_ns)
         ),
         caption: "Latency of the blocks by position: the longest in each part, and the mean of \
-                  several. Where single blocks exceed the limit, the disk had to retry."
+                  several. If single blocks exceed the limit, the disk had to retry."
             .to_owned(),
         x: Axis {
             min: Some(scan.from_bytes as f64 / bytes),

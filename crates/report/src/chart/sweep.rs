@@ -129,8 +129,8 @@ fn over_size(matrix: &SweepMatrix) -> Chart {
     Chart {
         id: format!("size-{}", slug(words)),
         title: format!("Throughput over block size: {words}, by depth"),
-        caption: "Larger blocks move more bytes until bandwidth is the limit: from there on a \
-                  block takes longer in proportion to its size."
+        caption: "Larger blocks move more bytes until bandwidth is the limit; beyond it, a block \
+                  takes longer in proportion to its size."
             .to_owned(),
         x: Axis {
             ticks: values(matrix, |cell| cell.block_bytes)

@@ -103,7 +103,7 @@ const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longe
                        notches are pauses. Cells with few operations are merged; the legend then \
                        names the length of a point.";
 
-/// A rate over fewer operations is mostly noise: of so many it has a standard error of 20 %.
+/// A rate over fewer operations is mostly noise: of this many it has a standard error of 20 %.
 const OPERATIONS_PER_POINT: u64 = 25;
 /// Fewer points show no course.
 const POINTS_LEAST: usize = 4;

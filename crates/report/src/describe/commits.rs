@@ -1,5 +1,5 @@
 //! The decision that `commit` allows, in a few lines: the fastest method of the server, its default
-//! beside it, and what several sessions gain.
+//! alongside it, and what several sessions gain.
 
 use crate::labels;
 use diskproof_model::digits::rounded;
@@ -36,7 +36,7 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
         .iter()
         .find(|f| UNSAFE.contains(&f.code.as_str()))
     {
-        let text = format!("none is known to keep data; see {}", finding.code);
+        let text = format!("none is proven to keep data; see {}", finding.code);
         lines.push(("fastest", text));
     } else if let Some((name, commits)) = fastest {
         let is_faster = low(&commits.iops) > high(&default.iops);
@@ -44,7 +44,7 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
             "fastest",
             match is_faster {
                 true => format!("{name}: {}", text(commits)),
-                false => format!("no method is certainly faster than {}", METHODS[0]),
+                false => format!("no method is significantly faster than {}", METHODS[0]),
             },
         ));
     }
@@ -73,7 +73,7 @@ fn text(commits: &OpRecord) -> String {
     format!("{} {}{latency}", rate.value_text(), labels::interval(rate))
 }
 
-/// The most sessions that share syncs, beside one.
+/// The most sessions that share syncs, alongside one.
 fn group(record: &Record, one: &OpRecord) -> Option<String> {
     let sessions = |name: &str| name.strip_prefix(GROUP)?.parse::<u32>().ok();
     let names = record.measurements.iter().map(|m| m.workload.name.as_str());
@@ -88,7 +88,7 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
     ))
 }
 
-/// The default with the write cache of the disk off, beside the same with it on; else the state
+/// The default with the write cache of the disk off, alongside the same with it on; else the state
 /// that the cache was switched to.
 fn write_cache(record: &Record, on: &OpRecord) -> Option<SummaryLine> {
     let fdatasync = METHODS[0];
@@ -173,7 +173,10 @@ mod tests {
             .iops
             .value = 510.0;
         let lines = summary(&faster);
-        assert_eq!(lines[0].1, "no method is certainly faster than fdatasync");
+        assert_eq!(
+            lines[0].1,
+            "no method is significantly faster than fdatasync"
+        );
         assert_eq!(summary(&record(&rates[1..])), []);
     }
 }

@@ -151,7 +151,7 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     match (metric.needed, metric.ratio) {
         (_, None) => "no interval: measured too briefly; measure for at least 2 s".to_owned(),
         (Some(Needed { times, .. }), _) if times > TIMES_MAX => {
-            "over 1000 times as long: too noisy, or too close to the margin (--margin)".to_owned()
+            "over 1000 times as long; too noisy, or too close to the margin (--margin)".to_owned()
         }
         (
             Some(Needed {
@@ -168,7 +168,7 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
             _,
         ) if ns < SHORTEST_NS => {
             format!(
-                "{} as long: the runs measured almost nothing",
+                "{} as long; the runs measured almost nothing",
                 glue(&times_text(times))
             )
         }

@@ -1,5 +1,5 @@
-//! The figures of a measurement in words: their conditions, the operations with a row of their own,
-//! the meaning of signs in a table.
+//! The figures of a measurement in words: their conditions, the operations with their own row, the
+//! meaning of signs in a table.
 
 use crate::labels;
 use crate::text::list;
@@ -108,7 +108,7 @@ pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
             .any(|on| name.strip_suffix(OFF_SUFFIX) == Some(on))
     };
     if names(WriteCache::WriteThrough).any(is_off) {
-        legend.push_str(" -off: with the write cache of the disk off.");
+        legend.push_str(" -off: with the disk's write cache off.");
     }
     if ops.iter().any(|op| op.latency_intended.is_some()) {
         legend.push_str(" Latencies under an offered load count from the intended start.");

@@ -101,7 +101,7 @@ pub(crate) fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<Strin
         (CacheState::Dropped, _) => "all caches of the machine were emptied before stat and read",
         (CacheState::Kept, FileCaches::DropAll) => "the caches of the machine were not emptied",
         (CacheState::Kept, FileCaches::DropOwnPages) => {
-            "names and inodes stayed cached: stat and the opening of files may be answered from \
+            "names and inodes stayed cached, so stat and opening a file may be answered from \
              memory (--drop-caches)"
         }
     };
@@ -159,12 +159,8 @@ pub(crate) fn sync_text(files: &FilesRecord) -> Option<String> {
             })
         })
         .collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "{}: the flush of the disk decides these rates",
-            parts.join(", ")
-        )
-    })
+    (!parts.is_empty())
+        .then(|| format!("{}: the disk's flush decides these rates", parts.join(", ")))
 }
 
 /// Steps that did not reach all files, with the reason: their time was over, or an error.
@@ -199,7 +195,7 @@ pub(crate) fn short_text(record: &Record) -> Option<String> {
 pub(crate) fn leftover_text(files: &FilesRecord) -> Option<String> {
     let count = files.leftover_files?;
     Some(format!(
-        "a killed run had left {}; they were removed first",
+        "removed {} left by a killed run",
         counted(count, "file")
     ))
 }

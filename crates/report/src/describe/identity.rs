@@ -168,7 +168,7 @@ fn unknown() -> String {
 /// The kernel's setting and what it means for a commit.
 fn write_cache_text(layer: &Layer) -> Option<String> {
     let text = match layer.write_cache {
-        Some(WriteCache::WriteBack) => "write back: data is safe after a flush only".to_owned(),
+        Some(WriteCache::WriteBack) => "write back: data is safe only after a flush".to_owned(),
         Some(WriteCache::WriteThrough) => {
             "write through: no cache, or one that needs no flush".to_owned()
         }

@@ -33,8 +33,9 @@ pub(crate) fn title(postgres: &PostgresRecord) -> String {
 
 /// What the columns mean.
 pub(crate) const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
-    lose the last commits. disk alone: commits per second that this run measured without a \
-    server. per sync: INSERTs that share a sync of the WAL (group commit).";
+                                 lose the last commits. disk alone: commits per second in this run \
+                                 without a server. per sync: INSERTs that share a sync of the WAL \
+                                 (group commit).";
 
 /// A row of the table.
 pub(crate) fn cells(load: &LoadRecord) -> Vec<String> {
@@ -97,8 +98,8 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
     let width = width(&load.iops).max(width(&own.iops));
     if width > WIDTH_MAX {
         return Some(format!(
-            "The rates of one session are known only to ±{}, too uncertain to explain each other. \
-             Measure longer (--time), or at a quieter time.",
+            "The rates of one session are known only to ±{}, so they cannot be compared. Measure \
+             longer (--time), or when the machine is quieter.",
             format_percent(width)
         ));
     }
@@ -107,14 +108,15 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
         format!("Together that is {} of it", format_percent(parts.explained))
     } else {
         format!(
-            "Together that is {} of it, so the two figures do not explain each other: measure \
-             again at a quieter time",
+            "Together that is {} of it, so the two figures do not match; measure again when the \
+             machine is quieter",
             format_percent(parts.explained)
         )
     };
     Some(format!(
-        "One session: an INSERT takes {}. A commit of this disk takes {} ({}), the server without \
-         the disk {} (synchronous_commit off). {conclusion}. Each INSERT adds {:.0} bytes of WAL.",
+        "One session: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
+         without the disk {} (synchronous_commit off). {conclusion}. Each INSERT adds {:.0} bytes \
+         of WAL.",
         time(parts.insert_ns),
         time(parts.disk_ns),
         own.workload,

@@ -1,4 +1,4 @@
-//! The search for the greatest depth that keeps to a latency, in words.
+//! The search for the greatest depth that meets a latency limit, in words.
 
 use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::record::Record;

@@ -19,9 +19,11 @@ const UNCLEAR: &str = "unclear";
 
 /// What the columns mean.
 pub(crate) const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
-    below, of the lowest its whole latency. rate change: rate against the layer below. share: own \
-    time in the latency of the highest layer. Pairs of slices that followed each other, ± 95 %; \
-    \"none\": no difference larger than that; \"unclear\": measure longer (--time).";
+                                 below; for the bottom layer, its whole latency. rate change: rate \
+                                 compared with the layer below. share: own time in the latency of \
+                                 the top layer. Intervals (95 %) come from pairs of consecutive \
+                                 slices. \"none\": no difference larger than that; \"unclear\": \
+                                 measure longer (--time).";
 
 /// The measured layers of a workload, the highest first.
 pub(crate) fn rows<'a>(
@@ -158,7 +160,7 @@ fn blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let compared: u32 = same.iter().map(|one| one.compared).sum();
     let proof = match compared {
         0 => String::new(),
-        _ => format!("; {compared} sampled blocks hold the same data on both sides"),
+        _ => format!("; {compared} sampled blocks have the same data on both sides"),
     };
     Some(format!(
         "{} read the same {} as {}{proof}",
@@ -194,7 +196,7 @@ fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
     let several = planned.filter(|layer| layer.one_of > 1 && layer.target.is_some());
     parts.extend(several.map(|layer| {
         format!(
-            "{} is one of {} devices, so that its difference to the layer above is no cost",
+            "{} is one of {} devices, so its difference to the layer above is not a cost",
             layer.name, layer.one_of
         )
     }));

@@ -84,7 +84,7 @@ pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     ];
     let known: Vec<String> = known.into_iter().flatten().collect();
     format!(
-        "100 % is {}, as {} {} measured on {}",
+        "100 % is {}, from {} {} on {}",
         known.join(" and "),
         capacity.verb,
         short_id(&capacity.run_id),

@@ -54,10 +54,10 @@ fn why_apart((low, high): (f64, f64)) -> &'static str {
     match (low < LESS, high > MORE) {
         (false, false) => "",
         (true, false) => "; a cache answered the rest",
-        (false, true) => "; the rest is of the filesystem's journal and of other programs",
+        (false, true) => "; the rest comes from the filesystem's journal and other programs",
         (true, true) => {
-            "; less where a cache answered, more where the filesystem's journal or other \
-             programs wrote, too"
+            "; less if a cache answered, more if the filesystem's journal or other programs also \
+             wrote"
         }
     }
 }

@@ -35,7 +35,7 @@ impl RemarkKind {
         Self::Verified,
     ];
 
-    /// Its sign beside a figure.
+    /// Its sign alongside a figure.
     pub(crate) fn sign(self) -> char {
         match self {
             Self::Failed => '!',
@@ -64,7 +64,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark>
         missed_starts(measurement),
         cache(measurement),
         (measurement.settled == Some(false)).then(|| {
-            let text = "the rate was still changing when the time was over";
+            let text = "the rate was still changing at the end";
             remark(RemarkKind::Drifting, text)
         }),
         phases(measurement),
@@ -77,7 +77,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark>
 fn shortened(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let planned_ns = measurement.shortened_from_ns?;
     let text = format!(
-        "measured for {} instead of {}: the time limit of the run left no more",
+        "measured for {} instead of {} because of the time limit of the run",
         format_duration(measurement.wall_ns),
         format_duration(planned_ns)
     );
@@ -147,7 +147,7 @@ fn errors(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let by_name = measurement.errors_by_name();
     let names = list(by_name.iter().map(|(name, n)| format!("{n} × {name}")));
     let text = format!(
-        "{} failed ({names}); the figure counts successful operations only",
+        "{} failed ({names}); the figure counts only successful operations",
         counted(failed, "operation")
     );
     (failed > 0).then(|| remark(RemarkKind::Failed, text))
@@ -159,7 +159,7 @@ fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
         StopReason::Errors => "stopped: too many operations failed",
         StopReason::Hung => "stopped: the target no longer answered",
         StopReason::TooSlow => "stopped: a request took longer than allowed",
-        StopReason::BelowFloor => "stopped: the rate fell below its least",
+        StopReason::BelowFloor => "stopped: the rate fell below its limit",
         StopReason::Precision
         | StopReason::Time
         | StopReason::Bytes

@@ -13,7 +13,7 @@ use diskproof_model::units::{format_bytes, format_latency, format_percent};
 
 /// From this relative half-width on, a cell is known only roughly.
 const ROUGH: f64 = 0.1;
-/// A span whose rate is so many times that of the longest one is faster by more than chance.
+/// A span whose rate is this many times that of the longest one is faster by more than chance.
 const FAST_GAIN: f64 = 2.0;
 /// No disk whose platters turn answers in less, on average.
 const ARM_MIN_NS: f64 = 2e6;
@@ -48,13 +48,15 @@ fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
     let fast = spans.filter(|span| span.gain.is_some_and(|gain| gain >= FAST_GAIN));
     match fast.max_by_key(|span| span.span_bytes) {
         Some(span) => format!(
-            "Up to {} the rate is at least twice that of the longest span, but no single step \
-             between two spans is clear.",
+            "Up to {} the rate is at least twice that of the longest span, but there is no clear \
+             step between two spans.",
             format_bytes(span.span_bytes)
         ),
-        None => "No span reaches twice the rate of the longest one: neither a cache nor the way \
-                 of an arm shows."
-            .to_owned(),
+        None => {
+            "No span reaches twice the rate of the longest one, so neither a cache nor a short \
+                 stroke is visible."
+                .to_owned()
+        }
     }
 }
 
@@ -77,8 +79,8 @@ fn step_text(step: &SpanStep) -> String {
 fn stroke_text(stroke: &SpanGain) -> String {
     let share = stroke.span_bytes as f64 / stroke.whole_bytes as f64;
     format!(
-        "Within the first {} ({} of the target) the rate is {:.1} times that of the whole: the \
-         arm moves less.",
+        "Within the first {} ({} of the target) the rate is {:.1} times that of the whole, because \
+         the arm moves less.",
         format_bytes(stroke.span_bytes),
         format_percent(share),
         stroke.gain
@@ -283,7 +285,7 @@ mod tests {
         let cache = "A cache answers up to about 4 MiB: a read there takes 26.0 µs. Over 16 MiB it \
                      takes 6.00 ms, 230.8 times as long.";
         let stroke = "Within the first 16 MiB (6.2 % of the target) the rate is 2.2 times that of \
-                      the whole: the arm moves less.";
+                      the whole, because the arm moves less.";
         let both = format!("{cache} {stroke}");
         assert_eq!(spans_on(&[Some(true)], &sweep), both);
         // A disk of an unknown kind that takes as long as an arm and a turn.

@@ -9,12 +9,13 @@ use diskproof_model::units::{counted, format_bytes, format_duration};
 pub(crate) const HEADING: [&str; 6] = ["setting", "default", "tried", "gain", "95 %", "result"];
 
 /// The title of the table.
-pub(crate) const TITLE: &str = "Settings that this server tried, each against its default";
+pub(crate) const TITLE: &str = "Server settings, each compared with its default";
 
 /// What the columns mean.
-pub(crate) const LEGEND: &str = "gain: how many times as fast the tried value is, and its 95 % \
-    interval. Default and tried value take turns in random order. Scans read a table larger than \
-    the server's cache, without the page cache, and the disk's own counters confirm their reads.";
+pub(crate) const LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
+                                 its 95 % interval. Default and tried value alternate in random \
+                                 order. Scans read a table larger than the server's cache, without \
+                                 the page cache, and the disk's counters confirm their reads.";
 
 /// A row of the table.
 pub(crate) fn cells(tried: &TrialRecord) -> [String; HEADING.len()] {

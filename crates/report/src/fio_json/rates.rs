@@ -25,7 +25,7 @@ pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
         .map(|(_, seconds, cell)| (cell.bytes as f64 / KIB / seconds, cell.ops as f64 / seconds))
         .collect();
     let bandwidth = Spread::of(samples.iter().map(|(kib, _)| *kib));
-    // fio's share of the group; each of our jobs is a group of its own.
+    // fio's share of the group; each of our jobs is a separate group.
     let of_group = if samples.is_empty() || op.throughput.value <= 0.0 {
         0.0
     } else {

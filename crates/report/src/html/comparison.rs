@@ -394,8 +394,8 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
             shown(&pair.subject),
             pair.op.as_str()
         ),
-        caption: "Read upwards from a percentile: that share of the operations took no longer \
-                  than the line says. The lower line is better."
+        caption: "At each percentile, that share of the operations took no longer than the line \
+                  shows. The lower line is better."
             .to_owned(),
         x: axis("percentile", "%", Scale::Percentile),
         y: axis("latency", "ms", Scale::Log),

@@ -86,8 +86,8 @@ impl HtmlPage<'_> {
                     main #main tabindex="-1" { (self.body) }
                     footer {
                         p {
-                            "Made by diskproof. This file is self-contained and requests nothing \
-                             from any network. Charts by uPlot."
+                            "Made by diskproof. This file is self-contained and makes no network \
+                             requests. Charts by uPlot."
                         }
                     }
                     div #spoken .unseen role="status" aria-live="polite" {}

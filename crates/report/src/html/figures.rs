@@ -167,7 +167,7 @@ fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) ->
     }
 }
 
-/// The interval as a picture. The cell beside it holds the text, so screen readers skip the
+/// The interval as a picture. The cell next to it holds the text, so screen readers skip the
 /// picture.
 fn error_bar(estimate: &Estimate) -> Markup {
     let Some(width) = estimate.relative_half_width() else {

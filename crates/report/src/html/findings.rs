@@ -150,7 +150,7 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
             p { "Lines for postgresql.conf:" }
             (command(&lines.join("\n"), "lines for postgresql.conf"))
         } @else {
-            p { "Nothing should change: each value above is the default, or the figures do not \
+            p { "No change is needed: each value above is the default, or the figures do not \
                  support another one." }
         }
     };

@@ -1,4 +1,4 @@
-//! The search for the greatest depth that keeps to a latency, on the page.
+//! The search for the greatest depth that meets a latency limit, on the page.
 
 use super::elements::{capitalized, wide_table};
 use crate::describe::latency_search::{COLUMNS, heading, rows};

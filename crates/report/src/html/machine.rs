@@ -103,7 +103,7 @@ pub(super) fn method(record: &Record) -> Markup {
         h3 { "The command of this run" }
         (command(&command_line, "this run"))
         @if !record.measurements.is_empty() {
-            h3 { "How each figure was measured, and a command of another tool that reproduces it" }
+            h3 { "How each figure was measured, with a command of another tool that reproduces it" }
             div.methods { @for m in &record.measurements { (measured(record, m)) } }
         }
         @if !surface_command.is_empty() {

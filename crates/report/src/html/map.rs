@@ -129,7 +129,7 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
             }
             p.legend.scripted {
                 "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and \
-                 Page Down between slow or unreadable places."
+                 Page Down between slow or unreadable blocks."
             }
             details.values.scripted {
                 summary { "Values as a table" }
@@ -137,8 +137,8 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
             }
             @if !scan.slow.is_empty() || !scan.unreadable.is_empty() {
                 details {
-                    summary { "Slow and unreadable places" }
-                    (wide_table("Slow and unreadable places", &places(scan)))
+                    summary { "Slow and unreadable blocks" }
+                    (wide_table("Slow and unreadable blocks", &places(scan)))
                 }
             }
         }
@@ -163,7 +163,7 @@ fn field(scan: &Scan) -> Markup {
     }
     let (width, height) = (CELLS_PER_ROW * CELL, rows * CELL);
     let label = format!(
-        "Map of {}; {}, {} unreadable. The table below lists the places.",
+        "Map of {}; {}, {} unreadable. The table below lists the blocks.",
         counted(scan.map.len() as u64, "cell"),
         counted(scan.slow_blocks, "slow block"),
         counted(scan.unreadable_bytes, "byte")

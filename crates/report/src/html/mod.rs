@@ -66,7 +66,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     ]);
     let body = html! {
         (overview::overview(record, hero))
-        // On a wide screen the findings stand beside the charts.
+        // On a wide screen the findings stand next to the charts.
         div.evidence.split[has_charts] {
             div.side tabindex="0" role="region" aria-label="Findings and settings" {
                 (findings::findings(record))

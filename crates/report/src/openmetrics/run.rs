@@ -40,12 +40,12 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
         ),
         gauge(
             "diskproof_grade",
-            "Grade of the verdict: 2 good, 1 limited, 0 poor; no series where not graded.",
+            "Grade of the verdict: 2 good, 1 limited, 0 poor; no series if not graded.",
             grades(record),
         ),
         gauge(
             "diskproof_grade_threshold",
-            "The figure from which on the grade is given, in 1/s or B/s; source says why.",
+            "The smallest figure with this grade, in 1/s or B/s; source gives the reason.",
             thresholds(record),
         ),
         gauge(
@@ -81,12 +81,12 @@ fn of_expectations(record: &Record) -> Vec<MetricFamily> {
         ),
         gauge(
             "diskproof_expectation_observed",
-            "What was measured for it; no series where it was not measured.",
+            "The measured value; no series if it was not measured.",
             observed(record),
         ),
         gauge(
             "diskproof_promised",
-            "The figure of the data sheet, in the unit of its label.",
+            "The figure from the data sheet, in the unit of its label.",
             promised(record),
         ),
         gauge(
@@ -96,7 +96,7 @@ fn of_expectations(record: &Record) -> Vec<MetricFamily> {
         ),
         gauge(
             "diskproof_expectations_undecided",
-            "Thresholds that the measurement can neither confirm nor reject.",
+            "Thresholds that the measurement cannot decide.",
             vec![(Vec::new(), undecided.count() as f64)],
         ),
     ]

@@ -29,7 +29,7 @@ pub const FORMAT: Format = Format {
     identity: None,
 };
 
-/// In a file name, replaced by the name of a chart: each chart then gets a file of its own.
+/// In a file name, replaced by the name of a chart: each chart then gets its own file.
 const EACH: char = '%';
 
 fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
@@ -53,7 +53,7 @@ fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
 
 /// Height of the plot. Between 16:9 and 5:2, slopes and steps are both easy to see.
 const PLOT_HEIGHT: f64 = 380.0;
-/// Room beside the plot for labels.
+/// Room next to the plot for labels.
 const SIDE_LABELS: f64 = 76.0;
 /// Room on a side without labels, for the last label below.
 const SIDE_FREE: f64 = 28.0;

@@ -318,8 +318,8 @@ fn write_conditions(page: &mut Page<'_>, comparison: &Comparison) -> io::Result<
 fn legend(comparison: &Comparison) -> String {
     let margin = format_percent(comparison.margin);
     format!(
-        "95 %: confidence interval of the ratio. better, worse: different with confidence, \
-         corrected for the number of metrics, and by more than {margin}. same: the whole interval \
+        "95 %: confidence interval of the ratio. better, worse: significantly different after \
+         correction for the number of metrics, and by more than {margin}. same: the whole interval \
          is within {margin}. All metrics: --all, --json. Explanations: docs/compare.md."
     )
 }

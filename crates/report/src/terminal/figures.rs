@@ -12,7 +12,7 @@ use diskproof_model::record::{MeasurementRecord, OpRecord};
 use std::io;
 
 const COLUMNS: usize = 9;
-/// Columns between the table and the graphs beside it.
+/// Columns between the table and the graphs next to it.
 const GRAPH_GAP: usize = 3;
 /// As wide as the caption above the graphs.
 const GRAPH_COLUMNS_MIN: usize = GRAPH_CAPTION.len();
@@ -170,7 +170,7 @@ fn signs(m: &MeasurementRecord) -> String {
         .collect()
 }
 
-/// The rows as a table; if there is room, with the rate over time beside it.
+/// The rows as a table; if there is room, with the rate over time alongside it.
 fn write_table(
     page: &mut Page<'_>,
     columns: &Columns,

@@ -1,4 +1,4 @@
-//! The search for the greatest depth that keeps to a latency, on the result page.
+//! The search for the greatest depth that meets a latency limit, on the result page.
 
 use super::grid::write_grid;
 use crate::describe::latency_search::{COLUMNS, heading, rows};

@@ -44,7 +44,7 @@ pub struct RequestLines {
 }
 
 impl RequestLines {
-    /// For requests of so many bytes to these targets.
+    /// For requests of this many bytes to these targets.
     pub fn new(block_bytes: u32, targets: &[TargetIdentity], style: Style) -> Self {
         let size = format_bytes(u64::from(block_bytes));
         // The arrow, a colon, and blanks.
@@ -302,7 +302,7 @@ fn write_operation(
         ),
         percentiles(&op.latency),
         format!(
-            "load {}/s, {}, {} in all; one after the other without a pause {}/s, {}",
+            "load {}/s, {}, {} in all; without pauses {}/s, {}",
             format_rate(op.count as f64 / seconds),
             format_throughput(op.bytes as f64 / seconds),
             format_bytes(op.bytes),

@@ -119,7 +119,7 @@ fn survey_text(survey: &Survey) -> String {
     });
     let scan = survey.scan.map(|plan| match plan.resume_bytes {
         0 => "scan of every block".to_owned(),
-        at => format!("scan of every block from byte {at} on"),
+        at => format!("scan of every block from byte {at}"),
     });
     let span = survey
         .span
@@ -173,7 +173,7 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
 fn load_text(workload: &Workload, ping: &PingPlan, targets: usize) -> String {
     let block = glue(&format_bytes(u64::from(workload.block_bytes)));
     let operations = match (workload.reads(), workload.writes()) {
-        (true, true) => "reads and writes in turn",
+        (true, true) => "alternating reads and writes",
         (false, true) => "writes only",
         (_, false) => "reads only",
     };
@@ -456,7 +456,7 @@ fn write_ends(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
         .any(|workload| workload.start == Start::WithPrevious)
     {
         text.push_str(
-            " + runs at the same time as the one above; the first to reach a limit ends them all.",
+            " + runs at the same time as the one above; the first to reach a limit ends all.",
         );
     }
     page.text(TextStyle::Dim.of(&text))

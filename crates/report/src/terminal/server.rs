@@ -1,4 +1,4 @@
-//! A PostgreSQL server beside the disks: in a step of `watch`, and below an observed load.
+//! A PostgreSQL server alongside the disks: in a step of `watch`, and below an observed load.
 
 use super::facts::fact;
 use super::grid::write_grid;

@@ -18,7 +18,7 @@ use diskproof_model::units::{
 };
 use std::io;
 
-/// Slow and unreadable places that the page lists; the record holds all.
+/// Slow and unreadable blocks that the page lists; the record holds all.
 const PLACES_SHOWN: usize = 10;
 
 /// Readings that differ by a smaller share count as the same.

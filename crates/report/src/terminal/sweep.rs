@@ -66,7 +66,7 @@ pub(super) fn write_sweep(
 fn write_answers(page: &mut Page<'_>, matrix: &SweepMatrix) -> io::Result<()> {
     page.text(TextStyle::Bold.of(matrix.operation.words()))?;
     fact(page, "best", &best_text(matrix))?;
-    let unknown = || "not found: these sizes, depths and intervals leave it open".to_owned();
+    let unknown = || "not found with these sizes, depths and intervals".to_owned();
     let (sizes, depths) = axes(matrix);
     if depths.len() > 1 {
         let knee = matrix.knee.as_ref().map_or_else(unknown, knee_text);
@@ -206,7 +206,7 @@ fn write_latencies(page: &mut Page<'_>, matrix: &SweepMatrix) -> io::Result<()> 
         false => (1e6, "ms"),
     };
     let title = format!(
-        "{}: 99 % of the requests take at most, in {unit}",
+        "{}: 99th percentile of the latency in {unit}",
         matrix.operation.words()
     );
     write_table(page, matrix, &title, &|cell| {

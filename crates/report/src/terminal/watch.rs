@@ -47,9 +47,8 @@ pub fn seek_method_text(untraced: Option<&str>) -> String {
 /// What is hidden from this user.
 pub fn hidden_processes_text(count: u32) -> Option<String> {
     let who = if count == 1 { "process" } else { "processes" };
-    (count > 0).then(|| {
-        format!("the bytes of {count} {who}, which the kernel does not show to this user (EACCES)")
-    })
+    (count > 0)
+        .then(|| format!("the bytes of {count} {who}, which are not visible to this user (EACCES)"))
 }
 
 /// Writes what the view rests on.
@@ -59,7 +58,7 @@ pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write)
     for (name, capacity) in &facts.capacities {
         let text = match capacity {
             Some(capacity) => capacity_text(capacity),
-            None => "no capacity in the history; 'diskproof check' measures it".to_owned(),
+            None => "no limits in the history; 'diskproof check' measures them".to_owned(),
         };
         fact(page, "load", &format!("{name}: {text}"))?;
     }
@@ -324,7 +323,7 @@ mod tests {
         for phrase in [
             "estimated (~)",
             "needs root",
-            "sda: no capacity",
+            "sda: no limits",
             "bytes of 12 processes",
         ] {
             assert!(

@@ -1,4 +1,4 @@
-//! Places on the disk that take longer: sectors the drive reads again and again. Must not know the
+//! Places on the disk that take longer: sectors the drive reads repeatedly. Must not know the
 //! mechanism.
 
 use super::timing::overlaps;

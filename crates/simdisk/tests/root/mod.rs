@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: whether they can run, a directory of their own, aligned memory.
+//! What the end-to-end tests share: whether they can run, their own directory, aligned memory.
 // Each test binary uses a part of it.
 #![allow(dead_code, unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The decisions of live comparisons of disks whose truth is known.
+//! The decisions of live comparisons of disks with known properties.
 
 use super::*;
 use crate::fixture::test_rng::TestRng;

@@ -1,4 +1,4 @@
-//! The decisions of searches on disks whose truth is known.
+//! The decisions of searches on disks with known properties.
 
 use super::*;
 use diskproof_model::latency_search::LatencySearch;
@@ -62,7 +62,7 @@ fn carried_out(
     (depths, found)
 }
 
-/// A disk that keeps to the latency up to a depth, and beyond it never.
+/// A disk that meets the latency limit up to a depth, and beyond it never.
 fn cliff(last: u32) -> impl Fn(u32, usize) -> (u64, u64) {
     move |depth, _| (10_000, if depth > last { 10_000 } else { 0 })
 }

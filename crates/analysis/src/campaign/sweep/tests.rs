@@ -1,4 +1,4 @@
-//! The decisions of sweeps of disks whose truth is known.
+//! The decisions of sweeps of disks with known properties.
 
 use super::*;
 use crate::fixture::test_rng::TestRng;
@@ -12,7 +12,7 @@ const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Between two slices of a real run.
 const OVERHEAD_NS: u64 = 25_000_000;
 
-/// A disk that serves so many requests at a time, each in its own time and that of its transfer.
+/// A disk that serves this many requests at a time, each in its own time and that of its transfer.
 struct Disk {
     service_ns: f64,
     channels: f64,

@@ -282,8 +282,8 @@ fn questions_that_make_no_sense_are_refused() {
     );
 }
 
-/// Beside another workload a figure is another figure, and beside one that goes by the same name
-/// and does something else, too.
+/// Alongside another workload a figure is another figure, and alongside one that goes by the same
+/// name and does something else, too.
 #[test]
 fn what_ran_together_is_compared_with_the_same_company_only() {
     let names = ["sequential-read", "random-read-d1"];

@@ -76,7 +76,7 @@ fn a_condition_on_one_run_a_side_is_undecided() {
     };
     let once = condition("random-read-d1.iops<-5%");
     assert_eq!(once.outcome, ConditionOutcome::Undecided);
-    assert!(once.why.contains("in one run a side"), "{}", once.why);
+    assert!(once.why.contains("in one run per side"), "{}", once.why);
     let outcome = |text: &str| condition(text).outcome;
     assert_eq!(
         outcome("random-read-d1.iops<-15%"),

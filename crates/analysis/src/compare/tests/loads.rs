@@ -68,8 +68,8 @@ fn loads_have_ratios_and_neither_is_better() {
     assert_eq!(
         candidate.summary,
         "The load of B has 2.5 times as many reads on sda and 0.10 times as many writes on sda as \
-         that of A. Both were observed: they show what programs requested, not what the disks can \
-         do."
+         that of A. Both loads were observed, so they show what programs requested, not what the \
+         disks can do."
     );
     let differs: Vec<&str> = candidate
         .differences

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// A short record with nothing but random reads, whose latencies are not kept: they would only
-/// cost time.
+/// A short record with only random reads, whose latencies are not kept: they would only cost time.
 fn template() -> Record {
     let mut record = run_of(wandering(1.0, 1, 1), 1, "template");
     let op = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
@@ -42,7 +41,7 @@ fn rate_of(a: &[Record], b: &[Record], earlier: &[Record]) -> MetricComparison {
     metric(&candidate, "random-read-d1.iops").clone()
 }
 
-/// How often a side of so many runs is called better, and worse, out of 100.
+/// How often a side of this many runs is called better, and worse, out of 100.
 fn verdicts(speed: f64, runs: usize, earlier: usize) -> (u64, u64) {
     let (template, mut rng) = (template(), TestRng(11));
     let (mut better, mut worse) = (0, 0);
@@ -128,7 +127,7 @@ fn earlier_runs_count_only_where_they_repeat_the_experiment() {
         0
     );
     assert_eq!(seen(|r| r.run_id = "a".to_owned()), 0);
-    // Each state of the machine is a group of its own, and one run of each shows nothing.
+    // Each state of the machine is a separate group, and one run of each shows nothing.
     assert_eq!(seen(|r| r.host.kernel = r.run_id.clone()), 0);
 }
 

@@ -177,7 +177,11 @@ fn runs_that_differ_among_themselves_decide_less_than_one_of_them() {
     assert_eq!(one.headline.faster_once, 1);
     assert_eq!(one.summary, "B is faster-once in random-read-d1.iops.");
     assert_eq!(metric(&one, "random-read-d1.iops").basis, Basis::WithinRuns);
-    assert!(one.notes.iter().any(|note| note.contains("One run a side")));
+    assert!(
+        one.notes
+            .iter()
+            .any(|note| note.contains("There is one run per side"))
+    );
     let several = held(&[all[0], all[2], all[4]], &[all[1], all[3], all[5]]);
     let rate = metric(&several, "random-read-d1.iops");
     assert_eq!(
@@ -185,7 +189,7 @@ fn runs_that_differ_among_themselves_decide_less_than_one_of_them() {
         (Basis::BetweenRuns, Verdict::Undecided, 3)
     );
     assert!(rate.needed.unwrap().runs.unwrap() > 3);
-    // A single run beside several is as uncertain as one of them.
+    // A single run alongside several is as uncertain as one of them.
     let beside = metric(
         &held(&[all[0], all[1], all[2], all[3]], &[all[5]]),
         "random-read-d1.iops",

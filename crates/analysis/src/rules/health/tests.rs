@@ -159,7 +159,7 @@ fn pending_sectors_are_a_failure_of_a_rotating_disk_and_a_warning_of_flash() {
     assert!(
         found
             .claim
-            .contains("has 8 sectors that it cannot read now and 1 sector that its own"),
+            .contains("has 8 sectors that it currently cannot read and 1 sector that its own"),
         "{}",
         found.claim
     );

@@ -1,4 +1,4 @@
-//! Jobs of fio: read as every job file is, run and printed as fio does it.
+//! fio jobs: read as every job file is, run and printed as fio does it.
 
 use super::work::{ToolWork, measure_work};
 use crate::commands::run::plan_jobs;
@@ -86,8 +86,8 @@ fn refuse_chosen_by_file(
         (Some(file), Some(target)) if flags.destructive.overwrite => {
             let (file, target) = (file.display(), target.display());
             Err(Failure::Usage(format!(
-                "--overwrite releases only what the command line names, and {file} may name \
-                 {target}. Write the jobs as options: diskproof as fio --showcmd {file} prints them"
+                "--overwrite releases only files on the command line, but {target} may be named in \
+                 {file}. Write the jobs as options; 'diskproof as fio --showcmd {file}' prints them"
             )))
         }
         _ => Ok(()),

@@ -15,7 +15,7 @@ pub(super) fn run_primes(
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
     if flags.prints_json() || flags.dry_run || !flags.outputs.is_empty() {
-        let text = "--json, --dry-run and --output need a disk; this test has none".to_owned();
+        let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
         return Err(Failure::Usage(text).into());
     }
     if !flags.quiet {

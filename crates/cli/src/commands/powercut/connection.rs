@@ -10,7 +10,7 @@ pub struct ConnectionFlags {
     /// The machine that runs 'powercut serve' [port: 5447]
     #[arg(long, value_name = "HOST[:PORT]")]
     pub server: String,
-    /// The secret that 'powercut serve' was started with
+    /// File with the secret of 'powercut serve'
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// Flags of `powercut rehearse`.
 #[derive(Debug, clap::Args)]
 pub struct RehearseFlags {
-    /// Power cuts of each simulated disk
+    /// Number of power cuts of each simulated disk
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub cuts: u16,

@@ -16,13 +16,13 @@ pub struct ServeFlags {
     /// Address to listen on; all but loopback addresses need --token-file [port: 5447]
     #[arg(long, value_name = "ADDR[:PORT]", default_value = "127.0.0.1", value_parser = address)]
     pub listen: SocketAddr,
-    /// A file with a secret of at least 16 characters, the same on both machines
+    /// File with a secret of at least 16 characters, the same on both machines
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Folder of the logs [default: diskproof/powercut in the state folder of this user]
+    /// Folder of the logs [default: diskproof/powercut in the user's state folder]
     #[arg(long, value_name = "DIR")]
     pub log: Option<PathBuf>,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short = 'q', long)]
     pub quiet: bool,
 }
@@ -33,7 +33,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .map(|ip| SocketAddr::new(ip, PORT_DEFAULT));
     plain
         .or_else(|_| text.parse::<SocketAddr>())
-        .map_err(|_| "write an IP address, with or without a port, such as 10.0.0.2".to_owned())
+        .map_err(|_| "write an IP address, optionally with a port, such as 10.0.0.2".to_owned())
 }
 
 /// Serves until a signal ends the program; every report is durable by then.
@@ -58,7 +58,7 @@ pub(super) fn run(flags: &ServeFlags) -> anyhow::Result<Exit> {
         Verbosity::Lines
     };
     verbosity.note(&format!(
-        "the log listens on {}, and writes to {}",
+        "the log listens on {} and writes to {}",
         server.address()?,
         folder.display()
     ));
@@ -71,5 +71,5 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .with_context(|| format!("{}: cannot make the folder of the logs", folder.display()))
+        .with_context(|| format!("{}: cannot create the folder of the logs", folder.display()))
 }

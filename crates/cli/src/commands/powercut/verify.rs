@@ -29,7 +29,7 @@ pub struct CutVerifyFlags {
     /// The run, by the first digits of its name [default: the newest on this target]
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
-    /// State that this is the target of the run, although it looks different or holds nothing of it
+    /// Assert that this is the target of the run, although it looks different or has no data of it
     #[arg(long)]
     pub same_target: bool,
     /// Print the result as JSON
@@ -105,12 +105,13 @@ fn choose(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<R
     };
     let mut meant = runs.iter().filter(is_meant);
     match (meant.next(), &flags.run, meant.next()) {
-        (Some(_), Some(id), Some(_)) => {
-            Err(Failure::Usage(format!("--run {id}: several runs begin so; add digits")).into())
-        }
+        (Some(_), Some(id), Some(_)) => Err(Failure::Usage(format!(
+            "--run {id}: several runs start with these digits; add more"
+        ))
+        .into()),
         (Some(run), _, _) => Ok(run.clone()),
         (None, _, _) => Err(Failure::Usage(format!(
-            "{}: the log holds no such run. {}",
+            "{}: the log has no such run. {}",
             flags.run.as_deref().unwrap_or(&identity.path),
             listed(&runs)
         ))
@@ -120,14 +121,17 @@ fn choose(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<R
 
 fn listed(runs: &[RunDescription]) -> String {
     if runs.is_empty() {
-        return "It holds none at all".to_owned();
+        return "It has no runs".to_owned();
     }
     let names: Vec<String> = runs
         .iter()
         .take(LISTED)
         .map(|run| format!("{} ({} on {})", short(&run.run), run.target.path, run.host))
         .collect();
-    format!("Its newest: {}. Name one with --run ID", names.join(", "))
+    format!(
+        "The newest are {}. Select one with --run ID",
+        names.join(", ")
+    )
 }
 
 fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Result<()> {

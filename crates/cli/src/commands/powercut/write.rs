@@ -20,7 +20,7 @@ use diskproof_powercut::{
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Small files and names in a directory, beside the pages.
+/// Small files and names in a directory, alongside the pages.
 const FILES_BYTES: u64 = 1 << 20;
 /// Without a terminal, one line of progress in this time.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub struct CutWriteFlags {
     /// How each page is made durable
     #[arg(long, value_name = "NAME", default_value = "fdatasync")]
     pub method: MethodName,
-    /// Workers that write pages at the same time
+    /// Number of concurrent writers of pages
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
     pub workers: u16,
@@ -46,7 +46,7 @@ pub struct CutWriteFlags {
     /// Show what would be written; open nothing for writing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short = 'q', long)]
     pub quiet: bool,
     /// What may be destroyed.
@@ -98,7 +98,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     let admission = admit(identity.clone(), intent).map_err(Failure::Refused)?;
     if flags.dry_run {
         verbosity.note(&format!(
-            "would write {} to {}, again and again until the cut",
+            "would write {} to {} repeatedly until the cut",
             format_bytes(bytes),
             identity.path
         ));
@@ -141,7 +141,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     screen.line.clear();
     let written = written?;
     verbosity.note(&format!(
-        "stopped without a cut after {} acknowledged writes; nothing is proven",
+        "stopped without a power cut after {} acknowledged writes; nothing is proven",
         screen.acknowledged(&written)
     ));
     Ok(interrupt.signal().map_or(Exit::Done, Exit::Signal))
@@ -165,9 +165,9 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
 fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     if !run.is_control_evidence {
         eprint_line(
-            "warning: on this target a loss of power cannot be observed, so the test can find a \
-             disk that lies, but cannot prove that one is honest. Use a block device, or a \
-             directory on ext4 or xfs, for that.",
+            "warning: a power loss cannot be observed on this target, so the test can detect a \
+             lying disk but cannot prove that a disk is honest. To prove it, use a block device, \
+             or a directory on ext4 or xfs.",
         );
     }
     verbosity.note(&format!(
@@ -177,11 +177,12 @@ fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
         flags.connection.server
     ));
     verbosity.note(
-        "CUT THE POWER at any moment after ten seconds: pull the plug of the machine or the disk. \
-         A shutdown, a reboot or a reset is no cut.",
+        "CUT THE POWER at any time after ten seconds: pull the plug of the machine or the disk. A \
+         shutdown, reboot or reset is not enough.",
     );
     verbosity.note(&format!(
-        "Then start the machine, mount as before, and run: diskproof powercut verify {} {}",
+        "Then start the machine, mount the filesystem as before, and run: diskproof powercut \
+         verify {} {}",
         quoted(&run.target.path),
         flags.connection.words()
     ));

@@ -8,7 +8,7 @@ use diskproof_model::observed::{LikePlan, ObservedDevice};
 use diskproof_model::plan::Workload;
 use std::path::Path;
 
-/// As long as a workload of `run` takes at the most.
+/// As long as a workload of `run` takes at most.
 const TIME_NS: u64 = 30_000_000_000;
 
 /// What the user asks for.
@@ -45,16 +45,16 @@ impl LikeSource {
         };
         if !others.is_empty() || !request.axes.is_empty() {
             return Err(Failure::Usage(
-                "--like decides sizes, order, depth and rate; of the workload's flags only --time \
-                 goes with it"
+                "--like sets sizes, order, depth and rate; the only workload flag allowed with it \
+                 is --time"
                     .to_owned(),
             ));
         }
         let record = load(reference, request.history)?;
         let Some(observed) = record.observed else {
             return Err(Failure::Usage(format!(
-                "--like {reference}: this run observed no load; 'diskproof watch --record' saves \
-                 one"
+                "--like {reference}: this run contains no observed load; use 'diskproof watch \
+                 --record' to save one"
             )));
         };
         let mut devices = observed.devices;
@@ -67,7 +67,10 @@ impl LikeSource {
             .find(|device| wanted.is_none_or(|wanted| wanted == device.name));
         let Some(device) = found else {
             return Err(Failure::Usage(match names.is_empty() {
-                true => format!("--like {reference}: no device had a request while it was watched"),
+                true => format!(
+                    "--like {reference}: no device received requests during the \
+                                 recording"
+                ),
                 false => format!(
                     "--like-device {}: the run observed {}",
                     wanted.unwrap_or_default(),

@@ -49,7 +49,7 @@ fn refused(line: &[&str], identities: &[TargetIdentity]) -> (Exit, String) {
     (failure.exit(), failure.to_string())
 }
 
-/// A plan file of its own.
+/// Its own plan file.
 fn plan_file(text: &str) -> tempfile::TempPath {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
@@ -296,7 +296,7 @@ fn schedule_without_a_start_is_refused_before_the_run() {
     let target = [file("/f", GIB)];
     let (exit, error) = refused(&["--rate", "0.1", "--time", "500ms"], &target);
     assert!(
-        exit == Exit::Usage && error.contains("none within the measured time of 500 ms"),
+        exit == Exit::Usage && error.contains("none starts within the measured time of 500 ms"),
         "{error}"
     );
     assert!(
@@ -309,7 +309,8 @@ fn schedule_without_a_start_is_refused_before_the_run() {
     // A limit beyond the schedule is only noted.
     let limited = planned(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
     assert!(
-        limits_cut_by_time(&limited)[0].contains("1000 operations need more than the 50 starts"),
+        limits_cut_by_time(&limited)[0]
+            .contains("1000 operations need more than the 50 operations"),
         "{limited:?}"
     );
     let plan = plan_file(

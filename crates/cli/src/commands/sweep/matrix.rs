@@ -240,7 +240,7 @@ fn why_impossible(
             format_bytes(limits.target_bytes)
         ));
     }
-    // A mix has buffers of its own for reads and for writes.
+    // A mix has its own buffers for reads and for writes.
     let kinds = if operation.read_permille() == 500 {
         2
     } else {

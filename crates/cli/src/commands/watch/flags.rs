@@ -14,29 +14,29 @@ const INTERVAL_NS_MAX: u64 = 3600 * SECOND;
 const HELP: &str = "\
 Each line is one device in one step: reads and writes per second, MB/s, the mean
 time of a request in ms, requests in flight (queue), the share of seeks, and the
-load as a share of what this disk can do. %util is not shown: it is 100 % on a
-disk that could do a hundred times more.
+load as a share of the disk's limit. There is no %util: it shows 100 % on a disk
+that could do a hundred times more.
 
 seeks  Random requests over all requests. As root, a private tracefs instance
        reports the position of each request; a request that continues one of
        the latest streams is sequential. Otherwise the share is estimated from
        request sizes and merges, and marked with ~.
 load   Compared with the newest check or sweep of the same disk in the history.
-by     The threads that sent the requests. A kernel thread (kworker, jbd2)
-       writes what a process wrote earlier. 'all disks' counts the bytes of
+by     The threads that sent the requests. Kernel threads (kworker, jbd2) send
+       the buffered writes of processes. 'all disks' counts the bytes of
        processes; the kernel does not report which disk they used.
 
 On a terminal the view fills the screen and q ends it. In a pipe, with --plain
 or with TERM=dumb it prints lines. watch opens no device and causes no I/O.
 
---postgres adds what a server counts (pg_stat_io; fewer figures before version
-16), and which share of its disk's reads and writes that explains. CONNINFO is
-a connection string or URI of libpq, or a database; PG* variables and ~/.pgpass
-complete it. The session is read-only. As root, a Unix socket is used as the
-operating system's user of the role's name, so that 'peer' lets it in.
+--postgres adds the I/O statistics of a server (pg_stat_io; fewer figures before
+version 16) and their share of the disk's reads and writes. CONNINFO is a libpq
+connection string or URI, or a database name; PG* variables and ~/.pgpass
+complete it. The session is read-only. As root, watch connects to a Unix socket
+as the operating system user with the role's name, so that 'peer' accepts it.
 
---record saves the load: sizes, share of reads and of seeks, requests in flight,
-rate in each step. 'diskproof run --like ID TARGET' repeats it on any target.
+--record saves the load: sizes, shares of reads and seeks, requests in flight, and
+the rate in each step. 'diskproof run --like ID TARGET' repeats it on any target.
 
 Exit codes: 0 done, 2 usage, 4 the devices vanished or a file was not saved,
 130 Ctrl-C.
@@ -49,7 +49,7 @@ Examples:
   diskproof run --like latest /mnt/new-disk  the same load elsewhere
   sudo diskproof watch --postgres user=postgres   is the load PostgreSQL's?";
 
-/// Show the live load of disks: rates, latency, share of seeks, who is busy
+/// Show the live load of disks: rates, latency, share of seeks, busy threads
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct WatchFlags {
@@ -66,10 +66,10 @@ pub struct WatchFlags {
     /// End after this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
-    /// Also show what this PostgreSQL server counts, and its share of the load
+    /// Also show the I/O statistics of this PostgreSQL server, and its share of the load
     #[arg(long, value_name = "CONNINFO")]
     pub postgres: Option<String>,
-    /// Print lines also on a terminal
+    /// Print lines even on a terminal
     #[arg(long)]
     pub plain: bool,
     /// Save the load to the history
@@ -81,7 +81,7 @@ pub struct WatchFlags {
     /// Save a page, like -o FILE.html (repeatable)
     #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
     pub html: Vec<PathBuf>,
-    /// Print the record of the load as JSON at the end instead of lines
+    /// Print the record of the load as JSON at the end, and no lines
     #[arg(long)]
     pub json: bool,
     /// No notes on stderr

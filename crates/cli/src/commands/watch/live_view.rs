@@ -45,7 +45,7 @@ impl LiveView {
         })
     }
 
-    /// Waits, and meanwhile calls `work` again and again; false where the user ends the view.
+    /// Waits, and meanwhile calls `work` repeatedly; false where the user ends the view.
     pub(super) fn wait_until(
         &mut self,
         due: Instant,

@@ -104,7 +104,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// The page on a screen of so many rows.
+/// The page on a screen of this many rows.
 fn frame(page: &str, rows: usize) -> String {
     let mut frame = HOME.to_owned();
     for line in page.trim_end().lines().take(rows.saturating_sub(1)) {

@@ -1,4 +1,4 @@
-//! The PostgreSQL server beside the disks. Its queries run in a thread of their own, so that a slow
+//! The PostgreSQL server alongside the disks. Its queries run in a separate thread, so that a slow
 //! server delays no counter; each reading is taken together with the counters of the disks.
 
 use crate::failure::Failure;
@@ -58,8 +58,8 @@ impl ServerWatch {
             .map_err(|error| Failure::Usage(format!("--postgres: {error}")))?;
         if ConnectInfo::has_password(text) {
             verbosity.note(
-                "every user of this machine can read the password of --postgres in the list of \
-                 processes; ~/.pgpass and PGPASSWORD hide it",
+                "every user of this machine can see the password of --postgres in the process \
+                 list; use ~/.pgpass or PGPASSWORD instead",
             );
         }
         let described = info.describe();
@@ -115,7 +115,7 @@ impl ServerWatch {
             // The user chose the devices to compare with.
             Err(why) if server.is_local && !self.named.is_empty() => {
                 self.unknown_devices = Some(format!(
-                    "{why}; it is compared with {}, which --postgres does not know to be its disk",
+                    "{why}; it is compared with {}, which may not be its disk",
                     self.named.join(" and ")
                 ));
                 self.named.clone()
@@ -163,7 +163,8 @@ impl ServerWatch {
     /// What is stated once: the server, and what cannot be seen of it.
     pub(super) fn facts(&self) -> Vec<String> {
         let server = format!(
-            "PostgreSQL {} at {}; what it moved is compared with its disks over the last 30 s",
+            "PostgreSQL {} at {}; its bytes are compared with those of its disks over the last \
+             30 s",
             self.server.version, self.server.address
         );
         std::iter::once(server).chain(self.missing()).collect()
@@ -200,8 +201,8 @@ fn remedy(error: &PostgresError) -> &'static str {
             ". diskproof does not speak TLS; connect over the server's Unix socket"
         }
         () if text.contains("Peer authentication failed") => {
-            ". Over a Unix socket the server expects the user of the same name: run as root, or as \
-             that user"
+            ". On a Unix socket the server expects the operating system user of the same name: run \
+             as root, or as that user"
         }
         () => "",
     }
@@ -211,16 +212,16 @@ fn remedy(error: &PostgresError) -> &'static str {
 fn data_devices(server: &WatchedServer) -> Result<Vec<String>, String> {
     if !server.is_local {
         return Err(
-            "the server runs on another machine: its bytes are not compared with these disks"
+            "the server runs on another machine, so its bytes are not compared with these disks"
                 .to_owned(),
         );
     }
     let directory = server.data_directory.as_ref().ok_or(
-        "the role may not see where the data is, so the server is not compared with a disk; \
-         GRANT pg_monitor TO it",
+        "the role may not see where the data is, so the server is not compared with a disk; GRANT \
+         pg_monitor to the role",
     )?;
     let mut devices = devices_below(directory)?;
-    // Both may be elsewhere. Without root the log is not visible, and counts as beside the data.
+    // Both may be elsewhere. Without root the log is not visible, and counts as alongside the data.
     let others = std::iter::once(directory.join("pg_wal")).chain(server.tablespaces.clone());
     for other in others.filter(|path| path.exists()) {
         for device in devices_below(&other)? {

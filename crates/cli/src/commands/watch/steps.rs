@@ -232,7 +232,7 @@ fn all_devices() -> Vec<WatchedDevice> {
 }
 
 fn read_counters() -> anyhow::Result<Vec<DiskReading>> {
-    read_disks().context("cannot read /proc/diskstats, which holds the counters of all disks")
+    read_disks().context("cannot read /proc/diskstats, which has the counters of all disks")
 }
 
 #[cfg(test)]

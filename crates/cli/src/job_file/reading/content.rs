@@ -52,7 +52,7 @@ impl JobReader<'_, '_> {
                 && self.flag("scramble_buffers")?
             {
                 return Err(setting.error(
-                    "it changes the pattern of each write, which is not supported; remove it",
+                    "changes the pattern of each write, which is not supported; remove it",
                 ));
             }
             return Ok(Some(content));
@@ -80,7 +80,7 @@ impl JobReader<'_, '_> {
             return Err(self
                 .setting("dedupe_mode")
                 .map_or(&self.section.source, |setting| &setting.source)
-                .error("a working set is a share of the size; set size in bytes"));
+                .error("a working set is a percentage of the size; set size in bytes"));
         };
         let share = self.count("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
         let blocks = (size / 100).saturating_mul(share.min(100)) / smallest.max(1);
@@ -97,7 +97,7 @@ impl JobReader<'_, '_> {
             _ => Err(self
                 .setting(name)
                 .map_or(&self.section.source, |setting| &setting.source)
-                .error("write a share in percent, 0 to 100")),
+                .error("write a percentage from 0 to 100")),
         }
     }
 

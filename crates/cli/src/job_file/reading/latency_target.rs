@@ -1,4 +1,4 @@
-//! Reads the options that search the depth at which requests keep to a latency.
+//! Reads the options that search the depth at which requests meet a latency limit.
 
 use super::JobReader;
 use crate::job_file::error::JobFileError;
@@ -25,7 +25,7 @@ impl JobReader<'_, '_> {
                 .parse()
                 .ok()
                 .filter(|percent| (1.0..=100.0).contains(percent))
-                .ok_or_else(|| setting.error("write a share in percent, from 1 to 100"))?,
+                .ok_or_else(|| setting.error("write a percentage from 1 to 100"))?,
         };
         let window_ns = match self.short_time("latency_window")? {
             0 => WINDOW_NS_DEFAULT,

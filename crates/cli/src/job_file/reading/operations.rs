@@ -71,7 +71,7 @@ impl<'a> JobReader<'a, '_> {
             // The number of operations for each offset: see `random_run`.
             return match is_back {
                 false => Ok(WalkOrder::Plain),
-                true => Err(setting.error("the number of blocks at each offset is positive")),
+                true => Err(setting.error("the number of blocks at each offset must be positive")),
             };
         }
         match (is_back, blocks) {
@@ -82,7 +82,7 @@ impl<'a> JobReader<'a, '_> {
             (false, JobBlocks::One(block)) => Ok(WalkOrder::Stride(block + bytes)),
             (true, JobBlocks::One(block)) if bytes == 2 * block => Ok(WalkOrder::Backward),
             (true, JobBlocks::One(block)) => Err(setting.error(format!(
-                "backward jobs visit every block, which takes a step of two blocks; write -{} for \
+                "backward jobs visit every block, which needs a step of two blocks; write -{} for \
                  this bs, or remove the number",
                 2 * block
             ))),
@@ -104,8 +104,8 @@ impl<'a> JobReader<'a, '_> {
             (_, second) if rw.direction == RwDirection::Write && !second.is_empty() => Ok(second),
             (first, second) if rw.direction == RwDirection::Mixed && first == second => Ok(first),
             _ => Err(setting.error(
-                "reads and writes of one job share one value; write one value, or two sections \
-                 that run together",
+                "reads and writes of a job share one value; write one value, or two concurrent \
+                 sections",
             )),
         }
     }
@@ -280,7 +280,7 @@ impl<'a> JobReader<'a, '_> {
             None => Err(self
                 .setting(name)
                 .map_or(&self.section.source, |setting| &setting.source)
-                .error(format!("{name} is a share in percent, 0 to 100"))),
+                .error(format!("{name} is a percentage from 0 to 100"))),
         }
     }
 
@@ -333,8 +333,8 @@ impl<'a> JobReader<'a, '_> {
                 let share = self.read_share(rw)?.unwrap_or(50) as f64 / 100.0;
                 if (reads - (reads + writes) * share).abs() > 1e-6 * (reads + writes) {
                     return Err(setting.error(format!(
-                        "the rates of reads and writes contradict the mix of {:.0} % reads; adapt \
-                         them, or write two sections that run together",
+                        "the rates of reads and writes contradict the mix of {:.0} % reads; change \
+                         them, or write two concurrent sections",
                         share * 100.0
                     )));
                 }
@@ -342,8 +342,7 @@ impl<'a> JobReader<'a, '_> {
             }
             (RwDirection::Mixed, ..) => {
                 return Err(setting.error(
-                    "a rate for only one direction is not supported; write two sections that run \
-                     together",
+                    "a rate for only one direction is not supported; write two concurrent sections",
                 ));
             }
         };

@@ -100,7 +100,7 @@ impl JobReader<'_, '_> {
             && self.flag("rate_ignore_thinktime")?
         {
             return Err(setting.error(
-                "after a pause, starts that were due in it are made up for; remove the option",
+                "requests that are due during a pause always start after it; remove the option",
             ));
         }
         let counted = match self.value("thinktime_blocks_type")? {

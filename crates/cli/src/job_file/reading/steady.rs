@@ -69,7 +69,7 @@ impl JobReader<'_, '_> {
         match end.samples() {
             2.. => Ok(Some(end)),
             _ => Err(wrong(
-                "steadystate_duration is less than two intervals of checking",
+                "steadystate_duration is less than two check intervals",
             )),
         }
     }

@@ -35,7 +35,7 @@ impl JobReader<'_, '_> {
                 Some(hex) => u32::from_str_radix(hex, 16),
                 None => text.parse(),
             };
-            mask.map_err(|_| "write a number whose bits are processors".to_owned())
+            mask.map_err(|_| "write a bit mask of processors".to_owned())
         })?;
         let cpus = match (list, mask) {
             (Some(list), _) => list,
@@ -45,8 +45,8 @@ impl JobReader<'_, '_> {
         match self.value("cpus_allowed_policy")? {
             None | Some((_, "shared")) => Ok(cpus),
             Some((setting, _)) => Err(setting.error(
-                "a processor for each copy is not supported; write a section with cpus_allowed for \
-                 each copy",
+                "a processor per copy is not supported; write a section with cpus_allowed for each \
+                 copy",
             )),
         }
     }

@@ -18,7 +18,7 @@ impl JobReader<'_, '_> {
             None | Some((_, "strided")) => {}
             Some((setting, _)) => {
                 return Err(setting.error(
-                    "disks with zones of their own (ZBC, ZNS) are not supported; use the real fio",
+                    "zoned disks (ZBC, ZNS) are not supported; use strided, or the real fio",
                 ));
             }
         }
@@ -30,8 +30,8 @@ impl JobReader<'_, '_> {
                 "a zonerange other than zonesize is not supported; remove it"
             }
             () if !is_plain => {
-                "strided zones are supported with read and write; for random requests use offset \
-                 and size"
+                "strided zones are supported only with read and write; for random requests use \
+                 offset and size"
             }
             () => {
                 return Ok(Some(ZoneStride {

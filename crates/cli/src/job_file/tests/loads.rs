@@ -33,7 +33,7 @@ fn job_without_options_has_the_defaults_of_fio() {
     );
     let message = notes("[job]\nfilename=/dev/sda\n");
     assert!(
-        message.starts_with("direct=0, which is fio's default") && message.lines().count() == 1,
+        message.starts_with("direct=0 (fio's default)") && message.lines().count() == 1,
         "{message}"
     );
 }
@@ -255,7 +255,7 @@ fn kinds_of_verify_become_own_checksums() {
         );
         let has_pattern = kind.starts_with("pattern") || kind == "meta";
         assert_eq!(
-            notes(&text(&options)).contains("in place of the pattern"),
+            notes(&text(&options)).contains("instead of the pattern"),
             has_pattern,
             "{kind}"
         );
@@ -417,7 +417,7 @@ fn verify_becomes_a_workload_key() {
         "{order:?}"
     );
     let later = notes("[job]\nfilename=/dev/sda\nrw=write\nverify=md5\nverify_backlog=8\n");
-    assert!(later.contains("fio reads back as it writes"), "{later}");
+    assert!(later.contains("fio reads back while it writes"), "{later}");
 }
 
 /// The limits of a job: bytes and operations.
@@ -601,13 +601,16 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "thinktime_spin=10",
         "line 3: thinktime_spin=10: [job]: fio's 'thinktime_spin' is not supported",
     ),
-    ("thinktime=10\nrate_ignore_thinktime=1", "are made up for"),
+    (
+        "thinktime=10\nrate_ignore_thinktime=1",
+        "due during a pause",
+    ),
     (
         "rw=write\nbuffer_pattern=0xab\nscramble_buffers=1",
-        "it changes the pattern",
+        "changes the pattern",
     ),
     ("rw=write\nbuffer_pattern='file'", "files are not supported"),
-    ("rw=write\ndedupe_percentage=101", "in percent, 0 to 100"),
+    ("rw=write\ndedupe_percentage=101", "from 0 to 100"),
     (
         "rw=write\ndedupe_percentage=5\ndedupe_mode=working_set",
         "set size in bytes",
@@ -617,7 +620,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("zonemode=strided", "it needs a zonesize"),
     ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
     ("rw=randread\nzonesize=1m", "with read and write"),
-    ("ss=iops:5%\nss_dur=1", "less than two intervals"),
+    ("ss=iops:5%\nss_dur=1", "less than two check intervals"),
     (
         "ss=iops:5%\nss_dur=5\nnumjobs=2\ngroup_reporting",
         "the sum of several jobs",
@@ -634,7 +637,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "latency_target=500\nlatency_percentile=101",
         "from 1 to 100",
     ),
-    ("rw=randread:-8", "is positive"),
+    ("rw=randread:-8", "must be positive"),
     ("rw=read:-4k", "write -8192 for this bs"),
     ("rw=rw\nbs=4k,65m", "is too large"),
     ("rw=rw\nblockalign=4k,8k", "share one value"),
@@ -645,26 +648,29 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("nrfiles=4", "several files for one job"),
     ("rw=write\nverify_only", "verify_only needs verify"),
-    ("rw=rw\nverify=md5\nverify_only", "which blocks a mix wrote"),
+    (
+        "rw=rw\nverify=md5\nverify_only",
+        "the blocks that a mix wrote",
+    ),
     (
         "verify_state_load=1\nverify=md5",
         "fio's 'verify_state_load'",
     ),
-    ("verify=other\nrw=write", "verifies by checksums"),
+    ("verify=other\nrw=write", "verifies with checksums"),
     ("rate_process=poisson", "it needs a rate"),
     ("rate_process=other\nrate_iops=5", "use linear or poisson"),
     (
         "rw=randrw\nrate_iops=100\nrwmixread=70",
         "contradict the mix of 70 % reads",
     ),
-    ("startdelay=5-10", "not a time of fio"),
+    ("startdelay=5-10", "not a fio time"),
     ("wait_for=b\n[b]\nfilename=/dev/sda", "no job above"),
     (
         "exec_prerun=rm -rf /",
-        "no file makes diskproof run other programs",
+        "files cannot make diskproof run other programs",
     ),
-    ("bs=1.5k", "line 3: bs=1.5k: '1.5k' is not a number of fio"),
-    ("runtime=30sec", "not a time of fio"),
+    ("bs=1.5k", "line 3: bs=1.5k: '1.5k' is not a fio number"),
+    ("runtime=30sec", "not a fio time"),
     (
         "nonsense=1",
         "line 3: nonsense=1: fio 3.42 has no such option",
@@ -674,14 +680,14 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("numjobs=5000", "line 3: numjobs=5000 is too large"),
     (
         "rw=read:-8k\nsize=1m\nio_size=2m",
-        "io_size is more than one pass transfers",
+        "a backward job transfers less than io_size in one pass",
     ),
     (
         "rw=read:-8k\nsize=1m\noffset=1m",
         "fio ends a backward job with an offset",
     ),
     ("size=100", "smaller than a block"),
-    ("offset=9g", "begins behind the end"),
+    ("offset=9g", "starts after the end"),
 ];
 
 #[test]
@@ -793,8 +799,8 @@ fn wait_for_starts_a_job_after_another() {
             "{head}[b]\nwait_for=a\n[c]\nwait_for=a\n[d]\nwait_for=b\n"
         )),
         Err(
-            "jobs/x.fio: line 9: [d]: wait_for=b: other jobs would run at that time, and a \
-             workload waits for all before it; use stonewall"
+            "jobs/x.fio: line 9: [d]: wait_for=b: other jobs would still run at that time, \
+             but a workload waits for all earlier ones; use stonewall"
                 .to_owned()
         )
     );
@@ -827,7 +833,7 @@ fn job_file_notes_options_without_effect() {
         notes("[job]\nfilename=/dev/sda\ndirect=1\ngroup_reporting\nthread\nwrite_bw_log=x\n");
     assert_eq!(
         message,
-        "ignored, because the load is the same without: group_reporting (display of results); \
+        "ignored, because they do not change the load: group_reporting (display of results); \
          write_bw_log (series and histograms are always recorded: -o FILE.json, .csv, .hlog; \
          `as fio` writes the log); thread (threads are always used)"
     );

@@ -29,12 +29,12 @@ fn several_disks_share_the_depth_of_a_job_or_its_copies() {
     let of_job: Vec<usize> = job.workloads.iter().map(|one| one.target).collect();
     assert_eq!((of_job, job.files), (vec![0, 1], 2));
     assert!(
-        read.notes.join("\n").contains("a queue of its own"),
+        read.notes.join("\n").contains("its own queue"),
         "{:?}",
         read.notes
     );
 
-    // A name may be given again, and in an option of its own.
+    // A name may be given again, and in its own option.
     let text = format!("{DISKS}numjobs=4\nfilename=/dev/sda:/dev/sda\nfilename=/dev/sdb\n");
     let read = as_fio(&format!("{text}group_reporting\n")).unwrap();
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(2)));
@@ -59,7 +59,7 @@ fn what_cannot_be_shared_is_refused() {
         ),
         (
             "ioengine=libaio\niodepth=9\nfilename=/dev/sda:/dev/sdb",
-            "use a multiple of 2",
+            "is a multiple of 2; use a multiple",
         ),
         (
             "iodepth=2\nioengine=libaio\nfilename=/dev/sda:/data/new",
@@ -71,7 +71,7 @@ fn what_cannot_be_shared_is_refused() {
         ),
         (
             "size=1m\nrw=read\nfilename=/data/a:/data/b",
-            "uniformly random requests only",
+            "uniformly random requests",
         ),
         (
             "size=1m\nnumjobs=3\ndirectory=/data:/other",
@@ -96,7 +96,7 @@ fn new_files_become_one_and_directories_share_the_copies() {
         read.plan.targets,
         [PathBuf::from("/data"), PathBuf::from("/other")]
     );
-    // Two copies in each, each with a file of its own.
+    // Two copies in each, each with its own file.
     assert_eq!(read.plan.workloads.len(), 2);
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(1)));
     assert_eq!(read.jobs.jobs[0].workloads.len(), 4);

@@ -29,11 +29,11 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
     let job =
         |options: &str| translated(&format!("[job]\nfilename=/dev/sda\n{options}\n"), overrides);
     for (options, text) in [
-        ("write_iolog=x", "no single request"),
-        ("write_hist_log=/etc/x", "current directory only"),
+        ("write_iolog=x", "single requests are not recorded"),
+        ("write_hist_log=/etc/x", "current directory"),
         (
             "write_iops_log=/etc/x\nlog_avg_msec=100",
-            "current directory only",
+            "current directory",
         ),
         ("unified_rw_reporting=both", "use 0 or 1"),
     ] {
@@ -45,7 +45,7 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
         .notes;
     assert!(!notes.join("\n").contains("ignored"), "{notes:?}");
     let notes = job("write_bw_log=x").unwrap().notes.join("\n");
-    assert!(notes.contains("a line for each 100 ms"), "{notes}");
+    assert!(notes.contains("a line per 100 ms"), "{notes}");
     for log in ["write_lat_log=x", "write_hist_log=x\nlog_hist_msec=100"] {
         let notes = job(log).unwrap().notes.join("\n");
         assert!(!notes.contains("ignored"), "{notes}");
@@ -247,12 +247,12 @@ fn includes_refuse_cycles_and_sections() {
     assert!(
         read(&fake, "[a]\ninclude x.fio\n")
             .unwrap_err()
-            .contains("jobs/x.fio: line 1: files include each other")
+            .contains("jobs/x.fio: line 1: includes are circular")
     );
     assert!(
         read(&fake, "[a]\ninclude section\n")
             .unwrap_err()
-            .contains("an included file cannot begin a section")
+            .contains("an included file cannot start a section")
     );
     assert!(
         read(&fake, "include section\n")
@@ -264,7 +264,7 @@ fn includes_refuse_cycles_and_sections() {
     assert!(
         read(&fake, &format!("[a]\n{many}"))
             .unwrap_err()
-            .contains("line 258: files include each other")
+            .contains("line 258: includes are circular")
     );
 }
 

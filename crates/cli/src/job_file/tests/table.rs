@@ -149,7 +149,7 @@ fn jobs_of_the_command_line_precede_those_of_files() {
             )
         })
         .collect();
-    // Copies have figures of their own, unless the job wants one for all.
+    // Copies have their own figures, unless the job wants one for all.
     assert_eq!(described, [("first", 0, 2, 2), ("second", 1, 1, 3)]);
     let flags = &read.plan.workloads[2].flags;
     assert_eq!(

@@ -48,10 +48,10 @@ fn jobs_run_together_unless_they_wait() {
     };
     assert_eq!(alone(text), [with, with, with, with, None]);
     assert_eq!(alone(&text.replacen("rw=", "exitall\nrw=", 1)), [None; 5]);
-    assert!(!notes(text).contains("jobs that run together"));
+    assert!(!notes(text).contains("concurrent jobs"));
     let unequal = notes("[global]\nfilename=/dev/sda\n[a]\nruntime=5\n[b]\nruntime=9\n");
     assert!(
-        unequal.contains("have the shortest runtime of them"),
+        unequal.contains("share the shortest of their runtimes"),
         "{unequal}"
     );
     let calm = notes("[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=5\n[a]\n[b]\n");
@@ -277,7 +277,7 @@ fn jobs_that_differ_only_in_their_disk_become_one_workload() {
     }
     assert!(
         refused("[a]\nfilename=/dev/sda:/dev/sdb\n")
-            .contains("line 2: [a]: diskproof gives each of the 2 files a queue of its own")
+            .contains("line 2: [a]: each of the 2 files gets its own queue")
     );
     // Targets on the command line replace those of the file.
     let targets = [PathBuf::from("/data")];

@@ -122,7 +122,7 @@ fn campaign_that_ends_early_has_no_answer() {
     assert_eq!(cells.measured, 3);
 }
 
-/// A disk of so many channels, each of which serves a request in a time of its own and that of its
+/// A disk of this many channels, each of which serves a request in its own time and that of its
 /// transfer. Its matrix is known.
 #[derive(Clone, Copy)]
 struct KnownDisk {

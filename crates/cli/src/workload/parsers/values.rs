@@ -320,7 +320,7 @@ impl FromStr for Precision {
     }
 }
 
-/// Share of the requests that keep to a latency, in percent.
+/// Share of the requests that meet a latency limit, in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyPercentile(pub f64);
 

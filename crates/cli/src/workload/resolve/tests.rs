@@ -440,7 +440,7 @@ fn buffers_fit_into_the_free_memory() {
     assert!(on(load, &free(Some(2 * GIB))).is_ok() && on(load, &free(None)).is_ok());
     let error = on(load, &free(Some(GIB))).unwrap_err();
     assert!(
-        error.contains("needs 1 GiB of buffers, and half of the free memory is 512 MiB"),
+        error.contains("needs 1 GiB of buffers, but half of the free memory is 512 MiB"),
         "{error}"
     );
     // The journal of 2^28 blocks takes 1 GiB.

@@ -257,8 +257,8 @@ impl Pattern {
         self
     }
 
-    /// Begins so many bytes further on, where the steps are sequential; each direction of a mix by
-    /// half of them.
+    /// Begins this many bytes further on, where the steps are sequential; each direction of a mix
+    /// by half of them.
     pub fn skip(&mut self, bytes: u64) {
         let bytes = if self.mix == Mix::Both {
             bytes / 2

@@ -135,7 +135,7 @@ impl OffsetWalk {
         }
     }
 
-    /// Begins so many bytes further on, to whole blocks of `len`, where it is sequential; wraps.
+    /// Begins this many bytes further on, to whole blocks of `len`, where it is sequential; wraps.
     pub(crate) fn skip(&mut self, bytes: u64, len: u64) {
         if let Self::Sequential { start, end, at, .. } = self {
             let blocks = ((*end - *start) / len).max(1);

@@ -493,7 +493,7 @@ fn seen(
 fn whim() -> impl Strategy<Value = Whim> {
     let odd = (0u64..60, 0u64..60, 0u64..20)
         .prop_map(|(short, failed, is_exhausted)| [short, failed, is_exhausted]);
-    // Sometimes all requests of a queue take equally long, sometimes each takes a time of its own,
+    // Sometimes all requests of a queue take equally long, sometimes each takes its own time,
     // sometimes more than one or two cells.
     let times = (
         prop_oneof![Just(0u64), 1_000u64..200_000, 4_000_000u64..25_000_000],

@@ -49,7 +49,7 @@ impl Conclusion<'_> {
         let early = ended_early(outcome);
         let is_measured = |record: &Arc<Record>| !record.measurements.is_empty();
         if !records.iter().all(is_measured) {
-            eprint_line("nothing to compare: not every side was measured");
+            eprint_line("nothing to compare: at least one side was not measured");
             return Ok(LiveEnd::Ended(early.unwrap_or(Exit::Failed)));
         }
         for (record, letter) in records.iter().zip('A'..) {

@@ -14,15 +14,14 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Live comparison of targets or settings")]
 pub struct LiveFlags {
-    /// Compare settings of one target: run CMD in a shell before each slice of a side (two or
-    /// more, one for each side)
+    /// Compare settings of one target: run CMD in a shell before each slice of a side (once per
+    /// side)
     #[arg(long, value_name = "CMD")]
     pub prepare: Vec<String>,
     /// Run CMD in a shell after the last slice
     #[arg(long, value_name = "CMD", requires = "prepare")]
     pub cleanup: Option<String>,
-    /// Close the target before each --prepare command and open it again afterwards, as umount
-    /// requires
+    /// Close the target before each --prepare command and reopen it afterwards, as umount requires
     #[arg(long, requires = "prepare")]
     pub reopen: bool,
     /// Time for everything [default: 60s]
@@ -31,7 +30,7 @@ pub struct LiveFlags {
     /// Take at most 20 seconds
     #[arg(long)]
     pub quick: bool,
-    /// Skip the writing workloads; only a scratch file gets its content
+    /// Skip the writing workloads; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
     /// What is compared.

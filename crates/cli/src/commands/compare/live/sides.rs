@@ -28,8 +28,8 @@ impl LiveSides {
             return match (request.names, request.baseline) {
                 (_, Some(_)) => usage("--baseline names saved runs; omit it".to_owned()),
                 _ if commands.len() < 2 => usage(
-                    "one --prepare has nothing to be compared with; give one for each side, such \
-                     as --prepare 'CMD A' --prepare 'CMD B'"
+                    "a single --prepare gives nothing to compare; use one for each side, such as \
+                     --prepare 'CMD A' --prepare 'CMD B'"
                         .to_owned(),
                 ),
                 ([], _) => Ok(Some(Self::settings(".", commands))),
@@ -48,12 +48,12 @@ impl LiveSides {
         match (&targets[..], &others[..]) {
             ([], _) => Ok(None),
             ([only], []) => usage(format!(
-                "{only} has nothing to be compared with; name a second target, or two settings by \
+                "{only} cannot be compared alone; name a second target, or two settings with \
                  --prepare 'CMD A' --prepare 'CMD B'"
             )),
             ([target, ..], [other, ..]) => usage(format!(
-                "{target} is a target, and {other} is not. Name saved runs only, or directories, \
-                 files and block devices only"
+                "{target} is a target, but {other} is not. Name either saved runs, or directories, \
+                 files and block devices"
             )),
             (_, []) => Ok(Some(Self {
                 targets: targets.iter().map(PathBuf::from).collect(),
@@ -118,7 +118,8 @@ pub(super) fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Re
     };
     if let Some(other) = others.iter().find(|other| other.kind != first.kind) {
         return Err(Failure::Usage(format!(
-            "{} is {}, and {} is {}: their figures do not compare. Name targets of one kind",
+            "{} is {} but {} is {}, so their figures are not comparable. Name targets of the same \
+             kind",
             first.path,
             kind(first),
             other.path,
@@ -133,8 +134,8 @@ pub(super) fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Re
     match pairs.find(|(one, other)| one.is_same(other)) {
         Some((one, _)) if is_released && one.kind != TargetKind::Directory => {
             Err(Failure::Usage(format!(
-                "{} is named twice, and what one side writes the other would read; compare it \
-                 with itself without --destroy and --overwrite",
+                "{} is named twice, so one side would read the writes of the other; omit --destroy \
+                 and --overwrite to compare it with itself",
                 one.path
             )))
         }
