@@ -309,7 +309,8 @@ fn schedule_without_a_start_is_refused_before_the_run() {
     // A limit beyond the schedule is only noted.
     let limited = planned(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
     assert!(
-        limits_cut_by_time(&limited)[0].contains("1000 operations need more than the 50 operations"),
+        limits_cut_by_time(&limited)[0]
+            .contains("1000 operations need more than the 50 operations"),
         "{limited:?}"
     );
     let plan = plan_file(
