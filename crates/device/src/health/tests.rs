@@ -325,7 +325,7 @@ fn what_cannot_be_learnt_is_a_clause_with_what_to_do() {
         nothing(&message("/dev/sda: requires option '-d cciss,N'", 1))
             .contains("smartctl -a -d cciss,N /dev/sdx")
     );
-    assert!(nothing(&message("Device is in STANDBY mode, exit(2)", 2)).contains("asleep"));
+    assert!(nothing(&message("Device is in STANDBY mode, exit(2)", 2)).contains("in standby"));
     assert!(
         nothing(&message("/dev/loop0: Unable to detect device type", 1))
             .contains("does not know this kind")

@@ -363,8 +363,8 @@ fn what_hides_its_disks_says_so_in_plain_words() {
             .unresolved
             .unwrap()
     };
-    assert_eq!(reason("tmpfs", "tmpfs"), "tmpfs: it lives in memory");
-    assert!(reason("nfs4", "server:/export").contains("on the other side (server:/export)"));
+    assert_eq!(reason("tmpfs", "tmpfs"), "tmpfs: it is in memory");
+    assert!(reason("nfs4", "server:/export").contains("on the server (server:/export)"));
     assert!(reason("cifs", "//server/share").contains("//server/share"));
     assert!(reason("zfs", "tank/pg").contains("ARC"));
     assert!(reason("fuse.sshfs", "me@host:").contains("a program (me@host:) serves"));

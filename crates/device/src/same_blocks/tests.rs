@@ -69,7 +69,7 @@ fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
     assert!(
         map("/dev/md0", LayerKind::Md, "/dev/sdb1")
             .unwrap_err()
-            .contains("no member in sync of the array (faulty)")
+            .contains("not an in-sync member of the array (faulty)")
     );
     assert!(map("/dev/md1", LayerKind::Md, "/dev/sda1").is_err());
     assert!(map("/dev/sda", LayerKind::Disk, "/dev/x").is_err());
