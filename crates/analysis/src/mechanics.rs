@@ -97,6 +97,17 @@ fn reported_mechanics(record: &Record) -> Mechanics {
     }
 }
 
+/// Whether the kernel says that a disk rotates, and can know it: a virtual disk says anything, and
+/// a loop device repeats what its file lies on.
+pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
+    let is_trusted = match disk.kind {
+        LayerKind::Loop => true,
+        LayerKind::Disk => record.host.hypervisor.is_none(),
+        _ => false,
+    };
+    is_trusted && disk.rotational == Some(true)
+}
+
 fn has_real_bus(disk: &Layer) -> bool {
     disk.link
         .as_ref()

@@ -17,7 +17,7 @@ use diskproof_model::plan::Origin;
 use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
-use diskproof_model::units::{counted, format_bytes, format_percent};
+use diskproof_model::units::{counted, format_bytes, format_latency, format_percent};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
@@ -456,7 +456,7 @@ fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
     m.headline_ops().into_iter().map(clause).collect()
 }
 
-/// `a read takes 131 µs ± 4 µs on average`.
+/// `a read takes 131 µs ± 4 µs on average`, with idle times `… right after another`.
 fn ping_clauses(ping: &PingRecord) -> Vec<String> {
     let clause = |(kind, latency): (&OpKind, &PingLatency)| {
         let request = match kind {
@@ -465,8 +465,14 @@ fn ping_clauses(ping: &PingRecord) -> Vec<String> {
             OpKind::Sync => return None,
             OpKind::Commit => "a durable write",
         };
-        let mean = latency.mean.text();
-        Some(format!("{request} takes {mean} on average"))
+        let (mean, when) = match ping.awake() {
+            Some(point) => (&point.mean, "right after another"),
+            None => (&latency.mean, "on average"),
+        };
+        Some(match mean.n {
+            1 => format!("{request} took {}", format_latency(mean.value as u64)),
+            _ => format!("{request} takes {} {when}", mean.text()),
+        })
     };
     // The write alone is a part of the durable one.
     let commits = ping.latency.contains_key(&OpKind::Commit);
@@ -563,6 +569,28 @@ mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::record::{Expectation, WorkloadRecord};
+
+    #[test]
+    fn ping_with_idle_times_leads_with_the_disk_that_is_awake() {
+        const MS: u64 = 1_000_000;
+        let samples: Vec<(u64, u64)> = (0..20)
+            .flat_map(|_| [(2_000 * MS, 301 * MS), (0, MS)])
+            .collect();
+        let record = fixture::judge(fixture::ping::ping_run(&samples));
+        let ping = record.measurements[0].ping.as_ref().unwrap();
+        let [clause] = &ping_clauses(ping)[..] else {
+            panic!("one kind")
+        };
+        assert!(
+            clause.starts_with("a read takes 1.00 ms") && clause.ends_with("right after another"),
+            "{clause}"
+        );
+        let paced = PingRecord {
+            after_idle: Vec::new(),
+            ..ping.clone()
+        };
+        assert!(ping_clauses(&paced)[0].ends_with("on average"));
+    }
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict
@@ -763,6 +791,7 @@ mod tests {
             expression: expression.to_owned(),
             observed: Some(1.0),
             interval: None,
+            observed_at_least: None,
             met,
             undecided,
             decided_by_ns: None,

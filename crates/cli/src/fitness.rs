@@ -153,7 +153,8 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
             let text = read_text(Path::new(profile)).map_err(|why| {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
                 Failure::Usage(format!(
-                    "--for {profile}: {why}. Name a profile file, or one of {}",
+                    "--for {profile}: {why}{} Name a profile file, or one of {}",
+                    if why.ends_with('?') { "" } else { "." },
                     names.join(", ")
                 ))
             })?;

@@ -294,7 +294,8 @@ fn judge_filesystem(
             0 if creation == Creation::ManyFiles => {
                 "Free some space, or name a directory on another filesystem.".to_owned()
             }
-            0 => "Free some space, or name an existing file or the device to be read.".to_owned(),
+            0 => "Free some space, or name another directory, an existing file or a device."
+                .to_owned(),
             // Rounded down, so that asking for just that is granted.
             max => {
                 let most = format_bytes(if max >= GIB { max - max % GIB } else { max });

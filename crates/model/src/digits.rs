@@ -1,7 +1,7 @@
 //! How many digits of a figure to print: those that its interval supports, and no more. Every
 //! printer and every sentence rounds here; JSON keeps full precision.
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, positive_interval};
 use crate::units::format_percent;
 
 /// More digits than this say nothing about a disk: ten equal runs of 5 s differed by 5 to 15 %.
@@ -138,19 +138,6 @@ impl Estimate {
 pub fn joined_range(low: &str, high: &str) -> String {
     let low_number = low.strip_suffix(unit_of(high)).map_or(low, str::trim_end);
     format!("{low_number} to {high}")
-}
-
-/// From this relative half-width on, the lower end of a symmetric interval is too low.
-const WIDE: f64 = 0.5;
-
-/// The ends of the interval of a positive figure: the lower end of a wide one approaches zero and
-/// never reaches it.
-pub fn positive_interval(value: f64, half_width: f64) -> [f64; 2] {
-    let low = match value {
-        value if half_width > WIDE * value => value / (1.0 + half_width / (WIDE * value)),
-        value => value - half_width,
-    };
-    [low.max(0.0), value + half_width]
 }
 
 #[cfg(test)]

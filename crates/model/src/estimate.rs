@@ -1,6 +1,7 @@
 //! A figure and its interval. Public as part of `record`; surveys and the verdict need it too.
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// A value with its uncertainty. There is no bare mean anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,5 +23,54 @@ impl Estimate {
         self.half_width_95
             .filter(|_| self.value > 0.0)
             .map(|h| h / self.value)
+    }
+
+    /// Orders rates by what is certain: the lower end of the interval, then the value. The largest
+    /// value among many is often the one that is known worst.
+    pub fn cmp_certain(&self, other: &Self) -> Ordering {
+        let low = |one: &Self| {
+            let width = one.half_width_95;
+            width.map_or(0.0, |width| positive_interval(one.value, width)[0])
+        };
+        low(self)
+            .total_cmp(&low(other))
+            .then(self.value.total_cmp(&other.value))
+    }
+}
+
+/// From this relative half-width on, the lower end of a symmetric interval is too low.
+const WIDE: f64 = 0.5;
+
+/// The ends of the interval of a positive figure: the lower end of a wide one approaches zero and
+/// never reaches it.
+pub fn positive_interval(value: f64, half_width: f64) -> [f64; 2] {
+    let low = match value {
+        value if half_width > WIDE * value => value / (1.0 + half_width / (WIDE * value)),
+        value => value - half_width,
+    };
+    [low.max(0.0), value + half_width]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cmp_certain_prefers_the_well_known_rate() {
+        let rate = |value, half_width_95| Estimate {
+            n: 20,
+            value,
+            half_width_95,
+            unit: "1/s".to_owned(),
+        };
+        let (known, rough, unknown) = (
+            rate(100.0, Some(1.0)),
+            rate(120.0, Some(50.0)),
+            rate(500.0, None),
+        );
+        assert_eq!(known.cmp_certain(&rough), Ordering::Greater);
+        assert_eq!(rough.cmp_certain(&unknown), Ordering::Greater);
+        assert_eq!(unknown.cmp_certain(&rate(400.0, None)), Ordering::Greater);
+        assert_eq!(known.cmp_certain(&rate(104.0, Some(1.0))), Ordering::Less);
     }
 }

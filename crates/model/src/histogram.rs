@@ -231,9 +231,13 @@ impl LatencyHistogram {
     /// The value at `quantile`, or `None` when fewer than ten latencies lie beyond it: then it
     /// would be a guess.
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
-        // The small epsilon keeps 10,000 × (1 − 0.999) from falling to 9.99… by rounding.
-        let beyond = self.count as f64 * (1.0 - quantile) + 1e-6;
-        (beyond >= 10.0).then(|| self.value_at(quantile))
+        (self.count >= Self::count_for(quantile)).then(|| self.value_at(quantile))
+    }
+
+    /// How many latencies there must be, so that ten lie beyond `quantile`.
+    pub fn count_for(quantile: f64) -> u64 {
+        // The small epsilon keeps 10 / (1 − 0.999) from rising to 10,000.00… by rounding.
+        (10.0 / (1.0 - quantile) - 1e-6).ceil() as u64
     }
 
     /// The filled buckets as (lowest value, width, count), ascending.

@@ -279,6 +279,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("not_comparable", WHOLE_32),
     ("number", COUNT),
     ("observed", UNKNOWN),
+    ("observed_at_least", UNKNOWN),
     ("observed_loads", WHOLE_32),
     ("offset_bytes", POSITION),
     ("one_of", WHOLE_32),

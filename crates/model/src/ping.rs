@@ -117,6 +117,16 @@ pub struct PingRecord {
     pub slow_from_ns: Option<u64>,
 }
 
+impl PingRecord {
+    /// The requests right after another one, which a disk that is awake answers; `None` where an
+    /// interval set the pace, and where reads and writes took turns.
+    pub fn awake(&self) -> Option<&IdlePoint> {
+        let is_mixed = self.latency.contains_key(&OpKind::Read) && self.latency.len() > 1;
+        let mut points = self.after_idle.iter().filter(|_| !is_mixed);
+        points.find(|point| point.idle_ns == 0)
+    }
+}
+
 /// The mean latency of single requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

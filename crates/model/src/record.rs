@@ -29,7 +29,7 @@ use crate::workload::{Access, CachePolicy, EngineKind, SyncPolicy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::estimate::Estimate;
+pub use crate::estimate::{Estimate, positive_interval};
 
 /// Version of the record's shape.
 pub const RECORD_SCHEMA: &str = "diskproof.record/1";
@@ -441,6 +441,10 @@ pub struct Expectation {
     /// The 95 % interval of what was measured, from its lower to its upper end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+    /// Of a percentile with fewer than ten operations beyond it: the lower end of its 95 %
+    /// interval. The upper end is unknown, and `observed` is `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_at_least: Option<f64>,
     /// Whether it was met. An undecided one was not.
     pub met: bool,
     /// Whether the interval leaves open if it was met.

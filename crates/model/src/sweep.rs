@@ -1,8 +1,7 @@
 //! A sweep: block size × depth × operation. What was requested, the matrix that was measured, and
 //! what follows from it. Does not know how it is measured or printed.
 
-use crate::digits::positive_interval;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, positive_interval};
 use serde::{Deserialize, Serialize};
 
 /// What a sweep varies.
@@ -188,25 +187,25 @@ pub struct SweepMatrix {
 }
 
 impl SweepMatrix {
-    /// The measured cell with the most operations per second.
+    /// The measured cell with certainly the most operations per second.
     pub fn best_iops(&self) -> Option<&SweepCell> {
         self.best(|cell| cell.iops.as_ref())
     }
 
-    /// The measured cell with the most bytes per second.
+    /// The measured cell with certainly the most bytes per second.
     pub fn best_throughput(&self) -> Option<&SweepCell> {
         self.best(|cell| cell.throughput.as_ref())
     }
 
     fn best(&self, figure: fn(&SweepCell) -> Option<&Estimate>) -> Option<&SweepCell> {
-        let value = |cell: &&SweepCell| figure(cell).map_or(0.0, |figure| figure.value);
         let measured = self
             .cells
             .iter()
             .filter(|cell| cell.state == CellState::Measured);
         measured
-            .filter(|cell| value(cell) > 0.0)
-            .max_by(|a, b| value(a).total_cmp(&value(b)))
+            .filter_map(|cell| Some((cell, figure(cell).filter(|figure| figure.value > 0.0)?)))
+            .max_by(|(_, a), (_, b)| a.cmp_certain(b))
+            .map(|(cell, _)| cell)
     }
 
     /// The cell of this block size and depth.
@@ -448,6 +447,40 @@ fn step(fast: &SpanRate, slow: &SpanRate) -> Option<SpanStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn best_cell_is_the_one_with_certainly_the_highest_rate() {
+        let cell = |depth, value, half_width: f64| SweepCell {
+            block_bytes: 4096,
+            depth,
+            state: CellState::Measured,
+            why: None,
+            iops: Some(Estimate {
+                n: 20,
+                value,
+                half_width_95: Some(half_width),
+                unit: "1/s".to_owned(),
+            }),
+            throughput: None,
+            latency_mean_ns: None,
+            latency_p50_ns: None,
+            latency_p99_ns: None,
+            latency_max_ns: None,
+        };
+        let matrix = SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells: vec![
+                cell(1, 99.0, 1.0),
+                cell(2, 112.0, 55.0),
+                cell(4, 100.0, 1.0),
+            ],
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        };
+        assert_eq!(matrix.best_iops().unwrap().depth, 4);
+        assert_eq!(matrix.best_throughput(), None);
+    }
 
     /// Spans of 1, 4, 16 … MiB with these latencies in microseconds, each known to so much.
     fn over_spans(latencies_us: &[f64], relative: Option<f64>) -> SweepRecord {

@@ -257,8 +257,8 @@ impl StatSession {
             let (generated, writes) = (number_of(generated.as_ref()), number_of(writes.as_ref()));
             return Ok(ServerWal {
                 generated_bytes: generated,
-                // Each write is at least a page, and the log has at least its records.
-                write_bytes: generated.max(bytes_of(writes, self.wal_page_bytes)),
+                // Each write is at least a page.
+                write_bytes: bytes_of(writes, self.wal_page_bytes),
                 write_ops: Some(writes),
                 syncs: Some(number_of(syncs.as_ref())),
                 sync_ns: sync_ms.filter(|_| is_timed).and_then(|ms| ns_of(&ms)),

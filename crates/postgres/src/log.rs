@@ -11,6 +11,9 @@ const LINES_MAX: usize = 4;
 /// Severities that end a server, as it words them in the locale C.
 const CAUSES: [&str; 2] = ["PANIC:", "FATAL:"];
 
+/// What a server answers while it starts: it says nothing about its end.
+const STARTING: &str = "the database system is starting up";
+
 /// An output of a program.
 pub(crate) struct ProgramLog {
     file: File,
@@ -53,7 +56,7 @@ impl ProgramLog {
 fn telling_lines(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let causes: Vec<&str> = lines()
-        .filter(|line| CAUSES.iter().any(|word| line.contains(word)))
+        .filter(|line| CAUSES.iter().any(|word| line.contains(word)) && !line.contains(STARTING))
         .collect();
     let lines = match causes.is_empty() {
         true => lines().collect(),
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_cause_is_quoted_before_what_followed_from_it() {
-        let log = "LOG: database system is ready\n\
+        let log = "FATAL:  the database system is starting up\nLOG: database system is ready\n\
                    PANIC:  could not write to file \"pg_wal/x\": No space left on device\n\
                    LOG: shutting down\nLOG: a\nLOG: b\nLOG: c\n";
         assert_eq!(

@@ -93,6 +93,8 @@ pub struct CutReport {
     pub lost_seconds: f64,
     /// Writes of the streams that were synced.
     pub streams: Vec<StreamOutcome>,
+    /// Whether anything of the run is left on the target.
+    pub has_trace: bool,
     /// Control pages that the disk had accepted, without their own sync.
     pub control_accepted: u64,
     /// Control pages that vanished, of the last that each place got.
@@ -114,16 +116,16 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         reported_seconds: seconds(elapsed(log)),
         lost_seconds: 0.0,
         streams: Vec::new(),
+        has_trace: false,
         control_accepted: 0,
         control_vanished: 0,
         is_control_evidence: log.description.is_control_evidence,
         has_restarted: facts.has_restarted,
     };
     let mut first_damage_ns = None;
-    let mut has_trace = false;
     let streams = log.description.streams.iter().zip(&counts).zip(content);
     for (index, ((stream, &count), content)) in streams.enumerate() {
-        has_trace |= content.has_trace();
+        report.has_trace |= content.has_trace();
         if stream.kind == StreamKind::Control {
             report.control_accepted += count;
             report.control_vanished += vanished(*stream, count, content);
@@ -142,7 +144,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
     if let Some(at) = first_damage_ns {
         report.lost_seconds = seconds(elapsed(log).saturating_sub(at));
     }
-    let is_known = has_trace || facts.is_same_target;
+    let is_known = report.has_trace || facts.is_same_target;
     (report.verdict, report.reason) = conclude(&report, log.end, is_known);
     report
 }

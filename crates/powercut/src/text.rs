@@ -40,11 +40,14 @@ pub fn write_report(
         let [a, b, c, d] = s;
         writeln!(out, "  {title:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
     }
-    writeln!(
-        out,
-        "\n  {} of {} control pages, written without a sync, vanished.",
-        report.control_vanished, report.control_accepted
-    )?;
+    match report.has_trace {
+        true => writeln!(
+            out,
+            "\n  {} of {} control pages, written without a sync, vanished.",
+            report.control_vanished, report.control_accepted
+        )?,
+        false => writeln!(out, "\n  Nothing of the run is left on the target.")?,
+    }
     if report.verdict == CutVerdict::Lying {
         writeln!(
             out,
@@ -178,4 +181,38 @@ fn wrap(text: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::example;
+
+    #[test]
+    fn page_counts_control_pages_only_where_something_of_the_run_is_left() {
+        let page = |has_trace| {
+            let report = CutReport {
+                verdict: CutVerdict::Lying,
+                reason: None,
+                run: example().run,
+                reported_seconds: 4.0,
+                lost_seconds: 4.0,
+                streams: Vec::new(),
+                has_trace,
+                control_accepted: 650,
+                control_vanished: 0,
+                is_control_evidence: true,
+                has_restarted: None,
+            };
+            let mut out = Vec::new();
+            write_report(&report, &example(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(page(true).contains("0 of 650 control pages"));
+        let gone = page(false);
+        assert!(
+            gone.contains("Nothing of the run is left") && !gone.contains("650"),
+            "{gone}"
+        );
+    }
 }

@@ -73,11 +73,12 @@ fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
     let cells = matrix.cells.iter();
     let measured = cells
         .filter(|cell| is_page(cell.block_bytes) && cell.state == CellState::Measured)
-        .filter_map(|cell| Some(cell.iops.as_ref()?.value));
+        .filter_map(|cell| cell.iops.as_ref())
+        .max_by(|a, b| a.cmp_certain(b));
     let predicted = || {
         let occupancy_ns = matrix.cost_model?.occupancy_ns(PAGE_BYTES);
         (occupancy_ns > 0.0).then(|| 1e9 / occupancy_ns)
     };
-    let iops = measured.reduce(f64::max).or_else(predicted)?;
+    let iops = measured.map(|rate| rate.value).or_else(predicted)?;
     (iops.is_finite() && iops > 0.0).then_some(iops)
 }

@@ -5,13 +5,17 @@ mod observed;
 
 use crate::mechanics::reported_rpm;
 use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
     Expectation, ExpectationOutcome, FileStepRecord, MeasurementRecord, OpRecord, Record,
 };
 use diskproof_model::surface::{CurvePoint, SeekPattern, SurfaceRecord};
 use diskproof_model::units;
-use observed::{Observed, Uncertainty, at_point, histogram, mean_latency, quantile_spread, total};
+use observed::{
+    Observed, Uncertainty, at_point, histogram, mean_latency, quantile_at_least, quantile_spread,
+    total,
+};
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -78,6 +82,21 @@ pub enum Metric {
     Findings,
     /// Revolutions per minute, as the disk reports them.
     Rpm,
+}
+
+impl Metric {
+    /// The share of latencies that do not exceed it; `None` of other figures.
+    fn quantile(self) -> Option<f64> {
+        match self {
+            Self::P50 => Some(0.5),
+            Self::P90 => Some(0.9),
+            Self::P95 => Some(0.95),
+            Self::P99 => Some(0.99),
+            Self::P99_9 => Some(0.999),
+            Self::P99_99 => Some(0.9999),
+            _ => None,
+        }
+    }
 }
 
 /// Part of a survey that thresholds may name like a workload.
@@ -353,10 +372,12 @@ impl Expected {
             }
         });
         let (outcome, seen) = worst.unwrap_or((ExpectationOutcome::Undecided, None));
+        let is_low_end = |seen: &Observed| seen.spread == Uncertainty::AtLeast;
         Expectation {
             expression: self.expression.clone(),
-            observed: seen.map(|seen| seen.value),
+            observed: seen.filter(|seen| !is_low_end(seen)).map(|seen| seen.value),
             interval: seen.and_then(Observed::interval),
+            observed_at_least: seen.filter(is_low_end).map(|seen| seen.value),
             met: outcome == ExpectationOutcome::Met,
             undecided: outcome == ExpectationOutcome::Undecided,
             decided_by_ns: match (outcome, seen) {
@@ -405,6 +426,7 @@ impl Expected {
             Uncertainty::Exact => [seen.value; 2],
             Uncertainty::Unknown => [seen.value / UNKNOWN_FACTOR, seen.value * UNKNOWN_FACTOR],
             Uncertainty::Interval(ends) => ends,
+            Uncertainty::AtLeast => [seen.value, f64::INFINITY],
         };
         match ends.map(|end| self.relation.holds(end, self.threshold)) {
             [true, true] => ExpectationOutcome::Met,
@@ -414,21 +436,29 @@ impl Expected {
     }
 
     /// The measured time that decides it in four of five cases: the interval narrows with the root
-    /// of the time.
+    /// of the time. A percentile needs operations beyond it first.
     fn decided_by_ns(&self, seen: Observed, record: &Record) -> Option<u64> {
-        let [low, high] = seen.interval()?;
-        let arm = if self.threshold > seen.value {
-            high - seen.value
-        } else {
-            seen.value - low
-        };
-        let times = (SPARE * arm / (self.threshold - seen.value)).powi(2);
         let workloads = record.measurements.iter();
-        let measured_ns = workloads
+        let slowest = workloads
             .filter(|m| m.workload.name == self.workload)
-            .map(|m| m.wall_ns)
-            .max()?;
-        let needed_ns = times * measured_ns as f64;
+            .max_by_key(|m| m.wall_ns)?;
+        let times = match seen.spread {
+            Uncertainty::AtLeast => {
+                let ops = self.ops(slowest);
+                let (op, quantile) = (ops.first()?, self.metric.quantile()?);
+                LatencyHistogram::count_for(quantile) as f64 / op.count as f64
+            }
+            Uncertainty::Exact | Uncertainty::Unknown => return None,
+            Uncertainty::Interval([low, high]) => {
+                let arm = if self.threshold > seen.value {
+                    high - seen.value
+                } else {
+                    seen.value - low
+                };
+                (SPARE * arm / (self.threshold - seen.value)).powi(2)
+            }
+        };
+        let needed_ns = times * slowest.wall_ns as f64;
         (needed_ns <= DECIDED_BY_NS_MAX).then_some(needed_ns as u64)
     }
 
@@ -499,10 +529,7 @@ impl Expected {
         if self.metric == Metric::Cpu {
             return Some(Observed::exact(m.cpu_share() * 100.0));
         }
-        let ops: Vec<&OpRecord> = match self.op {
-            Some(op) => m.ops.get(&op).into_iter().collect(),
-            None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
-        };
+        let ops = self.ops(m);
         match self.metric {
             _ if ops.is_empty() => None,
             Metric::Iops => Some(total(ops.iter().map(|op| &op.iops))),
@@ -512,6 +539,14 @@ impl Expected {
                 .first()
                 .filter(|op| ops.len() == 1 && op.count > 0)
                 .and_then(|op| self.latency(op)),
+        }
+    }
+
+    /// The operations of a workload that it names.
+    fn ops<'a>(&self, m: &'a MeasurementRecord) -> Vec<&'a OpRecord> {
+        match self.op {
+            Some(op) => m.ops.get(&op).into_iter().collect(),
+            None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
         }
     }
 
@@ -526,30 +561,20 @@ impl Expected {
     }
 
     fn latency(&self, op: &OpRecord) -> Option<Observed> {
-        let (latency, quantile) = match self.metric {
+        match self.metric {
             Metric::Mean => return Some(mean_latency(op)),
             Metric::Max => return Some(Observed::exact(op.latency.max as f64)),
-            Metric::P50 => (op.latency.p50, 0.5),
-            Metric::P90 => (op.latency.p90, 0.9),
-            Metric::P95 => (histogram(op)?.percentile(0.95), 0.95),
-            Metric::P99 => (op.latency.p99, 0.99),
-            Metric::P99_9 => (op.latency.p99_9, 0.999),
-            Metric::P99_99 => (op.latency.p99_99, 0.9999),
-            Metric::Iops
-            | Metric::Throughput
-            | Metric::Cpu
-            | Metric::RateAverage
-            | Metric::RateMin
-            | Metric::RateMax
-            | Metric::Findings
-            | Metric::Rpm => return None,
-        };
-        let value = latency? as f64;
-        let spread = match histogram(op) {
-            Some(histogram) => quantile_spread(&histogram, quantile),
-            None => Uncertainty::Unknown,
-        };
-        Some(Observed { value, spread })
+            _ => {}
+        }
+        let quantile = self.metric.quantile()?;
+        let histogram = histogram(op)?;
+        match histogram.percentile(quantile) {
+            Some(ns) => Some(Observed {
+                value: ns as f64,
+                spread: quantile_spread(&histogram, quantile),
+            }),
+            None => quantile_at_least(&histogram, quantile),
+        }
     }
 }
 
@@ -557,7 +582,6 @@ impl Expected {
 mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::histogram::LatencyHistogram;
     use proptest::prelude::*;
 
     fn expected(text: &str) -> Expected {
@@ -601,6 +625,36 @@ mod tests {
             let outcome = expected(text).evaluate(&record);
             assert_eq!((outcome.observed, outcome.met), (observed, met), "{text}");
         }
+    }
+
+    #[test]
+    fn percentile_of_few_operations_is_missed_or_names_the_time_that_decides() {
+        let mut record = fixture::record();
+        let commits = record
+            .measurements
+            .iter_mut()
+            .find(|m| m.workload.name == "commit-fdatasync")
+            .unwrap();
+        commits.wall_ns = 1_000_000_000;
+        let sync = commits.ops.get_mut(&OpKind::Sync).unwrap();
+        let mut few = LatencyHistogram::new();
+        (0..100).for_each(|_| few.record(20_000_000));
+        (sync.count, sync.latency.p99) = (100, None);
+        sync.latency.hdr = few.to_hdr_base64();
+        let seen =
+            |limit: &str| expected(&format!("commit-fdatasync.sync.p99{limit}")).evaluate(&record);
+        // The p99 is 20 ms or more, and nothing says how much more.
+        let missed = seen("<=10ms");
+        assert_eq!(missed.outcome(), ExpectationOutcome::Missed);
+        assert_eq!((missed.observed, missed.interval), (None, None));
+        let low = missed.observed_at_least.unwrap();
+        assert!((low / 20e6 - 1.0).abs() < 0.002, "{low}");
+        assert_eq!(missed.decided_by_ns, None);
+        // Ten of a hundred times as many operations lie beyond.
+        let open = seen("<=30ms");
+        assert_eq!(open.outcome(), ExpectationOutcome::Undecided);
+        assert_eq!(open.decided_by_ns, Some(10_000_000_000));
+        assert_eq!(seen(">=10ms").outcome(), ExpectationOutcome::Met);
     }
 
     #[test]
@@ -723,7 +777,7 @@ mod tests {
     fn wide_intervals_of_positive_figures_stay_above_zero() {
         let low = |half_width: f64| match Uncertainty::around(1000.0, half_width) {
             Uncertainty::Interval([low, _]) => low,
-            Uncertainty::Exact | Uncertainty::Unknown => panic!("an interval"),
+            _ => panic!("an interval"),
         };
         assert_eq!([low(100.0), low(500.0)], [900.0, 500.0]);
         // 1000 ÷ (1 + 2 × 1.5)

@@ -6,6 +6,7 @@ use super::evidence::{Measured, SURVEY, heaviest, places, real, together, worklo
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use diskproof_model::plan::CachePolicy;
@@ -35,6 +36,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
 const SHARE_MIN: f64 = 0.05;
 /// From this share on the figures may be wrong by more than their error bars.
 const SHARE_WARNING: f64 = 0.1;
+/// From this share on a factor reads better than percents.
+const TIMES_MIN: f64 = 10.0;
 /// Fewer bytes than this are the background of any machine.
 const EXCESS_BYTES_MIN: u64 = 1 << 20;
 /// Filesystems that write whole trees anew, and read them for that.
@@ -144,7 +147,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             worst.counted.name,
             worst.did,
             format_bytes(worst.excess),
-            format_percent(worst.share),
+            share_text(worst.share),
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
@@ -153,6 +156,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .to_owned(),
         reproduce: None,
     })
+}
+
+/// `38 %`, `27 times as much`.
+fn share_text(share: f64) -> String {
+    if share < TIMES_MIN {
+        format_percent(share)
+    } else {
+        format!("{} times as much", rounded(share, None))
+    }
 }
 
 /// Bytes that the disks moved in addition to those requested.
@@ -222,6 +234,13 @@ fn shares_of(counted: &Traffic<'_>) -> Option<(Excess, Excess)> {
 /// The excess that no other process is seen to cause; `None` where nothing was counted.
 pub(super) fn excess_of(counted: &Traffic<'_>) -> Option<Excess> {
     shares_of(counted).map(|(_, rest)| rest)
+}
+
+/// Whether others used so much of the disk during a workload that its figure may be wrong by more
+/// than its error bars.
+pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
+    let hit = Traffic::of_workload(record, measured).and_then(hit);
+    hit.is_some_and(|hit| hit.share >= SHARE_WARNING)
 }
 
 fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {

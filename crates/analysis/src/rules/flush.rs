@@ -1,11 +1,13 @@
 //! Whether what makes a commit durable reached the medium: `flush-not-sent`, `implausible-flush`
 //! and `sync-method-differs`; and what it costs: `slow-flush`.
 
+use super::disturbed::is_disturbed;
 use super::evidence::{Measured, evidence, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::known::HALF_WIDTH_MAX;
+use crate::mechanics::is_said_to_rotate;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{SyncCall, SyncPolicy, WriteFlag};
@@ -80,6 +82,8 @@ const COUNTED: [&str; 6] = ["sd", "vd", "xvd", "loop", "nbd", "mmcblk"];
 /// A log that advances needs a whole revolution for the next page; short ones let a page that comes
 /// right behind pass.
 const REVOLUTIONS_MAX: f64 = 1.5;
+/// The fastest disks that were built, for one that does not report how fast it turns.
+const RPM_MAX: u32 = 15_000;
 /// One of two equal methods may use FUA writes and the other flushes, which differ by less.
 const METHODS_APART: f64 = 4.0;
 /// Flash with protection answers a flush in less than 0.1 ms; consumer flash needs 1 to 4 ms (609
@@ -171,39 +175,44 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
 }
 
 fn implausible_flush(record: &Record) -> Option<Diagnosis> {
-    let mut hits: Vec<(usize, f64, u32, f64)> = Vec::new();
-    let mut on = String::new();
+    let mut hits: Vec<(usize, f64, f64)> = Vec::new();
+    let mut turns = String::new();
     for ((index, m), commits) in single_commits(record) {
         let disks = disks(record, m);
         let [disk] = disks.as_slice() else { continue };
         let health = record.health.iter().find(|one| one.disk == disk.name);
-        let Some(rpm) = health
-            .and_then(|one| one.rotation_rpm)
-            .filter(|rpm| *rpm > 0)
-        else {
-            continue;
+        let (rpm, how) = match health.and_then(|one| one.rotation_rpm) {
+            Some(0) => continue,
+            Some(rpm) => (rpm, format!("{} turns {rpm} times a minute", disk.name)),
+            None if is_said_to_rotate(record, disk) => (
+                RPM_MAX,
+                format!(
+                    "{} rotates, and no disk turns more than {RPM_MAX} times a minute",
+                    disk.name
+                ),
+            ),
+            None => continue,
         };
         let most = f64::from(rpm) / 60.0;
         let least = commits.iops.value - commits.iops.half_width_95.unwrap_or(0.0);
         if least > most * REVOLUTIONS_MAX {
-            on.clone_from(&disk.name);
-            hits.push((index, commits.iops.value, rpm, most));
+            turns = how;
+            hits.push((index, commits.iops.value, most));
         }
     }
-    let &(first, _, rpm, most) = hits.first()?;
+    let &(first, _, most) = hits.first()?;
     let m = &record.measurements[first];
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{on} turns {rpm} times per minute, so it can make at most {most:.0} commits per \
-             second durable, but {} made {}. A cache acknowledged them; they survive a power cut \
-             only if it is protected.",
+            "{turns}, so it can make at most {most:.0} commits per second durable, but {} made {}. \
+             A cache acknowledged them; they survive a power cut only if it is protected.",
             m.workload.name,
             m.ops[&OpKind::Commit].iops.value_text(),
         ),
         evidence: hits
             .iter()
-            .map(|&(index, rate, _, most)| {
+            .map(|&(index, rate, most)| {
                 let limit = most * REVOLUTIONS_MAX;
                 evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
             })
@@ -244,12 +253,13 @@ fn guarantee(sync: SyncPolicy) -> Option<Guarantee> {
     }
 }
 
-/// Among rows that differ in the method alone, the pair that is furthest apart.
+/// Among rows that differ in the method alone, the pair that is furthest apart. A row during which
+/// others used the disk is slow for another reason.
 fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
     let known: Vec<(Measured<'_>, &OpRecord)> = single_commits(record)
-        .filter(|(_, commits)| {
+        .filter(|(measured, commits)| {
             let width = commits.iops.relative_half_width();
-            width.is_some_and(|width| width <= HALF_WIDTH_MAX)
+            width.is_some_and(|width| width <= HALF_WIDTH_MAX) && !is_disturbed(record, *measured)
         })
         .collect();
     let mut widest: Option<(f64, usize, usize)> = None;
@@ -347,6 +357,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::health::DiskHealth;
+    use diskproof_model::measurement::OtherProcess;
     use diskproof_model::plan::CachePolicy;
 
     /// The record of a run on a disk with a volatile cache, whose commits came with so many
@@ -497,6 +508,50 @@ mod tests {
         let mut flash = turning_slowly();
         flash.health[0].rotation_rpm = Some(0);
         assert_eq!(implausible_flush(&flash), None);
+    }
+
+    #[test]
+    fn no_rotating_disk_of_unknown_speed_commits_more_often_than_the_fastest_turns() {
+        let unknown = |rotational: Option<bool>, hypervisor: Option<&str>, rate: f64| {
+            let mut record = fixture::record();
+            record.health.clear();
+            record.host.hypervisor = hypervisor.map(str::to_owned);
+            for layer in record.targets.iter_mut().flat_map(|t| &mut t.layers) {
+                layer.rotational = rotational;
+            }
+            set_rate(&mut record, "commit-fdatasync", rate);
+            implausible_flush(&record)
+        };
+        let finding = unknown(Some(true), None, 500.0).unwrap();
+        assert!(
+            finding.claim.contains("15000 times a minute") && finding.claim.contains("at most 250"),
+            "{}",
+            finding.claim
+        );
+        // The fastest disk makes as many, flash makes more, and a virtual disk may be anything.
+        assert_eq!(unknown(Some(true), None, 300.0), None);
+        assert_eq!(unknown(Some(false), None, 500.0), None);
+        assert_eq!(unknown(None, None, 500.0), None);
+        assert_eq!(unknown(Some(true), Some("kvm"), 500.0), None);
+    }
+
+    #[test]
+    fn methods_during_which_others_used_the_disk_are_not_compared() {
+        let mut record = differing();
+        let slow = record
+            .measurements
+            .iter_mut()
+            .find(|m| m.workload.name == "commit-fdatasync")
+            .unwrap();
+        slow.device.read_bytes = slow.asked.read_bytes + (1 << 30);
+        slow.device.others = vec![OtherProcess {
+            pid: 7,
+            name: "pg_dump".to_owned(),
+            read_bytes: 1 << 30,
+            write_bytes: 0,
+            ended: false,
+        }];
+        assert_eq!(sync_method_differs(&record), None);
     }
 
     #[test]

@@ -452,14 +452,20 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
                 the operations of the warm-up count."
             .to_owned();
     }
+    // With other verbs the time is that of all workloads together.
+    let longer = if ["run", "curve"].contains(&verb.as_str()) {
+        format!("{how} 10s")
+    } else {
+        how.to_owned()
+    };
     if is_unanswered(m) {
         return format!(
-            "Measure longer ({how} 10s). If an operation takes that long, read dmesg: the disk may \
+            "Measure longer ({longer}). If an operation takes that long, read dmesg: the disk may \
              be failing or hung."
         );
     }
     if !worst.width.is_finite() {
-        return format!("Measure longer ({how} 10s).");
+        return format!("Measure longer ({longer}).");
     }
     let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
@@ -530,6 +536,22 @@ mod tests {
                 .remedy
                 .contains("(diskproof run --rw randread --span 0-N% --time)")
         );
+    }
+
+    #[test]
+    fn remedy_names_a_time_only_where_it_is_that_of_one_workload() {
+        let short = |verb: &str| {
+            let mut run = fixture::run();
+            run.1[2].wall_ns = 50_000_000;
+            let mut record = fixture::judge(run);
+            record.plan.origin = Origin::Native {
+                verb: verb.to_owned(),
+                argv: Vec::new(),
+            };
+            check(&record).unwrap().remedy
+        };
+        assert_eq!(short("run"), "Measure longer (--time 10s).");
+        assert_eq!(short("sweep"), "Measure longer (--time).");
     }
 
     #[test]
@@ -745,7 +767,7 @@ mod tests {
                 .any(|finding| finding.code == "imprecise")
         );
         let trust = uneven.verdict.unwrap().trust.why;
-        assert!(trust.contains("imprecise"), "{trust}");
+        assert!(trust.contains("only approximate"), "{trust}");
     }
 
     #[test]

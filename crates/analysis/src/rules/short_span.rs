@@ -5,10 +5,11 @@ use super::evidence::{Measured, evidence, gigabytes, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::mechanics::is_said_to_rotate;
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::Access;
 use diskproof_model::record::Record;
-use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
+use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_percent};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -87,16 +88,14 @@ fn rotating_bytes(record: &Record, target: &TargetIdentity) -> Option<u64> {
     let [disk] = disks[..] else {
         return None;
     };
-    // A virtual disk says that it turns, whatever it is made of.
-    let is_trusted = disk.kind == LayerKind::Loop
-        || (disk.kind == LayerKind::Disk && record.host.hypervisor.is_none());
-    (is_trusted && disk.rotational == Some(true)).then_some(disk.size_bytes)
+    is_said_to_rotate(record, disk).then_some(disk.size_bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::target::LayerKind;
 
     fn on_disk(rotational: bool, size_bytes: u64) -> Record {
         let mut run = fixture::run();

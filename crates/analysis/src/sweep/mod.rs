@@ -224,7 +224,7 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
             .iter()
             .filter(|cell| cell.block_bytes == *block_bytes);
         let rates = of_size.filter_map(|cell| cell.throughput.as_ref());
-        let rate = rates.max_by(|a, b| a.value.total_cmp(&b.value))?;
+        let rate = rates.max_by(|a, b| a.cmp_certain(b))?;
         Some(KneePoint {
             at: *block_bytes,
             rate,
@@ -233,7 +233,7 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
     let points: Vec<KneePoint<'_>> = sweep.block_bytes.iter().filter_map(best).collect();
     let found = knee(&points)?;
     let highest = points.iter().map(|point| point.rate);
-    let highest = highest.max_by(|a, b| a.value.total_cmp(&b.value))?;
+    let highest = highest.max_by(|a, b| a.cmp_certain(b))?;
     Some(BandwidthLimit {
         block_bytes: found.at,
         block_bytes_low: found.low,

@@ -62,11 +62,14 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
         let is_large = |m: &&&MeasurementRecord| m.workload.block_bytes >= BLOCK_BYTES_MIN;
         let shown = measured.iter().filter(|m| !throughput || is_large(m));
         let ops = shown.filter_map(|m| m.ops.get(&kind));
-        let values = ops.map(|op| match throughput {
-            true => op.throughput.value,
-            false => op.iops.value,
+        let rates = ops.map(|op| match throughput {
+            true => &op.throughput,
+            false => &op.iops,
         });
-        values.filter(|value| *value > 0.0).reduce(f64::max)
+        let most = rates
+            .filter(|rate| rate.value > 0.0)
+            .max_by(|a, b| a.cmp_certain(b))?;
+        Some(most.value)
     };
     let Origin::Native { verb, .. } = &record.plan.origin;
     let capacity = MeasuredCapacity {

@@ -179,11 +179,19 @@ fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<S
     }
     io.retain(|row| !row.is_idle());
     let (old, new) = (&before.wal, &after.wal);
+    let generated_bytes = new.generated_bytes.checked_sub(old.generated_bytes)?;
+    let write_bytes = new.write_bytes.checked_sub(old.write_bytes)?;
+    let is_counted = after.io.iter().any(ServerIo::is_wal);
     Some(ServerCounters {
         io,
         wal: ServerWal {
-            generated_bytes: new.generated_bytes.checked_sub(old.generated_bytes)?,
-            write_bytes: new.write_bytes.checked_sub(old.write_bytes)?,
+            generated_bytes,
+            // Before version 18 the bytes are those of a page for each write. The log has at least
+            // its records; since its start, a server may have written many of them at once.
+            write_bytes: match is_counted {
+                true => write_bytes,
+                false => write_bytes.max(generated_bytes),
+            },
             write_ops: both(old.write_ops, new.write_ops)?,
             syncs: both(old.syncs, new.syncs)?,
             sync_ns: both(old.sync_ns, new.sync_ns)?,
@@ -382,6 +390,23 @@ mod tests {
         );
         assert_eq!(observed.writes.total().bytes, 12 * PAGE);
         assert_eq!(observed.explained, Some(explained));
+    }
+
+    #[test]
+    fn log_before_version_18_is_the_larger_of_records_and_pages_of_each_step() {
+        let mut observer = observer();
+        let at = |seconds, generated_bytes, pages| {
+            let mut reading = reading(seconds, Vec::new(), 0, 0);
+            reading.counters.wal.generated_bytes = generated_bytes;
+            reading.counters.wal.write_bytes = pages * PAGE;
+            reading
+        };
+        // Since its start the server has written many records at once.
+        observer.add(at(1, 1000 * PAGE, 50));
+        let small = observer.add(at(2, 1001 * PAGE, 150)).unwrap();
+        assert_eq!(small.counters.wal.write_bytes, 100 * PAGE);
+        let bulk = observer.add(at(3, 1801 * PAGE, 160)).unwrap();
+        assert_eq!(bulk.counters.wal.write_bytes, 800 * PAGE);
     }
 
     #[test]

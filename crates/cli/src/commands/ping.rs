@@ -135,7 +135,7 @@ pub struct PingFlags {
     #[arg(short = 'r', long, value_name = "N", value_parser = parse_rate)]
     pub rate: Option<f64>,
     /// Request at most this many bytes per second of each target
-    #[arg(short = 'l', long, value_name = "BYTES", value_parser = parse_size)]
+    #[arg(short = 'l', long, value_name = "BYTES", value_parser = parse_speed)]
     pub speed: Option<u64>,
     /// No pauses and no lines, for 3 seconds: like -q -i 0 -w 3s
     #[arg(short = 'R', long)]
@@ -187,6 +187,15 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok();
     let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
     rate.ok_or_else(|| format!("'{text}' is not a number of requests per second above 0"))
+}
+
+/// Bytes per second. At none, the next request would never be sent.
+fn parse_speed(text: &str) -> Result<u64, String> {
+    match parse_size(text) {
+        Ok(0) => Err("no request moves 0 bytes a second; use more, such as 1MB".to_owned()),
+        Ok(speed) => Ok(speed),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Measures.
@@ -327,7 +336,7 @@ fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, 
     let by_rate = ping.rate.map(|rate| (1e9 / rate).ceil() as u64);
     let by_speed = ping
         .speed
-        .map(|speed| (f64::from(block_bytes) * 1e9 / speed.max(1) as f64).ceil() as u64);
+        .map(|speed| (f64::from(block_bytes) * 1e9 / speed as f64).ceil() as u64);
     // A limit alone sets the pace; alongside an interval the slower of both counts.
     let limits = by_rate.into_iter().chain(by_speed).max();
     let interval_ns = match (ping.interval, limits) {

@@ -256,6 +256,7 @@ fn impossible_pings_are_refused_before_they_start() {
         (&["--bs", "0"], "--bs"),
         (&["--size", "1k", "--bs", "4k"], "--size"),
         (&["--rate", "0"], "above 0"),
+        (&["--speed", "0"], "0 bytes a second"),
         (&["-W", "-G"], "cannot be used with"),
     ] {
         let ran = ping(here.path(), flags);

@@ -83,7 +83,10 @@ pub(crate) fn measured_text(expectation: &Expectation) -> String {
         None => observed_text(&expectation.expression, value),
     };
     let Some(value) = expectation.observed else {
-        return "not measured".to_owned();
+        return match expectation.observed_at_least {
+            Some(low) => format!("{} or more", text(low)),
+            None => "not measured".to_owned(),
+        };
     };
     match expectation.interval {
         Some([low, high]) => {
@@ -98,7 +101,10 @@ pub(crate) fn measured_text(expectation: &Expectation) -> String {
 /// How to decide an undecided one: `measure it for 42 s to decide`.
 pub(crate) fn decision_text(expectation: &Expectation) -> Option<String> {
     let time = format_duration(expectation.decided_by_ns?);
-    Some(format!("measure it for {time} to decide"))
+    Some(match expectation.observed_at_least {
+        Some(_) => format!("too few operations: measure it for {time} or more to decide"),
+        None => format!("measure it for {time} to decide"),
+    })
 }
 
 fn unit_text(unit: &str, value: f64) -> String {
@@ -154,6 +160,25 @@ fn observed_unit(expression: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentile_of_few_operations_has_a_lower_end_and_a_time_that_decides() {
+        let few = Expectation {
+            expression: "etcd-wal.sync.p99<=10ms".to_owned(),
+            observed: None,
+            interval: None,
+            observed_at_least: Some(4_300_000.0),
+            met: false,
+            undecided: true,
+            decided_by_ns: Some(6_000_000_000),
+            promise: None,
+        };
+        assert_eq!(measured_text(&few), "4.30 ms or more");
+        assert_eq!(
+            decision_text(&few).unwrap(),
+            "too few operations: measure it for 6.0 s or more to decide"
+        );
+    }
 
     #[test]
     fn observed_value_has_the_unit_of_its_metric() {

@@ -216,7 +216,7 @@ pub(super) fn write_ping(
     ping: &PingRecord,
 ) -> io::Result<()> {
     for (kind, op) in shown_ops(m) {
-        write_operation(page, m, (kind, op), ping.latency.get(&kind))?;
+        write_operation(page, m, (kind, op), ping)?;
     }
     let kinds = [
         (IgnoredBecause::Warmup, "warm-up request"),
@@ -257,7 +257,7 @@ fn write_operation(
     page: &mut Page<'_>,
     m: &MeasurementRecord,
     (kind, op): (OpKind, &OpRecord),
-    latency: Option<&PingLatency>,
+    ping: &PingRecord,
 ) -> io::Result<()> {
     let operations = match kind {
         OpKind::Read => "reads",
@@ -286,28 +286,23 @@ fn write_operation(
         let text = format!("failed: {}", list(errors));
         page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text))?;
     }
-    let Some(latency) = latency.filter(|_| op.count > 0) else {
+    let Some(latency) = ping.latency.get(&kind).filter(|_| op.count > 0) else {
         return Ok(());
     };
-    let alone = 1e9 / latency.mean.value.max(1.0);
+    let awake = ping.awake().map_or(&latency.mean, |point| &point.mean);
+    let alone = 1e9 / awake.value.max(1.0);
+    let width = awake.relative_half_width();
+    let rate = |value: f64, unit| figure_text(value, width.map(|width| value * width), unit);
     let lines = [
-        format!(
-            "mean {}, deviation {}",
-            latency.mean.text(),
-            figure_text(
-                latency.deviation_ns,
-                Some(latency.deviation_ns * 1e-2),
-                "ns"
-            )
-        ),
+        mean_text(op.count, latency),
         percentiles(&op.latency),
         format!(
-            "load {}/s, {}, {} in all; without pauses {}/s, {}",
+            "load {}/s, {}, {} in all; without pauses {}, {}",
             format_rate(op.count as f64 / seconds),
             format_throughput(op.bytes as f64 / seconds),
             format_bytes(op.bytes),
-            format_rate(alone),
-            format_throughput(alone * f64::from(m.workload.block_bytes)),
+            rate(alone, "1/s"),
+            rate(alone * f64::from(m.workload.block_bytes), "B/s"),
         ),
     ];
     for line in lines {
@@ -317,6 +312,17 @@ fn write_operation(
 }
 
 const INDENT: usize = 2;
+
+/// `mean 131 µs ±4 %, deviation 12.1 µs`. One request is its own mean, and does not deviate.
+fn mean_text(count: u64, latency: &PingLatency) -> String {
+    let mean = &latency.mean;
+    if count < 2 {
+        return format!("mean {}", format_latency(mean.value as u64));
+    }
+    let deviation_ns = latency.deviation_ns;
+    let deviation = figure_text(deviation_ns, Some(deviation_ns * 1e-2), "ns");
+    format!("mean {}, deviation {deviation}", mean.text())
+}
 
 /// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
 fn percentiles(latency: &LatencySummary) -> String {
@@ -451,6 +457,7 @@ fn idle_row(point: &IdlePoint) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::style::Color;
+    use diskproof_model::record::Estimate;
 
     fn target(path: &str) -> TargetIdentity {
         let text = include_str!("../../../../tests/fixtures/check-directory.json");
@@ -493,6 +500,24 @@ mod tests {
                 assert!(line.contains(&format_latency(latency_ns)), "{line}");
             }
         }
+    }
+
+    #[test]
+    fn mean_of_one_request_is_that_request() {
+        let latency = |half_width_95| PingLatency {
+            mean: Estimate {
+                n: 1,
+                value: 154_200.0,
+                half_width_95,
+                unit: "ns".to_owned(),
+            },
+            deviation_ns: 12_100.0,
+        };
+        assert_eq!(mean_text(1, &latency(None)), "mean 154 µs");
+        assert_eq!(
+            mean_text(40, &latency(Some(6_000.0))),
+            "mean 154 µs ±4 %, deviation 12.1 µs"
+        );
     }
 
     #[test]

@@ -205,6 +205,18 @@ fn write_latencies(page: &mut Page<'_>, matrix: &SweepMatrix) -> io::Result<()> 
         true => (1e3, "µs"),
         false => (1e6, "ms"),
     };
+    if matrix
+        .cells
+        .iter()
+        .all(|cell| cell.latency_p99_ns.is_none())
+    {
+        page.blank()?;
+        let why = format!(
+            "{}: no cell has enough requests for a 99th percentile",
+            matrix.operation.words()
+        );
+        return page.text(TextStyle::Dim.of(why));
+    }
     let title = format!(
         "{}: 99th percentile of the latency in {unit}",
         matrix.operation.words()
@@ -253,6 +265,49 @@ fn write_spans(page: &mut Page<'_>, record: &Record, sweep: &SweepRecord) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::style::{Color, Style};
+    use diskproof_model::sweep::SweepOperation;
+
+    #[test]
+    fn latencies_without_any_percentile_are_one_line() {
+        let page = |latency_p99_ns| {
+            let matrix = SweepMatrix {
+                operation: SweepOperation::RandRead,
+                cells: vec![SweepCell {
+                    block_bytes: 4096,
+                    depth: 1,
+                    state: CellState::Measured,
+                    why: None,
+                    iops: None,
+                    throughput: None,
+                    latency_mean_ns: Some(1e7),
+                    latency_p50_ns: None,
+                    latency_p99_ns,
+                    latency_max_ns: None,
+                }],
+                knee: None,
+                bandwidth_limit: None,
+                cost_model: None,
+            };
+            let style = Style {
+                width: 80,
+                color: Color::Plain,
+            };
+            let mut out = Vec::new();
+            write_latencies(&mut Page::new(&style, &mut out), &matrix).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let none = page(None);
+        assert!(
+            none.contains("no cell has enough requests") && !none.contains("d1"),
+            "{none}"
+        );
+        let some = page(Some(10_000_000));
+        assert!(
+            some.contains("99 % of the requests") && some.contains("10.0"),
+            "{some}"
+        );
+    }
 
     #[test]
     fn figures_fit_their_columns() {

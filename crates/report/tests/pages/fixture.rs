@@ -179,16 +179,28 @@ pub(crate) fn partial() -> Record {
         short.latency.p99_99,
     ) = (Some(310_000), None, None, None, None);
     cut.ops.insert(OpKind::Read, short);
+    record.expectations = expectations();
+    record.findings = vec![finding(
+        Severity::Failure,
+        "device-errors",
+        "13 of 57504 reads failed, 12 of them with EIO: the disk could not read its own data.",
+        "Look at the kernel log and at the disk's health, and replace it.",
+    )];
+    record
+}
+
+fn expectations() -> Vec<Expectation> {
     let expectation = |text: &str, observed, met| Expectation {
         expression: text.to_owned(),
         observed,
         interval: None,
+        observed_at_least: None,
         met,
         undecided: false,
         decided_by_ns: None,
         promise: None,
     };
-    record.expectations = vec![
+    vec![
         Expectation {
             interval: Some([96_000.0, 100_240.0]),
             promise: Some(promise()),
@@ -203,14 +215,7 @@ pub(crate) fn partial() -> Record {
             decided_by_ns: Some(42_000_000_000),
             ..expectation("random-read-d32.iops>=97k", Some(98_120.0), false)
         },
-    ];
-    record.findings = vec![finding(
-        Severity::Failure,
-        "device-errors",
-        "13 of 57504 reads failed, 12 of them with EIO: the disk could not read its own data.",
-        "Look at the kernel log and at the disk's health, and replace it.",
-    )];
-    record
+    ]
 }
 
 fn promise() -> Promise {
@@ -301,6 +306,7 @@ pub(crate) fn hostile() -> Record {
         expression: EVIL.to_owned(),
         observed: Some(f64::MAX),
         interval: Some([f64::MIN, f64::MAX]),
+        observed_at_least: None,
         met: false,
         undecided: true,
         decided_by_ns: Some(u64::MAX),

@@ -112,6 +112,32 @@ fn carry_out(setup: &SweepSetup, disk: &mut Disk) -> Vec<MeasuredCell> {
     done
 }
 
+#[test]
+fn cells_with_huge_queues_come_last_in_their_pass() {
+    let mut setup = setup(60, None);
+    for cell in &mut setup.cells {
+        if cell.workload.block_bytes == 4096 << 10 {
+            cell.workload.block_bytes = 64 << 20;
+            cell.pass = SweepPass::Coarse;
+        }
+    }
+    let mut sweep = Sweep::new(&setup);
+    let coarse: Vec<u64> = std::mem::take(&mut sweep.coarse)
+        .into_iter()
+        .map(|index| in_flight_bytes(&setup.cells[index].workload))
+        .collect();
+    let first_huge = coarse
+        .iter()
+        .position(|bytes| *bytes > IN_FLIGHT_MAX)
+        .unwrap();
+    assert!(first_huge > 0 && first_huge < coarse.len());
+    assert!(
+        coarse[first_huge..]
+            .iter()
+            .all(|bytes| *bytes > IN_FLIGHT_MAX)
+    );
+}
+
 fn slices(done: &[MeasuredCell]) -> BTreeMap<&str, usize> {
     let mut slices = BTreeMap::new();
     for measured in done {

@@ -13,7 +13,7 @@ use rustix::termios::{
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-/// The alternate screen, no cursor, no wrapping: long lines end at the edge.
+/// The alternate screen, no cursor, no wrapping.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
@@ -89,7 +89,7 @@ impl FullScreen {
             write_watch_facts(facts, &style, page)
         });
         written?;
-        let frame = frame(&String::from_utf8_lossy(&page), rows);
+        let frame = frame(&String::from_utf8_lossy(&page), (columns, rows));
         to_stdout(|out| out.write_all(frame.as_bytes()))
     }
 }
@@ -104,14 +104,31 @@ impl Drop for FullScreen {
     }
 }
 
-/// The page on a screen of this many rows.
-fn frame(page: &str, rows: usize) -> String {
+/// The page on a screen of this many columns and rows.
+fn frame(page: &str, (columns, rows): (usize, usize)) -> String {
     let mut frame = HOME.to_owned();
     for line in page.trim_end().lines().take(rows.saturating_sub(1)) {
+        let line = cut(line, columns);
         frame.push_str(&format!("{CLEAR_LINE}{line}\r\n"));
     }
     frame.push_str(&format!("{REST_OF_SCREEN}\x1b[{rows};1Hq ends the view"));
     frame
+}
+
+/// The start of a line: without wrapping, a terminal writes all that is too long into its last
+/// column. Sequences that set the style take no column and are kept to the end.
+fn cut(line: &str, columns: usize) -> String {
+    let (mut shown, mut is_style) = (0, false);
+    let is_kept = |c: &char| {
+        is_style |= *c == '\x1b';
+        if is_style {
+            is_style = *c != 'm';
+            return true;
+        }
+        shown += 1;
+        shown <= columns
+    };
+    line.chars().filter(is_kept).collect()
 }
 
 /// Columns and rows of the terminal.
@@ -143,9 +160,16 @@ mod tests {
     #[test]
     fn full_line_keeps_its_last_column() {
         let full = "x".repeat(80);
-        let drawn = frame(&format!("{full}\nsecond\nthird\n"), 3);
+        let drawn = frame(&format!("{full}\nsecond\nthird\n"), (80, 3));
         // Clearing behind the text would erase the last character.
         let lines = format!("\x1b[H\x1b[K{full}\r\n\x1b[Ksecond\r\n");
         assert_eq!(drawn, format!("{lines}\x1b[J\x1b[3;1Hq ends the view"));
+    }
+
+    #[test]
+    fn line_that_is_too_long_ends_at_the_edge_with_its_style() {
+        assert_eq!(cut("read/s  load", 7), "read/s ");
+        assert_eq!(cut("\x1b[1mread/s\x1b[0m load", 4), "\x1b[1mread\x1b[0m");
+        assert_eq!(cut("±95 %", 5), "±95 %");
     }
 }
