@@ -73,7 +73,9 @@ impl<'a> SteadyPart<'a> {
             .position(|window| window.start_ns >= settled_ns);
         match first.map(|first| windows.split_at(first)) {
             Some((earlier, steady))
-                if !earlier.is_empty() && !steady.is_empty() && !is_stall(&joined(earlier)) =>
+                if !earlier.is_empty()
+                    && !steady.is_empty()
+                    && (fall.is_some() || !is_stall(&joined(earlier))) =>
             {
                 Self {
                     measurement,
@@ -85,7 +87,7 @@ impl<'a> SteadyPart<'a> {
                 }
             }
             // Without windows the latencies of the parts are unknown. A stall is no warm-up: it
-            // stays in the row.
+            // stays in the row. After a shared fall each request waits as long as in one.
             _ => whole(Some(false)),
         }
     }

@@ -138,7 +138,11 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         }
     }
     let mut others: Vec<OtherProcess> = others.into_values().collect();
-    others.sort_by_key(|other| Reverse(other.read_bytes + other.write_bytes));
+    // Those without bytes are told for what they are.
+    others.sort_by_key(|other| {
+        let bytes = other.read_bytes + other.write_bytes;
+        (bytes > 0, Reverse(bytes))
+    });
     others.truncate(OTHERS_MAX);
     DeviceUse {
         disks: a.disks.clone(),
