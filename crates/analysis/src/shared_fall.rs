@@ -38,7 +38,8 @@ struct Levels {
     before: f64,
     has_fallen: bool,
     /// The rate after the fall, without the slice in which it may have happened, and by how much
-    /// counting may change it: one operation a slice. `None` where no other slice follows.
+    /// counting may change it: one operation at each end of a slice. `None` where no other slice
+    /// follows.
     limited: Option<(f64, f64)>,
 }
 
@@ -106,7 +107,7 @@ impl<'a> WorkloadSlices<'a> {
             && high_ns >= HIGH_SHARE * time_of(earlier)
             && later.iter().all(|slice| self.rate(slice) < middle);
         let lasting = &later[usize::from(later[0].start_ns == moment_ns)..];
-        let grain = lasting.len() as f64 * 1e9 / time_of(lasting);
+        let grain = 2.0 * lasting.len() as f64 * 1e9 / time_of(lasting);
         Some(Levels {
             first_after,
             before,

@@ -358,10 +358,10 @@ fn settling_after(m: &Measurement, fall: usize) -> Settling {
             ops as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
         };
         let middle = (rate(0, begin_ns) + rate(begin_ns, m.wall_ns)) / 2.0;
-        let end_ns = begin_ns + m.slices[fall].wall_ns / 2;
+        let end_ns = begin_ns + m.slices[fall].wall_ns;
         let steps = (begin_ns..end_ns).step_by(FALL_STEP_NS as usize);
         let low = |from_ns: &u64| rate(*from_ns, from_ns + FALL_STEP_NS) < middle;
-        steps.into_iter().find(low).unwrap_or(begin_ns)
+        steps.into_iter().find(low).unwrap_or(end_ns)
     });
     Settling {
         settling_ns,

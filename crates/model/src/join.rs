@@ -138,7 +138,7 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         }
     }
     let mut others: Vec<OtherProcess> = others.into_values().collect();
-    // Those without bytes are told for what they are.
+    // Processes without bytes are in the list for their name.
     others.sort_by_key(|other| {
         let bytes = other.read_bytes + other.write_bytes;
         (bytes > 0, Reverse(bytes))
