@@ -73,7 +73,9 @@ impl<'a> SteadyPart<'a> {
             .position(|window| window.start_ns >= settled_ns);
         match first.map(|first| windows.split_at(first)) {
             Some((earlier, steady))
-                if !earlier.is_empty() && !steady.is_empty() && !is_stall(&joined(earlier)) =>
+                if !earlier.is_empty()
+                    && !steady.is_empty()
+                    && (fall.is_some() || !is_stall(&joined(earlier))) =>
             {
                 Self {
                     measurement,
@@ -85,7 +87,7 @@ impl<'a> SteadyPart<'a> {
                 }
             }
             // Without windows the latencies of the parts are unknown. A stall is no warm-up: it
-            // stays in the row.
+            // stays in the row. After a shared fall each request waits as long as in one.
             _ => whole(Some(false)),
         }
     }
@@ -356,10 +358,10 @@ fn settling_after(m: &Measurement, fall: usize) -> Settling {
             ops as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
         };
         let middle = (rate(0, begin_ns) + rate(begin_ns, m.wall_ns)) / 2.0;
-        let end_ns = begin_ns + m.slices[fall].wall_ns / 2;
+        let end_ns = begin_ns + m.slices[fall].wall_ns;
         let steps = (begin_ns..end_ns).step_by(FALL_STEP_NS as usize);
         let low = |from_ns: &u64| rate(*from_ns, from_ns + FALL_STEP_NS) < middle;
-        steps.into_iter().find(low).unwrap_or(begin_ns)
+        steps.into_iter().find(low).unwrap_or(end_ns)
     });
     Settling {
         settling_ns,

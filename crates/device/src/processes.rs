@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 /// `PF_KTHREAD` of linux/sched.h, in the flags of /proc/PID/stat: kernel threads write on behalf of
 /// processes that are counted already.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The kernel thread that writes the inode tables of a new ext4 filesystem, for minutes. Its bytes
+/// count for no process (linux: fs/ext4/super.c, ext4_lazyinit_thread).
+const INITIALISER: &str = "ext4lazyinit";
 /// kthreadd, the parent of all kernel threads.
 const KERNEL_PARENT: u32 = 2;
 /// Less than this is the noise of a living system: a log line, a page of a library.
@@ -22,6 +25,8 @@ pub(crate) struct ProcessCounters {
     /// By pid and start time: pids are used again.
     seen: HashMap<(u32, u64), Process>,
     hidden: u32,
+    /// The pid of [`INITIALISER`] while it lives.
+    initialiser: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -73,6 +78,9 @@ impl ProcessCounters {
             return;
         };
         if stat.flags & KERNEL_THREAD != 0 {
+            if stat.name == INITIALISER {
+                self.initialiser = Some(pid);
+            }
             return;
         }
         match std::fs::read_to_string(directory.join("io")) {
@@ -96,8 +104,11 @@ impl ProcessCounters {
     /// Processes that moved 64 KiB or more since `before`, the busiest first, and how many could
     /// not be looked at. Those that started meanwhile count from zero. Those that ended count by
     /// themselves as far as `ended` reports them; the others count for the process that waited
-    /// for them, or are lost.
+    /// for them, or are lost. The initialiser of ext4 comes first, without its bytes, which nothing
+    /// shows.
     pub(crate) fn since(self, before: &Self, ended: &[EndedThread]) -> (Vec<OtherProcess>, u32) {
+        let initialiser = before.initialiser.or(self.initialiser);
+        let hidden = self.hidden;
         let mut inherited = self.inherited(before);
         let gone = self.gone(before, ended);
         for process in &gone {
@@ -141,8 +152,16 @@ impl ProcessCounters {
         }));
         others.retain(|other| moved(other) >= BYTES_MIN);
         others.sort_by_key(|other| (std::cmp::Reverse(moved(other)), other.pid));
+        let initialiser = initialiser.map(|pid| OtherProcess {
+            pid,
+            name: INITIALISER.to_owned(),
+            read_bytes: 0,
+            write_bytes: 0,
+            ended: false,
+        });
+        let mut others: Vec<OtherProcess> = initialiser.into_iter().chain(others).collect();
         others.truncate(TOLD_MAX);
-        (others, self.hidden)
+        (others, hidden)
     }
 
     /// The processes that ended since `before`, by the reports on their threads.
@@ -278,7 +297,10 @@ mod tests {
                 )
             })
             .collect();
-        ProcessCounters { seen, hidden: 0 }
+        ProcessCounters {
+            seen,
+            ..ProcessCounters::default()
+        }
     }
 
     #[test]
@@ -327,6 +349,17 @@ mod tests {
             .map(|other| (other.name.as_str(), other.read_bytes, other.write_bytes))
             .collect();
         assert_eq!(told, [("writer", 0, 8 << 20), ("new", 1 << 20, 0)]);
+    }
+
+    #[test]
+    fn initialiser_of_ext4_is_told_without_bytes() {
+        let mut before = counters(&[(3, 1, "writer", 0, 0)]);
+        before.initialiser = Some(77);
+        let after = counters(&[(3, 1, "writer", 0, 9 << 20)]);
+        let (others, _) = after.since(&before, &[]);
+        let names: Vec<_> = others.iter().map(|other| other.name.as_str()).collect();
+        assert_eq!(names, ["ext4lazyinit", "writer"]);
+        assert_eq!((others[0].pid, moved(&others[0])), (77, 0));
     }
 
     #[test]

@@ -138,7 +138,11 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         }
     }
     let mut others: Vec<OtherProcess> = others.into_values().collect();
-    others.sort_by_key(|other| Reverse(other.read_bytes + other.write_bytes));
+    // Processes without bytes are in the list for their name.
+    others.sort_by_key(|other| {
+        let bytes = other.read_bytes + other.write_bytes;
+        (bytes > 0, Reverse(bytes))
+    });
     others.truncate(OTHERS_MAX);
     DeviceUse {
         disks: a.disks.clone(),

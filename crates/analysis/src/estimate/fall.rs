@@ -74,7 +74,7 @@ pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> 
     best.1
 }
 
-/// Whether the values fall at `cut` from one level to a lower one, to less than one part in `least`.
+/// Whether the values fall at `cut` from one level to a lower one, by a factor of `least` or more.
 pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
     let (head, tail) = values.split_at(cut);
     let (high, low) = (mean(head), mean(tail));

@@ -2,7 +2,7 @@
 //! burst credit limits reads as well; a write cache (SLC flash, a controller's memory) fills by
 //! writes alone.
 
-use super::evidence::{Measured, evidence, gigabytes, real, scope};
+use super::evidence::{Measured, evidence, gigabytes, real, scope, workload_name};
 use super::rate_limited;
 #[cfg(test)]
 use super::rule::Examples;
@@ -73,12 +73,13 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     // Each workload notices the fall in its next slice, so the latest notice before the fall is
     // the most exact. Commits and single requests wait for more than the limiter.
     let fastest = hits.iter().map(|hit| hit.fall.before).fold(0.0, f64::max);
-    let fast = hits
-        .iter()
-        .filter(|hit| hit.fall.before >= FAST_SHARE * fastest);
+    let is_fast = |hit: &&SlowedWorkload<'_>| hit.fall.before >= FAST_SHARE * fastest;
+    let fast: Vec<&SlowedWorkload<'_>> = hits.iter().filter(is_fast).collect();
     let moment = |hit: &SlowedWorkload<'_>| moved::moment_ns(record, hit.index, hit.fall.at_ns);
-    let first = fast.max_by(|a, b| moment(a).total_cmp(&moment(b)))?;
-    let LastingFall { before, after, .. } = first.fall;
+    let first = fast.iter().max_by(|a, b| moment(a).total_cmp(&moment(b)))?;
+    let width = |hit: &SlowedWorkload<'_>| hit.op.iops.relative_half_width().unwrap_or(f64::MAX);
+    let known = fast.iter().min_by(|a, b| width(a).total_cmp(&width(b)))?;
+    let (before, after) = (first.fall.before, known.fall.after);
     let MovedBefore {
         requests,
         bytes,
@@ -97,7 +98,7 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
             "{} ran at {}/s until {} requests ({}){also} had completed in {}, then at {}/s \
              to the end.{} This matches a credit of about {} requests that refills at {}/s, in {}. Sustained \
              load gets the lower rate.",
-            scope(record, [first.index]),
+            workload_name(record, first.m),
             rate_text(before),
             rounded(requests),
             gigabytes(bytes as u64),

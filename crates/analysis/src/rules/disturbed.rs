@@ -47,6 +47,8 @@ const KERNEL_WORKERS: [&str; 12] = [
     "jbd2/", "kworker/", "xfs", "btrfs-", "loop", "flush-", "dmcrypt", "kcryptd", "md", "txg_sync",
     "z_", "iou-wrk-",
 ];
+/// The kernel thread that writes the inode tables of a new ext4 filesystem.
+const INITIALISER: &str = "ext4lazyinit";
 /// Where all other disks together moved at most this share of what the processes did, the processes
 /// used this disk.
 const ELSEWHERE_SHARE_MAX: f64 = 0.1;
@@ -138,22 +140,38 @@ fn check(record: &Record) -> Option<Diagnosis> {
             Severity::Note
         }
     };
+    let initialises = hits.iter().any(|hit| is_initialised(&hit.counted));
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "Other programs used the disk during {}: in {} the disk {} {} more than requested \
-             ({}). {}",
+             ({}). {}{}",
             places(record, hits.iter().map(|h| h.counted.index)),
             worst.counted.name,
             worst.did,
             format_bytes(worst.excess),
             share_text(worst.share),
+            match initialises {
+                true => {
+                    "The kernel is still writing the inode tables of a new ext4 filesystem \
+                     (ext4lazyinit). "
+                }
+                false => "",
+            },
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: "Stop the other processes, or measure when they are idle. The figures show what \
+        remedy: match initialises {
+            true => {
+                "Measure again after the thread ext4lazyinit has ended (ps -C ext4lazyinit), or \
+                 make the filesystem with mkfs.ext4 -E lazy_itable_init=0."
+            }
+            false => {
+                "Stop the other processes, or measure when they are idle. The figures show what \
                  they left of the disk's performance."
-            .to_owned(),
+            }
+        }
+        .to_owned(),
         reproduce: None,
     })
 }
@@ -213,7 +231,9 @@ fn shares_of(counted: &Traffic<'_>) -> Option<(Excess, Excess)> {
     } else {
         shown(reads, named(|p| p.read_bytes))
     };
-    let written_by_others = if asked.write_bytes == 0 && !multiplies_writes(target) {
+    let initialises = is_initialised(counted);
+    let is_by_others = asked.write_bytes == 0 && !multiplies_writes(target);
+    let written_by_others = if initialises || is_by_others {
         writes
     } else {
         shown(writes, named(|p| p.write_bytes))
@@ -229,6 +249,13 @@ fn shares_of(counted: &Traffic<'_>) -> Option<(Excess, Excess)> {
         },
         rest,
     ))
+}
+
+/// Whether the kernel may be writing the inode tables of the filesystem.
+fn is_initialised(counted: &Traffic<'_>) -> bool {
+    let filesystem = counted.target.filesystem.as_ref();
+    filesystem.is_some_and(|f| f.kind == "ext4")
+        && counted.device.others.iter().any(|p| p.name == INITIALISER)
 }
 
 /// The excess that no other process is seen to cause; `None` where nothing was counted.
@@ -445,6 +472,25 @@ mod tests {
         fixture::all_faulty(|m| {
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.read_bytes * 2)
         })
+    }
+
+    #[test]
+    fn initialisation_of_a_new_ext4_is_named() {
+        let with = |filesystem: &str| {
+            let mut run = fixture::run();
+            run.1[2].device.write_bytes += 16 << 20;
+            run.1[2].device.others = vec![process(INITIALISER, 0, 0)];
+            run.0.targets[0].filesystem.as_mut().unwrap().kind = filesystem.to_owned();
+            check(&fixture::judge(run)).unwrap()
+        };
+        let found = with("ext4");
+        assert!(
+            found.claim.contains("a new ext4 filesystem"),
+            "{}",
+            found.claim
+        );
+        assert!(found.remedy.contains("lazy_itable_init=0"));
+        assert!(!with("xfs").claim.contains("ext4"));
     }
 
     #[test]
