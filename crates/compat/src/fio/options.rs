@@ -178,7 +178,8 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "ctx, majf and minf are 0, and submit and complete show one request at a time: they are not \
      measured",
     "IO depths show the average number of requests in flight",
-    "Disk stats are printed in JSON only, with the counts that were measured",
+    "Disk stats name the disk below the target, where there is only one and the kernel times its \
+     requests; fio also names loop devices and volumes",
     "Logs (write_bw_log, write_iops_log, write_lat_log) are written at the end, with a line for \
      each 100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) \
      share a log. write_lat_log writes lat and clat, which are equal, and no slat. A line of \
