@@ -27,7 +27,8 @@ pub enum Clash {
     /// One workload would overwrite what another checks.
     #[error(
         "'{verified}' checks blocks, and '{writer}' writes into the same span at the same time. \
-         Give each a span of its own, such as \"0-50%\" and \"50%-100%\""
+         Give each a span of its own, such as \"0-50%\" and \"50%-100%\" (jobs of fio: offset and \
+         size)"
     )]
     Verified {
         /// The one that checks.
