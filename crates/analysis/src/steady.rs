@@ -291,6 +291,7 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
         write_ops: disks.write_ops,
         flush_ops: disks.flush_ops,
         queue_depth: m.device.queue_depth.and(disks.queued_ms).map(queue_depth),
+        times: None,
         accounted: m
             .device
             .accounted

@@ -5,7 +5,7 @@
 use crate::exits::ExitListener;
 use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, list, read_number, read_text};
-use diskproof_model::measurement::{ByteCount, DeviceUse};
+use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::DiskCounts;
 use std::time::Instant;
@@ -43,8 +43,8 @@ struct DiskCounters {
     read_sectors: u64,
     write_ops: u64,
     write_sectors: u64,
-    /// Milliseconds that requests spent in the queue, summed over the requests.
-    queued_ms: u64,
+    /// Merges and times; its `elapsed_ms` is not a counter, and 0.
+    times: DiskTimes,
     /// Since Linux 5.5.
     flush_ops: Option<u64>,
 }
@@ -126,11 +126,16 @@ impl Snapshot {
         let known = unresolved.is_none() && asked.total() > 0;
         let accounted =
             known.then(|| (read_bytes as f64 + write_bytes as f64) / asked.total() as f64);
-        let queue_depth = (queued && unresolved.is_none())
-            .then(|| sum.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
+        let times = (queued && unresolved.is_none()).then_some(DiskTimes {
+            elapsed_ms: elapsed.as_millis() as u64,
+            ..sum.times
+        });
+        let queue_depth =
+            times.map(|times| times.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
         DeviceUse {
             disks,
             queue_depth,
+            times,
             read_bytes,
             write_bytes,
             read_ops: sum.read_ops,
@@ -161,7 +166,7 @@ impl Snapshot {
             read_ops: sum.read_ops,
             write_ops: sum.write_ops,
             flush_ops: sum.flush_ops,
-            queued_ms: is_timed.then_some(sum.queued_ms),
+            queued_ms: is_timed.then_some(sum.times.queued_ms),
         })
     }
 
@@ -242,12 +247,21 @@ impl DiskCounters {
             (Some(now), Some(then)) => Some(now.checked_sub(then)?),
             _ => None,
         };
+        let (now, then) = (self.times, before.times);
         Some(Self {
+            times: DiskTimes {
+                read_merges: now.read_merges.checked_sub(then.read_merges)?,
+                write_merges: now.write_merges.checked_sub(then.write_merges)?,
+                read_ms: wrapped_since(now.read_ms, then.read_ms),
+                write_ms: wrapped_since(now.write_ms, then.write_ms),
+                queued_ms: now.queued_ms.checked_sub(then.queued_ms)?,
+                busy_ms: wrapped_since(now.busy_ms, then.busy_ms),
+                elapsed_ms: 0,
+            },
             read_ops: self.read_ops.checked_sub(before.read_ops)?,
             read_sectors: self.read_sectors.checked_sub(before.read_sectors)?,
             write_ops: self.write_ops.checked_sub(before.write_ops)?,
             write_sectors: self.write_sectors.checked_sub(before.write_sectors)?,
-            queued_ms: self.queued_ms.checked_sub(before.queued_ms)?,
             flush_ops,
         })
     }
@@ -257,12 +271,17 @@ impl DiskCounters {
         self.read_sectors = self.read_sectors.saturating_add(other.read_sectors);
         self.write_ops = self.write_ops.saturating_add(other.write_ops);
         self.write_sectors = self.write_sectors.saturating_add(other.write_sectors);
-        self.queued_ms = self.queued_ms.saturating_add(other.queued_ms);
+        self.times = self.times.then(other.times);
         self.flush_ops = self
             .flush_ops
             .zip(other.flush_ops)
             .map(|(mine, theirs)| mine.saturating_add(theirs));
     }
+}
+
+/// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers.
+fn wrapped_since(now: u64, then: u64) -> u64 {
+    u64::from((now as u32).wrapping_sub(then as u32))
 }
 
 fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounters, String> {
@@ -316,7 +335,15 @@ fn parse_stat(text: &str) -> Option<DiskCounters> {
         read_sectors: *fields.get(2)?,
         write_ops: *fields.get(4)?,
         write_sectors: *fields.get(6)?,
-        queued_ms: *fields.get(10)?,
+        times: DiskTimes {
+            read_merges: *fields.get(1)?,
+            read_ms: *fields.get(3)?,
+            write_merges: *fields.get(5)?,
+            write_ms: *fields.get(7)?,
+            busy_ms: *fields.get(9)?,
+            queued_ms: *fields.get(10)?,
+            elapsed_ms: 0,
+        },
         flush_ops: fields.get(15).copied(),
     })
 }
@@ -415,12 +442,28 @@ mod tests {
             write_stat(
                 &root.sys,
                 "8:0",
-                "10 0 100 5 20 0 200 5 0 9 90009 0 0 0 0 3 1\n",
+                "10 2 100 7 20 3 200 9 0 10 90009 0 0 0 0 3 1\n",
             );
+            let found = with.finish(ASKED);
             assert!(
-                with.finish(ASKED).queue_depth.unwrap() > 0.0,
+                found.queue_depth.unwrap() > 0.0,
                 "90 s of waiting in far less time"
             );
+            let times = DiskTimes {
+                elapsed_ms: 0,
+                ..found.times.unwrap()
+            };
+            let expected = DiskTimes {
+                read_merges: 2,
+                write_merges: 3,
+                read_ms: 2,
+                write_ms: 4,
+                queued_ms: 90_000,
+                busy_ms: 1,
+                elapsed_ms: 0,
+            };
+            assert_eq!(times, expected);
+            assert_eq!(wrapped_since(3, u64::from(u32::MAX)), 4);
         });
     }
 

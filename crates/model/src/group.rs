@@ -27,7 +27,7 @@ pub enum Clash {
     /// One workload would overwrite what another checks.
     #[error(
         "'{verified}' checks blocks, but '{writer}' writes to the same span at the same time. Give \
-         each a separate span, such as \"0-50%\" and \"50%-100%\""
+         each a separate span, such as \"0-50%\" and \"50%-100%\" (fio jobs: offset and size)"
     )]
     Verified {
         /// The one that checks.

@@ -152,6 +152,7 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         write_ops: a.write_ops + b.write_ops,
         flush_ops: a.flush_ops.zip(b.flush_ops).map(|(a, b)| a + b),
         queue_depth: a.queue_depth.zip(b.queue_depth).map(|(a, b)| average(a, b)),
+        times: a.times.zip(b.times).map(|(a, b)| a.then(b)),
         accounted: a.accounted,
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
         elsewhere_bytes: a.elsewhere_bytes.zip(b.elsewhere_bytes).map(|(a, b)| a + b),

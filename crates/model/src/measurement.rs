@@ -280,6 +280,10 @@ pub struct DeviceUse {
     /// without request queues) or it does not count.
     #[serde(default)]
     pub queue_depth: Option<f64>,
+    /// Merged requests and the times of the requests; absent where the kernel does not time each
+    /// request, and where a warm-up was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<DiskTimes>,
     /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be
     /// known, see `unresolved`.
     pub accounted: Option<f64>,
@@ -300,6 +304,42 @@ pub struct DeviceUse {
     pub exits_reported: bool,
     /// Processes whose I/O the kernel would not show us (other users', without root).
     pub others_hidden: u32,
+}
+
+/// What the kernel counts of the requests of disks besides their number and size, summed over the
+/// disks (Documentation/block/stat.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DiskTimes {
+    /// Reads that were merged with another one.
+    pub read_merges: u64,
+    /// Writes that were merged with another one.
+    pub write_merges: u64,
+    /// Time from the queue to the completion of reads, summed over them, in milliseconds.
+    pub read_ms: u64,
+    /// The same of writes.
+    pub write_ms: u64,
+    /// The same of all requests.
+    pub queued_ms: u64,
+    /// Time in which a disk had a request, in milliseconds.
+    pub busy_ms: u64,
+    /// Time between the two readings of the counters, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+impl DiskTimes {
+    /// Both, one after the other.
+    pub fn then(self, later: Self) -> Self {
+        Self {
+            read_merges: self.read_merges.saturating_add(later.read_merges),
+            write_merges: self.write_merges.saturating_add(later.write_merges),
+            read_ms: self.read_ms.saturating_add(later.read_ms),
+            write_ms: self.write_ms.saturating_add(later.write_ms),
+            queued_ms: self.queued_ms.saturating_add(later.queued_ms),
+            busy_ms: self.busy_ms.saturating_add(later.busy_ms),
+            elapsed_ms: self.elapsed_ms.saturating_add(later.elapsed_ms),
+        }
+    }
 }
 
 /// A process that used storage while we measured.

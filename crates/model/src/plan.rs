@@ -44,7 +44,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 ///
 /// 7: a request that blocks ends when its system call returns, not when the loop looks at it, and
 /// workloads that run together each end by themselves instead of with the first of them.
-pub const METHOD_VERSION: u32 = 7;
+///
+/// 8: figures after a drop of the rate start one queue turnover later, and so do slices on slow
+/// disks. Workloads of one run that drop to one rate at one moment start their figures after it.
+pub const METHOD_VERSION: u32 = 8;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

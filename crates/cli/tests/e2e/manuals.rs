@@ -2,6 +2,7 @@
 
 use crate::program::{names, program, run};
 use diskproof_simdisk::testbed::place;
+use std::path::Path;
 use std::process::Command;
 
 /// The verbs as `--help` lists them.
@@ -88,6 +89,17 @@ fn manual_is_not_written_in_place_of_a_file() {
     assert!(ran.err.contains("device"), "{}", ran.err);
 }
 
+/// The completions of the last word of a command line, as bash finds them with this script.
+fn completed_by_bash(script: &Path, line: &str) -> String {
+    let asks = "source \"$0\"; COMP_WORDS=(diskproof $1); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); \
+                cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; \
+                _diskproof_as diskproof \"$cur\" \"$prev\"; echo \"${COMPREPLY[*]}\"";
+    let mut bash = Command::new("bash");
+    let ran = bash.args(["-c", asks]).arg(script).arg(line).output();
+    let out = ran.unwrap().stdout;
+    String::from_utf8(out).unwrap().trim().to_owned()
+}
+
 #[test]
 fn completions_name_every_verb() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -105,6 +117,16 @@ fn completions_name_every_verb() {
         .output()
         .unwrap();
     assert!(checked.status.success(), "{checked:?}");
+    // The tools, and the options of each.
+    for (line, expected) in [
+        ("as iop", "ioping iops"),
+        ("as ioping --cou", "--count"),
+        ("as -q fio --outp", "--output --output-format"),
+        ("info --jso", "--json"),
+    ] {
+        let completed = completed_by_bash(&script, line);
+        assert_eq!(completed, expected, "{line}");
+    }
     let ran = program(["completions", "csh"]).output().unwrap();
     assert_eq!(ran.status.code(), Some(2));
 }

@@ -1,5 +1,6 @@
 //! What all entries of a run share: when it was, its disks, the rates of its groups.
 
+use super::disks::UsedDisk;
 use super::normal::GroupTotal;
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
@@ -12,14 +13,6 @@ pub(super) struct RunFrame<'a> {
     pub global: &'a [JobOption],
     pub disks: Vec<UsedDisk>,
     pub entries: &'a [JobEntry],
-}
-
-/// The requests of a disk.
-#[derive(Debug, Clone, Default)]
-pub(super) struct UsedDisk {
-    pub name: String,
-    pub read_ops: u64,
-    pub write_ops: u64,
 }
 
 impl RunFrame<'_> {

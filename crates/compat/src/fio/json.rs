@@ -1,5 +1,6 @@
 //! fio's JSON output.
 
+use super::disks::UsedDisk;
 use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
 use super::options::{EMULATES, SWITCHES};
@@ -28,11 +29,22 @@ pub(super) fn document(frame: &RunFrame<'_>, entries: &[JobEntry], has_bins: boo
         .collect();
     add("jobs", Json::Array(jobs));
     let disks = frame.disks.iter().map(|disk| {
-        object([
+        let mut pairs: Vec<(&str, Json)> = vec![
             ("name", disk.name.as_str().into()),
             ("read_ios", disk.read_ops.into()),
             ("write_ios", disk.write_ops.into()),
-        ])
+        ];
+        if let Some(times) = disk.times {
+            pairs.extend([
+                ("read_merges", times.read_merges.into()),
+                ("write_merges", times.write_merges.into()),
+                ("read_ticks", times.read_ms.into()),
+                ("write_ticks", times.write_ms.into()),
+                ("in_queue", times.queued_ms.into()),
+                ("util", UsedDisk::busy_percent(times).into()),
+            ]);
+        }
+        object(pairs)
     });
     add("disk_util", Json::Array(disks.collect()));
     Json::Object(pairs).text() + "\n"

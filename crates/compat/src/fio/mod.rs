@@ -2,6 +2,7 @@
 
 mod args;
 mod command_line;
+mod disks;
 mod form;
 mod frame;
 mod json;

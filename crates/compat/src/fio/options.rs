@@ -183,7 +183,8 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "ctx, majf and minf are 0, and submit and complete show one request at a time, because they \
      are not measured.",
     "IO depths show the average number of requests in flight.",
-    "Disk stats are printed only in JSON, with the measured counts.",
+    "Disk stats name the disk below the target, if there is only one and the kernel times its \
+     requests; fio also names loop devices and volumes.",
     "Logs (write_bw_log, write_iops_log, write_lat_log) are written at the end, with a line per \
      100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) share a \
      log. write_lat_log writes lat and clat, which are equal, but no slat. A line of \

@@ -1,6 +1,7 @@
 //! What a run of jobs prints: the forms of output, in fio's order.
 
-use super::frame::{RunFrame, UsedDisk};
+use super::disks::{lines, used_disks};
+use super::frame::RunFrame;
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
@@ -14,7 +15,6 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The forms of output that were chosen.
@@ -154,7 +154,7 @@ impl FioPrinter {
             time: local_time(result.unix_ns),
             elapsed_s: elapsed_s(result.measurements),
             global: &self.described.global,
-            disks: disks(result.measurements),
+            disks: used_disks(result.measurements),
             entries: &entries,
         };
         let mut text = String::new();
@@ -180,6 +180,7 @@ impl FioPrinter {
                 let members: Vec<&JobEntry> = group.iter().collect();
                 text.push_str(&group_text(group[0].group, &members));
             }
+            text.push_str(&lines(&frame.disks));
         }
         text
     }
@@ -298,23 +299,4 @@ fn local_time(unix_ns: u64) -> String {
 fn elapsed_s(measurements: &[Measurement]) -> u64 {
     let ends = measurements.iter().map(|one| one.start_ns + one.wall_ns);
     ends.max().unwrap_or(0) / 1_000_000_000 + 1
-}
-
-/// Each disk that was the only one below its target.
-fn disks(measurements: &[Measurement]) -> Vec<UsedDisk> {
-    let mut disks: BTreeMap<&str, UsedDisk> = BTreeMap::new();
-    let mut until_ns = 0;
-    for measurement in measurements {
-        let device = &measurement.device;
-        // Concurrent measurements count the same requests.
-        let is_new = measurement.start_ns >= until_ns;
-        until_ns = until_ns.max(measurement.start_ns + measurement.wall_ns);
-        if let ([name], None, true) = (&device.disks[..], &device.unresolved, is_new) {
-            let disk = disks.entry(name).or_default();
-            disk.name.clone_from(name);
-            disk.read_ops += device.read_ops;
-            disk.write_ops += device.write_ops;
-        }
-    }
-    disks.into_values().collect()
 }

@@ -1,6 +1,7 @@
 //! fio's terse output: one line per entry, fields separated by semicolons. Times are in
 //! microseconds.
 
+use super::disks::UsedDisk;
 use super::frame::RunFrame;
 use super::options::EMULATES;
 use super::stats::{DirectionStats, JobEntry, figures, percentiles};
@@ -45,8 +46,19 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
     let ranges = shares.us.iter().chain(&shares.ms);
     fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
     for disk in &frame.disks {
-        let (reads, writes) = (disk.read_ops, disk.write_ops);
-        fields.push(format!("{};{reads};{writes};0;0;0;0;0;0.00%", disk.name));
+        let Some(times) = disk.times else { continue };
+        fields.push(format!(
+            "{};{};{};{};{};{};{};{};{:.2}%",
+            disk.name,
+            disk.read_ops,
+            disk.write_ops,
+            times.read_merges,
+            times.write_merges,
+            times.read_ms,
+            times.write_ms,
+            times.queued_ms,
+            UsedDisk::busy_percent(times)
+        ));
     }
     fields.join(";") + "\n"
 }

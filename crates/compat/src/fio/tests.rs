@@ -7,7 +7,7 @@ use crate::jobs::{
 };
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{DeviceUse, DiskTimes, Measurement, OpKind};
 use diskproof_model::plan::Workload;
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
@@ -226,6 +226,51 @@ fn output_so_far_comes_first_in_a_file() {
     let of_line = |line: &str| line.split(';').nth(5).map(str::to_owned);
     let found: Vec<_> = end.stdout.lines().filter_map(of_line).collect();
     assert_eq!(found, ["8000", "16000"]);
+}
+
+/// As fio prints them; a disk whose requests the kernel does not time has no line.
+#[test]
+fn disk_stats_have_the_counts_and_the_busy_share() {
+    let text = |times: Option<DiskTimes>, line: &str| {
+        let mut one = reads("a");
+        one.device = DeviceUse {
+            disks: vec!["vda".to_owned()],
+            read_ops: 12_617,
+            write_ops: 3,
+            times,
+            ..DeviceUse::default()
+        };
+        let result = ToolResult {
+            measurements: &[one],
+            surface: None,
+            interrupted: false,
+            unix_ns: 0,
+            host_name: "vm",
+        };
+        printer(line).end(&result).stdout
+    };
+    let times = Some(DiskTimes {
+        read_merges: 1,
+        write_merges: 2,
+        read_ms: 621,
+        write_ms: 4,
+        queued_ms: 625,
+        busy_ms: 638,
+        elapsed_ms: 1000,
+    });
+    let normal = text(times, "--name=a");
+    let lines = "\n\nDisk stats (read/write):\n  vda: ios=12617/3, merge=1/2, ticks=621/4, \
+                 in_queue=625, util=63.80%\n";
+    assert!(normal.ends_with(lines), "{normal}");
+    assert!(!text(None, "--name=a").contains("Disk stats"));
+    let terse = text(times, "--minimal --name=a");
+    assert!(
+        terse.ends_with(";vda;12617;3;1;2;621;4;625;63.80%\n"),
+        "{terse}"
+    );
+    assert!(!text(None, "--minimal --name=a").contains("vda"));
+    let json = text(times, "--output-format=json --name=a");
+    assert!(json.contains("\"read_ticks\" : 621"), "{json}");
 }
 
 #[test]
