@@ -446,6 +446,7 @@ fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
         let operations = match kind {
             OpKind::Read => "reads",
             OpKind::Write => "writes",
+            OpKind::Trim => "trims",
             OpKind::Sync => "syncs",
             OpKind::Commit => "commits",
         };
@@ -465,7 +466,7 @@ fn ping_clauses(ping: &PingRecord) -> Vec<String> {
         let request = match kind {
             OpKind::Read => "a read",
             OpKind::Write => "a write",
-            OpKind::Sync => return None,
+            OpKind::Trim | OpKind::Sync => return None,
             OpKind::Commit => "a durable write",
         };
         let mean = latency.mean.text();

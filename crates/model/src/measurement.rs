@@ -275,13 +275,18 @@ pub struct DeviceUse {
     pub write_ops: u64,
     /// Flushes that the disks completed, where the kernel counts them.
     pub flush_ops: Option<u64>,
+    /// Bytes that the target discarded (trims), where it is a block device and the kernel counts
+    /// them (Linux 4.18). A filesystem decides itself whether and when a hole in a file becomes a
+    /// discard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim_bytes: Option<u64>,
     /// Requests in the disks' queues, averaged over the time between the two snapshots, as the
     /// kernel counted them (merged ones once); `None` where its times are too coarse (devices
     /// without request queues) or it does not count.
     #[serde(default)]
     pub queue_depth: Option<f64>,
-    /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be
-    /// known, see `unresolved`.
+    /// Bytes moved by the disks over bytes asked by us, both directions, with discards where
+    /// `trim_bytes` is known; `None` when it cannot be known, see `unresolved`.
     pub accounted: Option<f64>,
     /// Why the disks could not be found or counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,6 +305,20 @@ pub struct DeviceUse {
     pub exits_reported: bool,
     /// Processes whose I/O the kernel would not show us (other users', without root).
     pub others_hidden: u32,
+}
+
+impl DeviceUse {
+    /// Bytes that the disks moved or discarded over those that were `asked` of them; `None` where
+    /// nothing was.
+    pub fn share_of(&self, asked: ByteCount) -> Option<f64> {
+        let (trimmed, asked_trims) = match self.trim_bytes {
+            Some(bytes) => (bytes, asked.trim_bytes),
+            None => (0, 0),
+        };
+        let asked = asked.total() + asked_trims;
+        let moved = self.read_bytes as f64 + self.write_bytes as f64 + trimmed as f64;
+        (asked > 0).then(|| moved / asked as f64)
+    }
 }
 
 /// A process that used storage while we measured.

@@ -183,6 +183,9 @@ pub(super) const DIFFERENCES: &[&str] = &[
      each 100 ms unless log_avg_msec is set. Copies that run as one workload (group_reporting) \
      share a log. write_lat_log writes lat and clat, which are equal, and no slat. A line of \
      write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are refused",
+    "Trims go to block devices as in fio. On a file each trim punches a hole, where fio fails \
+     (ENOTTY). With libaio and mmap a trim is a blocking call, so iodepth has no effect; with \
+     io_uring trims have a depth from Linux 6.12 on, as in fio 3.38 and later",
     "With --status-interval, the latencies of the output so far are up to a quarter of a second \
      older than its counts; with --output it is in the file at the end",
     "After a warm-up (ramp_time) figures cover the measured time only, as in fio; jobs of one \
