@@ -155,8 +155,11 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
             ),
         ),
         Some(libc::EOPNOTSUPP) if from == EngineKind::Uring => (
-            FallbackCause::Missing,
-            format!("{name} of this kernel cannot discard, which came with Linux 6.12 ({errno})"),
+            FallbackCause::Unusable,
+            format!(
+                "{name} cannot discard here ({errno}): it takes Linux 6.12, and a device that takes \
+                 requests without blocking (RWF_NOWAIT)"
+            ),
         ),
         // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
         Some(libc::ENOMEM | libc::EMFILE | libc::ENFILE) => (
@@ -210,7 +213,7 @@ fn try_out(
             };
             let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
             if workload.trims() && trim_call(target) == TrimCall::Discard {
-                try_discard(&mut backend)?;
+                try_discard(&mut backend, punted(workload, target))?;
             }
             read_one(backend, block, readable)
         }
@@ -240,9 +243,11 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
 }
 
 /// Whether io_uring can discard. A discard of nothing drops nothing: EINVAL from a kernel that has
-/// the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do not know commands at all.
-fn try_discard(backend: &mut UringBackend) -> io::Result<()> {
-    let errno = match backend.has_commands() {
+/// the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do not know commands at all. The
+/// kernel tries each discard without blocking, and fails it on devices that cannot (zram; Linux
+/// 6.18).
+fn try_discard(backend: &mut UringBackend, punted: Option<bool>) -> io::Result<()> {
+    let errno = match backend.has_commands() && punted != Some(true) {
         true => -result_of(backend, Op::Trim(TrimCall::Discard), 0)?,
         false => libc::EOPNOTSUPP,
     };
