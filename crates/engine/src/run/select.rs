@@ -157,8 +157,8 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         Some(libc::EOPNOTSUPP) if from == EngineKind::Uring => (
             FallbackCause::Unusable,
             format!(
-                "{name} cannot discard here ({errno}): it takes Linux 6.12, and a device that takes \
-                 requests without blocking (RWF_NOWAIT)"
+                "{name} cannot discard here ({errno}): it needs Linux 6.12, and a device that \
+                 takes requests without blocking (RWF_NOWAIT)"
             ),
         ),
         // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
