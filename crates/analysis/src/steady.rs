@@ -279,10 +279,9 @@ fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
 /// What was requested of the disks and what they did in the steady part; over the whole time where
 /// the parts are unknown. Other processes are always those of the whole time.
 fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
-    let Some(disks) = steady.disks.filter(|_| steady.asked.total() > 0) else {
+    let Some(disks) = steady.disks.filter(|_| steady.asked.with_trims() > 0) else {
         return (m.asked, m.device.clone());
     };
-    let moved = (disks.read_bytes + disks.write_bytes) as f64;
     let queue_depth = |queued_ms: u64| queued_ms as f64 * 1e6 / steady.length_ns().max(1) as f64;
     let device = DeviceUse {
         read_bytes: disks.read_bytes,
@@ -292,13 +291,20 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
         flush_ops: disks.flush_ops,
         queue_depth: m.device.queue_depth.and(disks.queued_ms).map(queue_depth),
         times: None,
-        accounted: m
-            .device
-            .accounted
-            .map(|_| moved / steady.asked.total() as f64),
+        trim_bytes: disks.trim_bytes,
         ..m.device.clone()
     };
-    (steady.asked, device)
+    let accounted = m
+        .device
+        .accounted
+        .and_then(|_| device.share_of(steady.asked));
+    (
+        steady.asked,
+        DeviceUse {
+            accounted,
+            ..device
+        },
+    )
 }
 
 /// Whether a request waited for longer than half of the window.
@@ -391,7 +397,7 @@ fn headline(ops: &BTreeMap<OpKind, OpMeasurement>) -> &'static [OpKind] {
     if ops.contains_key(&OpKind::Commit) {
         &[OpKind::Commit]
     } else {
-        &[OpKind::Read, OpKind::Write]
+        &[OpKind::Read, OpKind::Write, OpKind::Trim]
     }
 }
 

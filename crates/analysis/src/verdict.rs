@@ -443,6 +443,7 @@ fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
         let operations = match kind {
             OpKind::Read => "reads",
             OpKind::Write => "writes",
+            OpKind::Trim => "trims",
             OpKind::Sync => "syncs",
             OpKind::Commit => "commits",
         };
@@ -462,7 +463,7 @@ fn ping_clauses(ping: &PingRecord) -> Vec<String> {
         let request = match kind {
             OpKind::Read => "a read",
             OpKind::Write => "a write",
-            OpKind::Sync => return None,
+            OpKind::Trim | OpKind::Sync => return None,
             OpKind::Commit => "a durable write",
         };
         let (mean, when) = match ping.awake() {

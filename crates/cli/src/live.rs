@@ -187,7 +187,7 @@ impl Live {
             return;
         }
         for measurement in measured {
-            let kinds = [OpKind::Commit, OpKind::Read, OpKind::Write];
+            let kinds = [OpKind::Commit, OpKind::Read, OpKind::Write, OpKind::Trim];
             let shown: Vec<String> = kinds
                 .into_iter()
                 .filter(|kind| {

@@ -93,6 +93,7 @@ fn disk() -> diskproof_model::target::Layer {
         backing_file: None,
         backing_direct: None,
         discard: None,
+        discard_granularity_bytes: None,
         read_only: false,
     }
 }

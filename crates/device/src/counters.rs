@@ -6,7 +6,7 @@ use crate::exits::ExitListener;
 use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes};
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::window::DiskCounts;
 use std::time::Instant;
 
@@ -22,6 +22,9 @@ pub struct Snapshot {
     /// Kernel names of all block devices of the target.
     layers: Vec<String>,
     unresolved: Option<String>,
+    /// The target itself, where it is a block device. Discards are counted there: below a loop
+    /// device they become holes in a file.
+    own: Option<CountedDisk>,
     processes: ProcessCounters,
     exits: Option<ExitListener>,
     /// Bytes that the disks alongside those of the target had moved.
@@ -47,6 +50,8 @@ struct DiskCounters {
     times: DiskTimes,
     /// Since Linux 5.5.
     flush_ops: Option<u64>,
+    /// Discards and their sectors: since Linux 4.18.
+    trims: Option<(u64, u64)>,
 }
 
 impl Snapshot {
@@ -83,6 +88,15 @@ impl Snapshot {
             Ok(disks) => (disks, None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
+        let is_device = identity.kind == TargetKind::BlockDevice;
+        let own = identity.layers.first().filter(|_| is_device);
+        let own = own.and_then(|layer| {
+            Some(CountedDisk {
+                name: layer.name.clone(),
+                device: layer.device.clone(),
+                before: read_counters(&root, &layer.name, &layer.device).ok()?,
+            })
+        });
         let names: Vec<&str> = identity.layers.iter().map(|l| l.name.as_str()).collect();
         Self {
             elsewhere_bytes: elsewhere_bytes(&root, &names),
@@ -90,6 +104,7 @@ impl Snapshot {
             root,
             disks,
             unresolved,
+            own,
             processes,
             exits: None,
             taken: Instant::now(),
@@ -102,6 +117,7 @@ impl Snapshot {
     pub fn finish(self, asked: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
+        let trim_bytes = self.trim_bytes();
         let queued = self
             .disks
             .iter()
@@ -123,16 +139,14 @@ impl Snapshot {
             sum.read_sectors.saturating_mul(SECTOR_BYTES),
             sum.write_sectors.saturating_mul(SECTOR_BYTES),
         );
-        let known = unresolved.is_none() && asked.total() > 0;
-        let accounted =
-            known.then(|| (read_bytes as f64 + write_bytes as f64) / asked.total() as f64);
+        let is_known = unresolved.is_none();
         let times = (queued && unresolved.is_none()).then_some(DiskTimes {
             elapsed_ms: elapsed.as_millis() as u64,
             ..sum.times
         });
         let queue_depth =
             times.map(|times| times.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
-        DeviceUse {
+        let device = DeviceUse {
             disks,
             queue_depth,
             times,
@@ -141,12 +155,17 @@ impl Snapshot {
             read_ops: sum.read_ops,
             write_ops: sum.write_ops,
             flush_ops: sum.flush_ops,
-            accounted,
+            trim_bytes: trim_bytes.filter(|_| is_known),
+            accounted: None,
             unresolved,
             elsewhere_bytes,
             exits_reported: ended.is_some(),
             others,
             others_hidden,
+        };
+        DeviceUse {
+            accounted: device.share_of(asked).filter(|_| is_known),
+            ..device
         }
     }
 
@@ -166,14 +185,24 @@ impl Snapshot {
             read_ops: sum.read_ops,
             write_ops: sum.write_ops,
             flush_ops: sum.flush_ops,
+            trim_bytes: self.trim_bytes(),
             queued_ms: is_timed.then_some(sum.times.queued_ms),
         })
+    }
+
+    /// What the target's own device discarded.
+    fn trim_bytes(&self) -> Option<u64> {
+        let own = self.own.as_ref()?;
+        let after = read_counters(&self.root, &own.name, &own.device).ok()?;
+        let (_, sectors) = after.since(own.before)?.trims?;
+        Some(sectors.saturating_mul(SECTOR_BYTES))
     }
 
     /// Sum over all disks of what changed.
     fn changes(&self) -> Result<DiskCounters, String> {
         let mut sum = DiskCounters {
             flush_ops: Some(0),
+            trims: Some((0, 0)),
             ..DiskCounters::default()
         };
         for disk in &self.disks {
@@ -234,7 +263,8 @@ impl Pulse {
             .filter_map(|(name, device)| read_counters(&self.root, name, device).ok());
         counters
             .map(|counters| {
-                counters.read_ops + counters.write_ops + counters.flush_ops.unwrap_or(0)
+                let trims = counters.trims.map_or(0, |(ops, _)| ops);
+                counters.read_ops + counters.write_ops + counters.flush_ops.unwrap_or(0) + trims
             })
             .sum()
     }
@@ -245,6 +275,12 @@ impl DiskCounters {
     fn since(self, before: Self) -> Option<Self> {
         let flush_ops = match (self.flush_ops, before.flush_ops) {
             (Some(now), Some(then)) => Some(now.checked_sub(then)?),
+            _ => None,
+        };
+        let trims = match (self.trims, before.trims) {
+            (Some((ops, sectors)), Some(then)) => {
+                Some((ops.checked_sub(then.0)?, sectors.checked_sub(then.1)?))
+            }
             _ => None,
         };
         let (now, then) = (self.times, before.times);
@@ -263,6 +299,7 @@ impl DiskCounters {
             write_ops: self.write_ops.checked_sub(before.write_ops)?,
             write_sectors: self.write_sectors.checked_sub(before.write_sectors)?,
             flush_ops,
+            trims,
         })
     }
 
@@ -276,6 +313,12 @@ impl DiskCounters {
             .flush_ops
             .zip(other.flush_ops)
             .map(|(mine, theirs)| mine.saturating_add(theirs));
+        self.trims = self.trims.zip(other.trims).map(|(mine, theirs)| {
+            (
+                mine.0.saturating_add(theirs.0),
+                mine.1.saturating_add(theirs.1),
+            )
+        });
     }
 }
 
@@ -345,6 +388,7 @@ fn parse_stat(text: &str) -> Option<DiskCounters> {
             elapsed_ms: 0,
         },
         flush_ops: fields.get(15).copied(),
+        trims: fields.get(11).copied().zip(fields.get(13).copied()),
     })
 }
 
@@ -359,6 +403,7 @@ mod tests {
     const ASKED: ByteCount = ByteCount {
         read_bytes: 1 << 20,
         write_bytes: 1 << 20,
+        trim_bytes: 0,
     };
 
     fn identity(disks: &[(&str, &str)]) -> TargetIdentity {
@@ -424,6 +469,32 @@ mod tests {
             );
             assert_eq!((found.accounted, found.unresolved), (Some(1.5), None));
         });
+    }
+
+    #[test]
+    fn discards_count_at_the_device_itself_and_not_below_a_file() {
+        let before = "10 0 100 5 20 0 200 5 0 9 9 5 0 100 0 3 1\n";
+        let after = "10 0 100 5 20 0 200 5 0 9 9 7 0 2148 0 3 1\n";
+        let asked = ByteCount {
+            trim_bytes: 2 << 20,
+            ..ByteCount::default()
+        };
+        let found = |kind| {
+            let mut found = None;
+            with_root(|root| {
+                write_stat(&root.sys, "7:0", before);
+                let mut target = identity(&[("loop0", "7:0")]);
+                target.kind = kind;
+                let snapshot = Snapshot::take_in(root.clone(), &target);
+                write_stat(&root.sys, "7:0", after);
+                found = Some(snapshot.finish(asked));
+            });
+            found
+                .map(|found| (found.trim_bytes, found.accounted))
+                .unwrap()
+        };
+        assert_eq!(found(TargetKind::BlockDevice), (Some(1 << 20), Some(0.5)));
+        assert_eq!(found(TargetKind::Directory), (None, None));
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(crate) fn describe(
         backing_file: None,
         backing_direct: None,
         discard: None,
+        discard_granularity_bytes: None,
         read_only: read_number::<u32>(&at.join("ro")) == Some(1),
     };
     if kind == LayerKind::Partition {
@@ -103,6 +104,8 @@ fn with_queue(layer: Layer, queue: &Path) -> Layer {
             .as_deref()
             .and_then(write_cache),
         discard: read_number::<u64>(&queue.join("discard_max_bytes")).map(|bytes| bytes > 0),
+        discard_granularity_bytes: read_number(&queue.join("discard_granularity"))
+            .filter(|bytes| *bytes > 0),
         ..layer
     }
 }

@@ -192,6 +192,7 @@ fn ended_thread(stats: &[u8]) -> Option<EndedThread> {
         bytes: ByteCount {
             read_bytes: u64_at(stats.get(READ_BYTES..)?)?,
             write_bytes: u64_at(stats.get(WRITE_BYTES..)?)?,
+            ..ByteCount::default()
         },
     })
 }
@@ -244,6 +245,7 @@ mod tests {
             bytes: ByteCount {
                 read_bytes: 4096,
                 write_bytes: 512,
+                ..ByteCount::default()
             },
         };
         let old = &stats(8, 0)[..TGID];

@@ -319,6 +319,14 @@ impl OpenTarget {
         }
     }
 
+    /// Notes that what lies from `bytes` on has no content any more; without effect on what existed
+    /// before.
+    pub fn mark_unwritten(&mut self, bytes: u64) {
+        if let TargetContent::Scratch { written_bytes, .. } = &mut self.content {
+            *written_bytes = (*written_bytes).min(bytes);
+        }
+    }
+
     /// Tells the filesystem how long a scratch file is going to be, where that lets direct writes
     /// to its end go side by side. What is not written yet reads as zeros then;
     /// [`OpenTarget::usable_bytes`] stays.

@@ -254,6 +254,7 @@ fn parse_io(text: &str) -> Option<ByteCount> {
     Some(ByteCount {
         read_bytes: field("read_bytes")?,
         write_bytes: field("write_bytes")?,
+        ..ByteCount::default()
     })
 }
 
@@ -286,6 +287,7 @@ mod tests {
                 let bytes = ByteCount {
                     read_bytes: *read_bytes,
                     write_bytes: *write_bytes,
+                    ..ByteCount::default()
                 };
                 (
                     (*pid, *start),
@@ -325,7 +327,8 @@ mod tests {
             parse_io(text),
             Some(ByteCount {
                 read_bytes: 4096,
-                write_bytes: 8192
+                write_bytes: 8192,
+                ..ByteCount::default()
             })
         );
         assert_eq!(parse_io("rchar: 9\n"), None);
@@ -386,7 +389,7 @@ mod tests {
             name: name.to_owned(),
             bytes: ByteCount {
                 read_bytes: mib << 20,
-                write_bytes: 0,
+                ..ByteCount::default()
             },
         };
         let before = counters(&[(1, 1, "cron", 0, 0), (12, 1, "tar", 8 << 20, 0)]);

@@ -4,8 +4,8 @@
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, Request, WAIT_MAX_NS, WaitMode};
-use crate::load::generator::RequestGenerator;
+use crate::io::{Backend, Op, Request, TrimCall, WAIT_MAX_NS, WaitMode};
+use crate::load::generator::{RequestGenerator, Trims};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::measure::sampler::Sampler;
@@ -64,8 +64,12 @@ impl Backend for FakeBackend {
                 return Ok(());
             };
             *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
-            self.in_flight
-                .push((*channel, request.slot, request.len as i32));
+            // A trim moves no data.
+            let result = match request.op {
+                Op::Trim(_) => 0,
+                _ => request.len as i32,
+            };
+            self.in_flight.push((*channel, request.slot, result));
         }
         self.in_flight.sort_unstable_by(|a, b| b.cmp(a));
         Ok(())
@@ -164,6 +168,10 @@ pub fn simulate_on(
         budget_of(workload, 1),
     )
     .paced(pacer.clone(), schedule.measure_ns)
+    .trimming(workload.shape.trims.map(|mode| Trims {
+        call: TrimCall::Discard,
+        mode,
+    }))
     .with_buffers(slots - workload.depth, seed);
     let stop = Arc::new(AtomicBool::new(false));
     let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));

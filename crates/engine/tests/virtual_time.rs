@@ -9,6 +9,7 @@ use diskproof_model::measurement::{
 use diskproof_model::plan::*;
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::series::Cell;
+use diskproof_model::shape::{LoadShape, TrimMode};
 
 struct Patient;
 
@@ -397,4 +398,48 @@ fn measured_time_starts_when_the_queue_has_turned_over() {
         let counted: u64 = latencies.map(|op| op.latency.count()).sum();
         assert_eq!(counted, read.latency.count());
     }
+}
+
+/// Four channels of 500 µs: one trim a time is 2000/s; a pair takes two rounds.
+#[test]
+fn trims_and_the_writes_after_them_are_operations_of_their_own() {
+    let load = |trims| Workload {
+        read_permille: 0,
+        stop: Stop {
+            ops: Some(300),
+            ..Stop::default()
+        },
+        warmup_ns: 0,
+        shape: LoadShape {
+            trims: Some(trims),
+            ..LoadShape::default()
+        },
+        ..workload(2, 1)
+    };
+    let seen = simulate(&load(TrimMode::Only), DISK, 1, &mut Patient).unwrap();
+    let trim = &seen.ops[&OpKind::Trim];
+    assert_eq!((seen.ops.len(), trim.count), (1, 300));
+    assert_eq!(
+        (trim.latency.min_ns(), trim.latency.max_ns()),
+        (500_000, 500_000)
+    );
+    assert_eq!((seen.asked.trim_bytes, seen.asked.total()), (300 * 8192, 0));
+    let pairs = simulate(&load(TrimMode::BeforeWrite), DISK, 1, &mut Patient).unwrap();
+    assert_eq!(pairs.wall_ns, 2 * seen.wall_ns);
+    for kind in [OpKind::Trim, OpKind::Write] {
+        let op = &pairs.ops[&kind];
+        assert_eq!(
+            (op.count, op.bytes, op.short),
+            (300, 300 * 8192, 0),
+            "{kind:?}"
+        );
+        assert_eq!(
+            (op.latency.min_ns(), op.latency.max_ns()),
+            (500_000, 500_000)
+        );
+    }
+    assert_eq!(
+        (pairs.asked.trim_bytes, pairs.asked.write_bytes),
+        (300 * 8192, 300 * 8192)
+    );
 }

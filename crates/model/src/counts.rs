@@ -1,6 +1,7 @@
 //! CPU time and bytes. Public as part of `measurement`; its windows need them too.
 
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,12 +21,32 @@ pub struct ByteCount {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Bytes trimmed. A trim moves no data.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trim_bytes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl ByteCount {
-    /// Both directions.
+    /// Bytes moved and trimmed.
+    pub fn with_trims(self) -> u64 {
+        self.total() + self.trim_bytes
+    }
+
+    /// Bytes moved in both directions.
     pub fn total(self) -> u64 {
         self.read_bytes + self.write_bytes
+    }
+}
+
+impl AddAssign for ByteCount {
+    fn add_assign(&mut self, other: Self) {
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+        self.trim_bytes += other.trim_bytes;
     }
 }
 

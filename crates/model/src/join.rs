@@ -2,7 +2,7 @@
 //! what lies between two slices is in no series and no rate.
 
 use crate::measurement::{
-    ByteCount, DeviceUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
+    DeviceUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
 };
 use crate::slice::{LateRequests, SliceLatency, SliceOp, TimeSlice};
 use crate::window::Window;
@@ -51,14 +51,9 @@ impl Measurement {
         };
         self.achieved_depth = average(self.achieved_depth, next.achieved_depth);
         self.device = devices(&self.device, &next.device, average);
-        self.asked = ByteCount {
-            read_bytes: self.asked.read_bytes + next.asked.read_bytes,
-            write_bytes: self.asked.write_bytes + next.asked.write_bytes,
-        };
-        let moved = (self.device.read_bytes + self.device.write_bytes) as f64;
-        let asked = self.asked.total() as f64;
+        self.asked += next.asked;
         let known = self.device.accounted.zip(next.device.accounted);
-        self.device.accounted = known.filter(|_| asked > 0.0).map(|_| moved / asked);
+        self.device.accounted = known.and_then(|_| self.device.share_of(self.asked));
         self.cpu.user_ns += next.cpu.user_ns;
         self.cpu.system_ns += next.cpu.system_ns;
         self.starved = starvation(self.starved, next.starved, average);
@@ -151,6 +146,7 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         read_ops: a.read_ops + b.read_ops,
         write_ops: a.write_ops + b.write_ops,
         flush_ops: a.flush_ops.zip(b.flush_ops).map(|(a, b)| a + b),
+        trim_bytes: a.trim_bytes.zip(b.trim_bytes).map(|(a, b)| a + b),
         queue_depth: a.queue_depth.zip(b.queue_depth).map(|(a, b)| average(a, b)),
         times: a.times.zip(b.times).map(|(a, b)| a.then(b)),
         accounted: a.accounted,

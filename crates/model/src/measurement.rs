@@ -275,6 +275,11 @@ pub struct DeviceUse {
     pub write_ops: u64,
     /// Flushes that the disks completed, where the kernel counts them.
     pub flush_ops: Option<u64>,
+    /// Bytes that the target discarded (trims), where it is a block device and the kernel counts
+    /// them (Linux 4.18). A filesystem decides itself whether and when a hole in a file becomes a
+    /// discard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim_bytes: Option<u64>,
     /// Requests in the disks' queues, averaged over the time between the two snapshots, as the
     /// kernel counted them (merged ones once); `None` where its times are too coarse (devices
     /// without request queues) or it does not count.
@@ -284,8 +289,8 @@ pub struct DeviceUse {
     /// request, and where a warm-up was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<DiskTimes>,
-    /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be
-    /// known, see `unresolved`.
+    /// Bytes moved by the disks over bytes asked by us, both directions, with discards where
+    /// `trim_bytes` is known; `None` when it cannot be known, see `unresolved`.
     pub accounted: Option<f64>,
     /// Why the disks could not be found or counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -339,6 +344,20 @@ impl DiskTimes {
             busy_ms: self.busy_ms.saturating_add(later.busy_ms),
             elapsed_ms: self.elapsed_ms.saturating_add(later.elapsed_ms),
         }
+    }
+}
+
+impl DeviceUse {
+    /// Bytes that the disks moved or discarded over those that were `asked` of them; `None` where
+    /// nothing was.
+    pub fn share_of(&self, asked: ByteCount) -> Option<f64> {
+        let (trimmed, asked_trims) = match self.trim_bytes {
+            Some(bytes) => (bytes, asked.trim_bytes),
+            None => (0, 0),
+        };
+        let asked = asked.total() + asked_trims;
+        let moved = self.read_bytes as f64 + self.write_bytes as f64 + trimmed as f64;
+        (asked > 0).then(|| moved / asked as f64)
     }
 }
 

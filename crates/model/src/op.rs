@@ -11,6 +11,8 @@ pub enum OpKind {
     Read,
     /// A write.
     Write,
+    /// A trim: the target may forget the content of a block (discard, hole punch).
+    Trim,
     /// An fsync or fdatasync.
     Sync,
     /// A write and the sync that made it durable, from before the write to the return of the sync.
@@ -24,6 +26,7 @@ impl OpKind {
         match self {
             Self::Read => "read",
             Self::Write => "write",
+            Self::Trim => "trim",
             Self::Sync => "sync",
             Self::Commit => "commit",
         }

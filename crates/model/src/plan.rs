@@ -171,9 +171,16 @@ impl Plan {
         }
         self.workloads
             .iter()
-            .filter(|w| w.writes())
+            .filter(|w| w.writes() && !w.only_trims())
             .map(Workload::write_bytes_max)
             .sum()
+    }
+
+    /// The most bytes that the plan may trim on each target. `None` when a workload that trims has
+    /// no byte limit.
+    pub fn trim_bytes_max(&self) -> Option<u64> {
+        let trims = self.workloads.iter().filter(|w| w.trims());
+        trims.map(Workload::write_bytes_max).sum()
     }
 }
 

@@ -173,6 +173,7 @@ enum Kind {
     LargeWrite,
     SmallWrite,
     SmallRead,
+    Trim,
     Mixed,
 }
 
@@ -188,6 +189,7 @@ impl Kind {
             OpKind::Read => Self::SmallRead,
             OpKind::Write if is_large => Self::LargeWrite,
             OpKind::Write => Self::SmallWrite,
+            OpKind::Trim => Self::Trim,
         }
     }
 }

@@ -51,6 +51,9 @@ pub struct LoadShape {
     /// What is written; `None`: new random data each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<WriteContent>,
+    /// Which of its writes are trims; `None`: none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trims: Option<TrimMode>,
     /// It ends once its rate is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyEnd>,
@@ -70,6 +73,18 @@ pub struct LoadShape {
     /// huge pages where the kernel has them, which large requests gain by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordinary_pages: bool,
+}
+
+/// Which writes are trims. A trim destroys data as a write does, and counts as one for every check
+/// of safety and for every limit of bytes and operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum TrimMode {
+    /// All of them: nothing is written.
+    Only,
+    /// Each block is trimmed, and then written. Both are operations; limits count the pair once.
+    BeforeWrite,
 }
 
 /// A share of the operations that several workloads start together: each starts no more than its
@@ -368,6 +383,9 @@ impl LoadShape {
         }
         if self.each_block_once {
             facts.push("each block once per pass".to_owned());
+        }
+        if self.trims == Some(TrimMode::BeforeWrite) {
+            facts.push("each block trimmed before it is written".to_owned());
         }
         if self.arrivals == Arrivals::Poisson {
             facts.push("Poisson arrivals".to_owned());

@@ -84,14 +84,17 @@ impl MeasurementRecord {
     }
 
     /// The kinds that a reader looks at: commits where every write is synced, else reads and
-    /// writes.
+    /// writes; and trims.
     pub fn headline_ops(&self) -> Vec<(OpKind, &OpRecord)> {
-        if let Some(commit) = self.ops.get(&OpKind::Commit) {
-            return vec![(OpKind::Commit, commit)];
-        }
+        let commits = self.ops.contains_key(&OpKind::Commit);
+        let is_shown = |kind: &OpKind| match kind {
+            OpKind::Commit | OpKind::Trim => true,
+            OpKind::Read | OpKind::Write => !commits,
+            OpKind::Sync => false,
+        };
         self.ops
             .iter()
-            .filter(|(kind, _)| matches!(kind, OpKind::Read | OpKind::Write))
+            .filter(|(kind, _)| is_shown(kind))
             .map(|(kind, op)| (*kind, op))
             .collect()
     }
@@ -231,7 +234,8 @@ pub struct FileSyncShare {
 impl Plan {
     /// The most bytes that the plan writes to a target that is a directory: what its workloads may
     /// write, and the part of the scratch file that none of them fills, which is filled before
-    /// the first read. `None` when a writing workload has no byte limit.
+    /// the first read, or again after a workload has trimmed it. `None` when a writing workload has
+    /// no byte limit.
     pub fn scratch_write_bytes_max(&self) -> Option<u64> {
         let laid_out: u64 = self
             .workloads
@@ -239,6 +243,15 @@ impl Plan {
             .filter(|w| w.layout == Layout::Provides)
             .filter_map(Workload::write_bytes_max)
             .sum();
-        Some(self.write_bytes_max()? + self.scratch_bytes.unwrap_or(0).saturating_sub(laid_out))
+        let scratch = self.scratch_bytes.unwrap_or(0);
+        let last = self.workloads.len().saturating_sub(1);
+        let trimmed = self.workloads[..last].iter().filter(|w| w.only_trims());
+        let again = scratch.saturating_mul(trimmed.count() as u64);
+        let first = scratch.saturating_sub(laid_out);
+        Some(
+            self.write_bytes_max()?
+                .saturating_add(first)
+                .saturating_add(again),
+        )
     }
 }

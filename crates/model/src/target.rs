@@ -46,6 +46,15 @@ pub struct TargetIdentity {
 }
 
 impl TargetIdentity {
+    /// Whether a block device accepts discards; `None` for files and directories, and where the
+    /// kernel does not tell.
+    pub fn accepts_discards(&self) -> Option<bool> {
+        match self.kind {
+            TargetKind::BlockDevice => self.layers.first()?.discard,
+            TargetKind::Directory | TargetKind::File => None,
+        }
+    }
+
     /// The layers at the bottom, whose counters say what the hardware did.
     pub fn disks(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(|l| l.below.is_empty())
@@ -136,6 +145,10 @@ pub struct Layer {
     pub backing_direct: Option<bool>,
     /// Whether the kernel accepts discard.
     pub discard: Option<bool>,
+    /// The device may ignore discards that are smaller or not aligned to this; `None` where the
+    /// kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard_granularity_bytes: Option<u64>,
     /// Whether the device refuses writes.
     pub read_only: bool,
 }

@@ -60,6 +60,8 @@ pub struct DiskCounts {
     pub write_ops: u64,
     /// Flushes completed, where the kernel counts them.
     pub flush_ops: Option<u64>,
+    /// [`DeviceUse::trim_bytes`](crate::measurement::DeviceUse::trim_bytes).
+    pub trim_bytes: Option<u64>,
     /// Milliseconds that requests spent in the disks' queues, summed, where the kernel times them.
     pub queued_ms: Option<u64>,
 }
@@ -74,6 +76,7 @@ impl DiskCounts {
             read_ops: of(self.read_ops, other.read_ops),
             write_ops: of(self.write_ops, other.write_ops),
             flush_ops: both(self.flush_ops, other.flush_ops),
+            trim_bytes: both(self.trim_bytes, other.trim_bytes),
             queued_ms: both(self.queued_ms, other.queued_ms),
         }
     }
@@ -121,8 +124,7 @@ impl Window {
         self.threads = self.threads.max(next.threads);
         self.cpu.user_ns += next.cpu.user_ns;
         self.cpu.system_ns += next.cpu.system_ns;
-        self.asked.read_bytes += next.asked.read_bytes;
-        self.asked.write_bytes += next.asked.write_bytes;
+        self.asked += next.asked;
         self.disks = self.disks.zip(next.disks).map(|(one, two)| one.plus(two));
     }
 
@@ -203,6 +205,7 @@ mod tests {
         let counts = DiskCounts {
             read_ops: 9,
             flush_ops: Some(4),
+            trim_bytes: None,
             ..DiskCounts::default()
         };
         let half = counts.plus(counts).since(counts).times(0.5);

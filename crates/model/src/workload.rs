@@ -1,7 +1,7 @@
 //! One workload of a plan: which operations, where, how many at a time, until when. Public as part
 //! of `plan`; the groups of a plan and its measurements need it too.
 
-use crate::shape::{BlockShare, LoadShape};
+use crate::shape::{BlockShare, LoadShape, TrimMode};
 use crate::target::WriteCache;
 use serde::{Deserialize, Serialize};
 
@@ -101,9 +101,19 @@ impl Workload {
         }
     }
 
-    /// Whether any operation writes.
+    /// Whether any operation writes or trims.
     pub fn writes(&self) -> bool {
         self.read_permille < 1000
+    }
+
+    /// Whether any operation trims.
+    pub fn trims(&self) -> bool {
+        self.shape.trims.is_some()
+    }
+
+    /// Whether it only trims: the blocks that it visits have no content afterwards.
+    pub fn only_trims(&self) -> bool {
+        self.shape.trims == Some(TrimMode::Only)
     }
 
     /// Whether each block that it reads must carry what an earlier workload wrote there.

@@ -5,6 +5,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncPolicy};
 use diskproof_model::record::Estimate;
+use diskproof_model::shape::TrimMode;
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
 use diskproof_model::units::{format_bytes, format_latency, format_percent, format_rate};
 
@@ -174,10 +175,16 @@ pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
 
 /// The operations and how they are made durable: `write, final sync`, `50 % reads`,
 /// `write+fdatasync`.
-pub(crate) fn operation(read_permille: u16, policy: SyncPolicy) -> String {
+pub(crate) fn operation(read_permille: u16, trims: Option<TrimMode>, policy: SyncPolicy) -> String {
     let kind = mix(read_permille)
         .unwrap_or_else(|| if read_permille == 0 { "write" } else { "read" }.to_owned());
+    let kind = match trims {
+        Some(TrimMode::Only) => return "trim".to_owned(),
+        Some(TrimMode::BeforeWrite) => format!("trim, {kind}"),
+        None => kind,
+    };
     match (sync(policy), policy) {
+        (Some(sync), policy) if policy.is_per_write() && trims.is_some() => format!("trim, {sync}"),
         (Some(sync), policy) if policy.is_per_write() && read_permille == 0 => sync,
         (Some(sync), _) => format!("{kind}, {sync}"),
         (None, _) => kind,
@@ -216,6 +223,7 @@ pub(crate) fn operations(kind: OpKind) -> &'static str {
     match kind {
         OpKind::Read => "reads",
         OpKind::Write => "writes",
+        OpKind::Trim => "trims",
         OpKind::Sync => "syncs",
         OpKind::Commit => "commits",
     }
@@ -281,7 +289,15 @@ mod tests {
             (0, every(9), "write, fsync every 9 writes"),
         ];
         for (read_permille, policy, text) in cases {
-            assert_eq!(operation(read_permille, policy), text);
+            assert_eq!(operation(read_permille, None, policy), text);
+        }
+        let trims = [
+            (TrimMode::Only, SyncPolicy::None, "trim"),
+            (TrimMode::BeforeWrite, SyncPolicy::None, "trim, write"),
+            (TrimMode::BeforeWrite, every(1), "trim, write+fsync"),
+        ];
+        for (mode, policy, text) in trims {
+            assert_eq!(operation(0, Some(mode), policy), text);
         }
     }
 

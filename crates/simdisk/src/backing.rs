@@ -2,6 +2,7 @@
 //! write cache. Must not know when requests end, nor FUSE.
 
 use crate::models::write_cache::{CacheModel, SECTOR_BYTES};
+use rustix::fs::FallocateFlags;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -126,6 +127,26 @@ impl Backing {
         for (sector, content) in std::mem::take(&mut volatile.sectors) {
             self.store(sector, &content)?;
         }
+        Ok(())
+    }
+
+    /// Drops the content of a range, in whole sectors of it.
+    pub(crate) fn trim(&self, offset_bytes: u64, length_bytes: u64) -> io::Result<()> {
+        let first = offset_bytes.div_ceil(SECTOR_BYTES);
+        let end = (offset_bytes + length_bytes) / SECTOR_BYTES;
+        if first >= end {
+            return Ok(());
+        }
+        let mut volatile = self.volatile.write().expect("no holder of the lock panics");
+        volatile
+            .sectors
+            .retain(|sector, _| !(first..end).contains(sector));
+        rustix::fs::fallocate(
+            &self.file,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            first * SECTOR_BYTES,
+            (end - first) * SECTOR_BYTES,
+        )?;
         Ok(())
     }
 

@@ -32,6 +32,10 @@ pub struct Stats {
     pub flushes: u64,
     /// Those of them that may skip what describes the file: fdatasync and O_DSYNC.
     pub data_flushes: u64,
+    /// Holes that were punched.
+    pub trims: u64,
+    /// Their bytes.
+    pub trimmed_bytes: u64,
     /// Bytes delivered.
     pub read_bytes: u64,
     /// Bytes taken.
@@ -83,6 +87,8 @@ struct RequestCounts {
     writes: AtomicU64,
     flushes: AtomicU64,
     data_flushes: AtomicU64,
+    trims: AtomicU64,
+    trimmed_bytes: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     errors: AtomicU64,
@@ -97,6 +103,7 @@ struct PendingReply {
 enum Reply {
     Data { buffer: Vec<u8>, length: usize },
     Written(u32),
+    Trimmed,
     Flushed,
     Error(i32),
 }
@@ -163,6 +170,8 @@ impl SimDisk {
             writes: get(&counters.writes),
             flushes: get(&counters.flushes),
             data_flushes: get(&counters.data_flushes),
+            trims: get(&counters.trims),
+            trimmed_bytes: get(&counters.trimmed_bytes),
             read_bytes: get(&counters.read_bytes),
             written_bytes: get(&counters.written_bytes),
             errors: get(&counters.errors),
@@ -243,7 +252,10 @@ impl Server {
             let header = InHeader::read(&buffer[..length]);
             let body = &buffer[IN_HEADER_BYTES.min(length)..length];
             match header.opcode {
-                opcode::READ | opcode::WRITE | opcode::FSYNC => {
+                opcode::FALLOCATE if !wire::is_hole(body) => {
+                    channel.reply(header.unique, Err(libc::EOPNOTSUPP))
+                }
+                opcode::READ | opcode::WRITE | opcode::FSYNC | opcode::FALLOCATE => {
                     self.transfer(channel, &header, body, arrival_ns)
                 }
                 opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => {}
@@ -308,6 +320,7 @@ impl Server {
         let (operation, transfer) = match header.opcode {
             opcode::READ => (Operation::Read, Transfer::read(body)),
             opcode::WRITE => (Operation::Write, Transfer::read(body)),
+            opcode::FALLOCATE => (Operation::Trim, Transfer::hole(body)),
             _ => (
                 Operation::Flush,
                 Transfer {
@@ -324,7 +337,7 @@ impl Server {
             .backing
             .size_bytes()
             .saturating_sub(transfer.offset_bytes);
-        let length_bytes = u64::from(transfer.length_bytes).min(left_bytes);
+        let length_bytes = transfer.length_bytes.min(left_bytes);
         if operation == Operation::Flush && wire::is_data_sync(body) {
             self.counters.data_flushes.fetch_add(1, Ordering::Relaxed);
         }
@@ -357,6 +370,7 @@ impl Server {
         let requests = match request.operation {
             Operation::Read => &counters.reads,
             Operation::Write => &counters.writes,
+            Operation::Trim => &counters.trims,
             Operation::Flush => &counters.flushes,
         };
         requests.fetch_add(1, Ordering::Relaxed);
@@ -389,6 +403,15 @@ impl Server {
                     .fetch_add(length as u64, Ordering::Relaxed);
                 Ok(Reply::Written(length as u32))
             }
+            Operation::Trim => {
+                self.backing
+                    .trim(request.offset_bytes, length as u64)
+                    .map_err(errno)?;
+                counters
+                    .trimmed_bytes
+                    .fetch_add(length as u64, Ordering::Relaxed);
+                Ok(Reply::Trimmed)
+            }
             Operation::Flush => self.backing.flush().map(|()| Reply::Flushed).map_err(errno),
         }
     }
@@ -419,7 +442,7 @@ impl Server {
             Reply::Written(bytes) => {
                 channel.reply(unique, Ok(&Body::default().u32(bytes).u32(0).0))
             }
-            Reply::Flushed => channel.reply(unique, Ok(&[])),
+            Reply::Trimmed | Reply::Flushed => channel.reply(unique, Ok(&[])),
             Reply::Error(errno) => channel.reply(unique, Err(errno)),
         }
     }

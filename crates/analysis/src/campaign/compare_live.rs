@@ -228,12 +228,12 @@ fn elapsed_ns(done: &[MeasuredCell]) -> u64 {
     (last.slice.start_ns + last.slice.wall_ns).saturating_sub(begin_ns)
 }
 
-/// What counts for the rate: commits, or reads and writes together.
+/// What counts for the rate: commits, or reads, writes and trims together.
 fn counted(measured: &MeasuredCell) -> Vec<&SliceOp> {
     let ops = &measured.slice.ops;
     match ops.get(&OpKind::Commit) {
         Some(commit) => vec![commit],
-        None => [OpKind::Read, OpKind::Write]
+        None => [OpKind::Read, OpKind::Write, OpKind::Trim]
             .iter()
             .filter_map(|kind| ops.get(kind))
             .collect(),

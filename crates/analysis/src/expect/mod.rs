@@ -33,7 +33,13 @@ const METRICS: [(&str, Metric); 11] = [
     ("max", Metric::Max),
     ("cpu", Metric::Cpu),
 ];
-const OPS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+const OPS: [OpKind; 5] = [
+    OpKind::Read,
+    OpKind::Write,
+    OpKind::Trim,
+    OpKind::Sync,
+    OpKind::Commit,
+];
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
@@ -221,7 +227,7 @@ pub enum ExpectError {
     )]
     Findings(String),
     /// CPU time of one kind of operation.
-    #[error("'{0}': cpu applies to the whole workload. Omit read, write, sync or commit")]
+    #[error("'{0}': cpu applies to the whole workload. Omit read, write, trim, sync or commit")]
     CpuOfOp(String),
     /// A value that does not fit the metric.
     #[error("'{value}' is not {what}")]

@@ -280,7 +280,7 @@ fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
         _,
     ) = shares_of(&counted)?;
     let is_real = |excess: u64| {
-        excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.total() as f64
+        excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.with_trims() as f64
     };
     let (did, place, all, ours, excess) = if read_by_others >= written_by_others {
         (
@@ -299,7 +299,8 @@ fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
             written_by_others,
         )
     };
-    let threshold = ours as f64 + (SHARE_MIN * asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
+    let threshold =
+        ours as f64 + (SHARE_MIN * asked.with_trims() as f64).max(EXCESS_BYTES_MIN as f64);
     let evidence = Evidence {
         path: format!("{}/{place}", counted.path()),
         observed: all as f64,
@@ -309,7 +310,7 @@ fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
     is_real(excess).then(|| Disturbance {
         did,
         excess,
-        share: excess as f64 / asked.total().max(1) as f64,
+        share: excess as f64 / asked.with_trims().max(1) as f64,
         evidence,
         counted,
     })

@@ -32,6 +32,7 @@ rules! {
     served_from_cache,
     cache_answered,
     unwritten_blocks,
+    ineffective_trims,
     not_direct,
     disturbed,
     amplified,

@@ -11,6 +11,10 @@ const JOBS_NAMED_MAX: usize = 3;
 pub(crate) enum TranslationNote {
     /// One request at a time, whatever the file sets.
     Depth,
+    /// Trims with an engine that has none.
+    BlockingTrims,
+    /// Trims of a file.
+    Holes,
     /// `direct=0`.
     Emptied,
     /// No map of blocks, with a mix of sizes.
@@ -48,6 +52,14 @@ impl TranslationNote {
         match self {
             Self::Depth => {
                 "iodepth has no effect with an engine that takes one request at a time, as in fio"
+            }
+            Self::BlockingTrims => {
+                "the engine has no trims: each is a blocking call, as in fio, and so are the \
+                 writes of a trimwrite job"
+            }
+            Self::Holes => {
+                "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
+                 hole into the file"
             }
             Self::Emptied => {
                 "direct=0 (fio's default): the job empties and writes back the page cache while it \

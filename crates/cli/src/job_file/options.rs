@@ -92,7 +92,7 @@ pub(crate) const ROWS: &[OptionRow] = &[
     translated(
         &["rw/readwrite"],
         "`rw`; `read:8k` (gaps) is `stride`, `read:-8k` with `bs=4k` is `backward`, `randread:8` \
-         draws an offset for every 8th operation; other negative numbers and trims are refused",
+         draws an offset for every 8th operation; other negative numbers are refused",
     ),
     translated(&["rwmixread", "rwmixwrite"], "`rwmixread`"),
     translated(

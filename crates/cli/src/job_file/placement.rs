@@ -4,7 +4,7 @@
 use super::environment::{CliOverrides, Environment, PathKind};
 use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
-use super::notes::TranslationNotes;
+use super::notes::{TranslationNote, TranslationNotes};
 use super::numbers::Amount;
 use super::spread::path_of;
 use crate::workload::RwDirection;
@@ -146,6 +146,17 @@ pub(crate) fn place(
                 parts,
                 is_first_to_write,
             });
+        }
+        let is_file = match root {
+            TargetRoot::Existing { path, .. } => {
+                !matches!(environment.found(path), PathKind::Device(_))
+            }
+            root => root.is_scratch(),
+        };
+        for (job, _) in members.iter().filter(|_| is_file) {
+            if job.rw.trims().is_some() {
+                notes.add(TranslationNote::Holes, &job.section);
+            }
         }
         placements.add_target(root, root.bytes().unwrap_or(total), &members, notes)?;
     }

@@ -129,13 +129,14 @@ struct JobReader<'a, 'b> {
 impl<'a> JobReader<'a, '_> {
     fn job(&mut self, engine: EngineName) -> Result<FioJob, JobFileError> {
         let (mut rw, postfix) = self.rw()?;
+        let engine = self.trimming_engine(rw, engine);
         let (verify, only_verifies) = self.verify(rw.direction)?;
         if only_verifies {
             rw.direction = RwDirection::Read;
         }
         let (blocks, write_mix) = self.blocks(rw)?;
         let walk_order = self.walk_order(rw, postfix, &blocks)?;
-        let writes = rw.direction != RwDirection::Read;
+        let writes = rw.writes_data();
         let every = |count: u64| if writes { count } else { 0 };
         let (fsync, fdatasync) = (
             every(self.count("fsync", 0)?),
@@ -302,6 +303,18 @@ impl<'a> JobReader<'a, '_> {
         }
     }
 
+    /// Neither Linux AIO nor a memory mapping has trims. fio makes a blocking call of each.
+    fn trimming_engine(&mut self, rw: Rw, engine: EngineName) -> EngineName {
+        match (rw.trims(), engine) {
+            (Some(_), EngineName::Aio | EngineName::Mmap) => {
+                self.notes
+                    .add(TranslationNote::BlockingTrims, &self.section.name);
+                EngineName::Sync
+            }
+            _ => engine,
+        }
+    }
+
     fn numjobs(&self) -> Result<u64, JobFileError> {
         match self.count("numjobs", 1)? {
             0 => Ok(1),
@@ -395,6 +408,9 @@ impl<'a> JobReader<'a, '_> {
             return Err(setting.error(
                 "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
             ));
+        }
+        if direction == RwDirection::Trim {
+            return Err(setting.error("trims leave nothing to verify; remove the option"));
         }
         if let Some(setting) = only.filter(|_| direction == RwDirection::Mixed) {
             return Err(setting.error(

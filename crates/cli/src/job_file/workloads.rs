@@ -159,6 +159,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     match members {
         [(job, _, flags)] => {
             let is_plain = job.rw.order == Order::Sequential
+                && job.rw.trims().is_none()
                 && job.walk_order == WalkOrder::Plain
                 && flags.fsync.is_none()
                 && flags.fdatasync.is_none();
@@ -248,7 +249,12 @@ fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
 /// as in fio, unless another job of the group needs that: a target has one page cache.
 fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes) -> Vec<Cache> {
     let commits = |job: &FioJob| {
-        job.rw.direction == RwDirection::Write && (job.fsync > 0 || job.fdatasync > 0)
+        let syncs = job.fsync > 0 || job.fdatasync > 0;
+        match job.rw.direction {
+            // A trim drops the pages of its block itself.
+            RwDirection::Trim => true,
+            direction => direction == RwDirection::Write && syncs,
+        }
     };
     let emptied = |job: &FioJob| job.cache == Cache::Emptied && !commits(job);
     let is_emptied = group.iter().any(|index| emptied(&jobs[*index]));

@@ -12,7 +12,7 @@ use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit,
 use diskproof_engine::{STALL_NS, Session, measure_clock};
 use diskproof_model::files::FileStep;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Plan, SyncPolicy};
+use diskproof_model::plan::{Plan, SyncPolicy, Workload};
 use diskproof_model::record::Tool;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::parse_duration;
@@ -190,6 +190,7 @@ pub(crate) fn admit_all(
                 .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
         }
     }
+    check_discards(&plan.workloads, identities)?;
     let mut admissions = Vec::new();
     for identity in identities {
         let intent = match (&plan.files, plan.scratch_bytes) {
@@ -206,6 +207,24 @@ pub(crate) fn admit_all(
         admissions.push(admit(identity.clone(), intent)?);
     }
     Ok(admissions)
+}
+
+/// A device that accepts no discards would be noticed only when the workload begins.
+fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
+    let Some(workload) = workloads.iter().find(|workload| workload.trims()) else {
+        return Ok(());
+    };
+    match identities
+        .iter()
+        .find(|target| target.accepts_discards() == Some(false))
+    {
+        None => Ok(()),
+        Some(target) => Err(Failure::Usage(format!(
+            "{}: workload '{}' trims, and the device accepts no discards \
+             (queue/discard_max_bytes is 0). Measure another device, or remove this workload",
+            target.path, workload.name
+        ))),
+    }
 }
 
 /// Checks everything that would end the run before its first request, and opens nothing for
@@ -284,12 +303,46 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     let has_operation = match expected.op {
         None => true,
         Some(OpKind::Read) => workload.reads(),
-        Some(OpKind::Write) => workload.writes(),
+        Some(OpKind::Write) => workload.writes() && !workload.only_trims(),
+        Some(OpKind::Trim) => workload.trims(),
         Some(OpKind::Sync) => workload.sync != SyncPolicy::None,
         Some(OpKind::Commit) => workload.commits(),
     };
     match has_operation {
         true => Ok(()),
         false => Err(format!("{name} has no such operations")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::shape::TrimMode;
+
+    /// A block device that accepts discards or not.
+    fn device(discard: bool) -> TargetIdentity {
+        let mut identity = diskproof_device::probe(std::path::Path::new("/")).unwrap();
+        (identity.path, identity.kind) = ("/dev/sdb".to_owned(), TargetKind::BlockDevice);
+        let layer = serde_json::json!({
+            "name": "sdb", "kind": "disk", "device": "8:16", "below": [], "size_bytes": 1u64 << 30,
+            "read_only": false, "discard": discard,
+        });
+        identity.layers = vec![serde_json::from_value(layer).unwrap()];
+        identity
+    }
+
+    #[test]
+    fn device_without_discards_is_refused_where_a_workload_trims() {
+        let mut workload = Workload::named("trim");
+        workload.read_permille = 0;
+        let check = |workload: &Workload, discard| {
+            let workloads = std::slice::from_ref(workload);
+            check_discards(workloads, &[device(discard)]).map_err(|failure| failure.to_string())
+        };
+        assert!(check(&workload, false).is_ok());
+        workload.shape.trims = Some(TrimMode::BeforeWrite);
+        assert!(check(&workload, true).is_ok());
+        let why = check(&workload, false).unwrap_err();
+        assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
     }
 }

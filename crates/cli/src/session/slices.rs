@@ -266,8 +266,9 @@ fn longest_mean_ns(m: &Measurement) -> f64 {
 }
 
 /// Slices of a group. One where parts would not mean the same: workloads that run together, an
-/// offered load, a verification, a sync at the end, the first pass over a new file, reads through
-/// the page cache, orders that begin anew, and limits in bytes or operations that the user gave.
+/// offered load, a verification, trims of blocks that a slice before has trimmed, a sync at the
+/// end, the first pass over a new file, reads through the page cache, orders that begin anew, and
+/// limits in bytes or operations that the user gave.
 fn slices_of(group: Group<'_>, verb: &str) -> u64 {
     let [only] = group.workloads else {
         return 1;
@@ -288,6 +289,7 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
         && only.shape.steady.is_none()
         && only.shape.zone_stride.is_none()
         && only.verify == Verify::Off
+        && !only.trims()
         && only.sync != SyncPolicy::AtEnd
         && only.layout == Layout::Needed
         && (only.cache == CachePolicy::Direct || only.sync != SyncPolicy::None)

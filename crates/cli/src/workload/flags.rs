@@ -21,8 +21,9 @@ pub struct WorkloadFlags {
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "parse_key")]
     pub name: Option<WorkloadName>,
-    /// Order and direction: read, write, randread, randwrite, rw (or readwrite), randrw [default:
-    /// randread]
+    /// Order and direction: read, write, randread, randwrite, rw (or readwrite), randrw; trim,
+    /// randtrim (discards of a device, holes in a file), trimwrite, randtrimwrite (each block is
+    /// trimmed, then written) [default: randread]
     #[arg(long, visible_alias = "readwrite", value_name = "PATTERN")]
     #[serde(deserialize_with = "parse_key", alias = "readwrite")]
     pub rw: Option<Rw>,
@@ -185,7 +186,12 @@ impl WorkloadFlags {
         *self == Self::default()
     }
 
-    /// Whether any operation writes.
+    /// Whether any operation writes data; a trim does not.
+    pub(crate) fn writes_data(&self) -> bool {
+        self.writes() && self.rw.is_some_and(Rw::writes_data)
+    }
+
+    /// Whether any operation writes or trims.
     pub fn writes(&self) -> bool {
         self.rw.is_some_and(|rw| rw.direction != RwDirection::Read)
             && self.rwmixread.is_none_or(|share| share.0 < 1000)

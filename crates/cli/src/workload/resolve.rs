@@ -77,7 +77,9 @@ impl Resolution<'_> {
             length_bytes: flags.span.is_some().then_some(length),
         };
         let verify = self.verify(block_bytes, &block_mix, engine)?;
-        let once = (verify == Verify::Checksum && !flags.writes()).then_some(length);
+        let only_trims = self.rw.direction == RwDirection::Trim;
+        let checks = verify == Verify::Checksum && !flags.writes();
+        let once = (checks || only_trims).then_some(length);
         let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
         let mut workload = Workload {
             name: flags
@@ -109,7 +111,8 @@ impl Resolution<'_> {
             drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
             shape: LoadShape {
                 latency_target: latency_target(flags, self.wording)?,
-                ..flags.shape.clone()
+                trims: self.rw.trims(),
+                ..self.shape()
             },
             write_cache: None,
         };
@@ -126,6 +129,19 @@ impl Resolution<'_> {
         self.wording.name(key)
     }
 
+    /// A block has content for one trim only, so random trims visit each block once, unless the
+    /// user asks for another distribution or the workload has a shape of its own.
+    fn shape(&self) -> LoadShape {
+        let flags = self.flags;
+        let is_uniform = flags.distribution.is_none() && flags.zones.is_none();
+        let visits_once = self.rw.order == Order::Random && is_uniform;
+        LoadShape {
+            each_block_once: flags.shape.each_block_once
+                || (self.rw.trims().is_some() && visits_once && flags.shape.is_plain()),
+            ..flags.shape.clone()
+        }
+    }
+
     fn read_permille(&self) -> Resolved<u16> {
         match (self.rw.direction, self.flags.rwmixread) {
             (RwDirection::Mixed, share) => Ok(share.map_or(READ_PERMILLE_DEFAULT, |share| share.0)),
@@ -135,7 +151,7 @@ impl Resolution<'_> {
                 self.name("rw")
             )),
             (RwDirection::Read, None) => Ok(1000),
-            (RwDirection::Write, None) => Ok(0),
+            (RwDirection::Write | RwDirection::Trim | RwDirection::TrimWrite, None) => Ok(0),
         }
     }
 
@@ -281,11 +297,11 @@ impl Resolution<'_> {
                 self.name("end-fsync")
             ));
         }
-        match flags.writes() {
+        match flags.writes_data() {
             true => Ok(SyncPolicy::WithWrite { flag }),
             false => contradiction(format!(
-                "{sync} makes writes durable, but this workload only reads; use {} write, rw, \
-                 randwrite or randrw",
+                "{sync} makes writes durable, but this workload writes no data; use {} write, \
+                 rw, randwrite or randrw",
                 self.name("rw")
             )),
         }
@@ -330,12 +346,12 @@ impl Resolution<'_> {
                 }
             }
         };
-        if self.flags.writes() {
+        if self.flags.writes_data() {
             return Ok(policy);
         }
         contradiction(format!(
-            "{fsync}, {fdatasync} and {end} make writes durable, but this workload only reads; use \
-             {} write, rw, randwrite or randrw",
+            "{fsync}, {fdatasync} and {end} make writes durable, but this workload writes no data; \
+             use {} write, rw, randwrite or randrw",
             self.name("rw")
         ))
     }
@@ -383,9 +399,11 @@ impl Resolution<'_> {
             once.filter(|_| flags.ops.is_none() && flags.time.is_none())
                 .map(|length| length / block * block)
         });
-        // A search ends when the depth is found.
+        // A search ends when the depth is found. One pass of trims may take hours.
         let searches = flags.latency_target.is_some();
-        let counted = bytes.is_some() || flags.ops.is_some() || searches;
+        let is_pass_of_trims =
+            self.rw.direction == RwDirection::Trim && flags.bytes.is_none() && flags.ops.is_none();
+        let counted = (bytes.is_some() || flags.ops.is_some() || searches) && !is_pass_of_trims;
         let stop = Stop {
             precision: flags
                 .precision
@@ -447,6 +465,10 @@ impl Resolution<'_> {
         let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
         match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
+            true if self.rw.direction == RwDirection::Trim => contradiction(format!(
+                "{key} checks what was written, and trims leave no content; remove it, or use {rw} \
+                 trimwrite or randtrimwrite"
+            )),
             true if !writes && self.context.content == Content::Nothing => contradiction(format!(
                 "{key} without writes checks the blocks of an earlier run, but a scratch file is \
                  new; name the file or device that was written with {key}, or use {rw} write, rw, \

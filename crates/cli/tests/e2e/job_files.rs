@@ -256,7 +256,7 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
     );
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",
-        "rw=trim\\u{1b}[2J: trims",
+        "rw=trim\\u{1b}[2J: ",
     );
     refused(
         "[a]\ndirectory=HERE/nowhere\nsize=4m\n",

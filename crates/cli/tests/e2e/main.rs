@@ -39,6 +39,7 @@ mod schema;
 mod sweep;
 mod targets;
 mod together;
+mod trims;
 mod watch;
 mod watch_server;
 mod write_cache;

@@ -59,6 +59,7 @@ fn disk() -> Layer {
         backing_file: None,
         backing_direct: None,
         discard: Some(true),
+        discard_granularity_bytes: None,
         read_only: false,
     }
 }

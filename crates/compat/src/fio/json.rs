@@ -67,7 +67,7 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
 
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     let rate_of = |pick: fn(&JobEntry) -> &DirectionStats| frame.group_rate(entry.group, pick);
-    let shares = range_shares([&entry.read.latency, &entry.write.latency].into_iter());
+    let shares = range_shares(entry.directions().into_iter().map(|stats| &stats.latency));
     let ranges = |ranges: &[(&str, f64)]| {
         Json::Object(
             ranges
@@ -101,7 +101,7 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
             "write",
             direction(&entry.write, rate_of(|entry| &entry.write)),
         ),
-        ("trim", direction(&entry.trim, 0)),
+        ("trim", direction(&entry.trim, rate_of(|entry| &entry.trim))),
         ("sync", sync(&entry.sync, entry, has_bins)),
         ("job_runtime", entry.runtime_ms.into()),
         ("usr_cpu", entry.user_percent.into()),

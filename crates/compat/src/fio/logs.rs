@@ -192,14 +192,15 @@ impl LogOptions {
     }
 }
 
-/// fio's numbers of reads and writes.
-const DIRECTIONS: [u32; 2] = [0, 1];
+/// fio's numbers of reads, writes and trims.
+const DIRECTIONS: [u32; 3] = [0, 1, 2];
 
 /// The operations of a direction.
 fn kind_of(direction: u32, measurement: &Measurement) -> OpKind {
     match direction {
         0 => OpKind::Read,
-        _ => write_kind(measurement),
+        1 => write_kind(measurement),
+        _ => OpKind::Trim,
     }
 }
 

@@ -7,8 +7,8 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
 
-/// The entry of a job. `all_kib` is the rate of its group in KiB/s, for reads and writes.
-pub(super) fn entry(entry: &JobEntry, rates: (u64, u64), time: &str, pid: u32) -> String {
+/// The entry of a job. `rates` are those of its group in KiB/s: of reads, writes and trims.
+pub(super) fn entry(entry: &JobEntry, rates: [u64; 3], time: &str, pid: u32) -> String {
     let error = match &entry.error {
         None => "err= 0".to_owned(),
         Some((number, name)) => format!("err={number:2} ({name})"),
@@ -21,16 +21,17 @@ pub(super) fn entry(entry: &JobEntry, rates: (u64, u64), time: &str, pid: u32) -
         true => "mixed",
         false => "read",
     };
-    text.push_str(&direction(name, "", &entry.read, rates.0, entry));
+    text.push_str(&direction(name, "", &entry.read, rates[0], entry));
     text.push_str(&direction(
         "write",
         "; 0 zone resets",
         &entry.write,
-        rates.1,
+        rates[1],
         entry,
     ));
-    let both = [&entry.read, &entry.write].map(|stats| &stats.latency);
-    text.push_str(&latency_ranges(&range_shares(both.into_iter())));
+    text.push_str(&direction("trim", "", &entry.trim, rates[2], entry));
+    let all = entry.directions().map(|stats| &stats.latency);
+    text.push_str(&latency_ranges(&range_shares(all.into_iter())));
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
         text.push_str(&times("sync", &entry.sync));
@@ -209,13 +210,14 @@ fn footer(entry: &JobEntry) -> String {
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  IO depths    : {}\n\
          \x20    submit    : {one}\n     complete  : {one}\n     issued rwts: \
-         total={},{},0,{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target={latency_ns}, \
+         total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target={latency_ns}, \
          window={window_us}, percentile={percent:.2}%, depth={}\n",
         entry.user_percent,
         entry.system_percent,
         depths.join(", "),
         entry.read.count,
         entry.write.count,
+        entry.trim.count,
         entry.sync.count(),
         entry.read.short,
         entry.write.short,

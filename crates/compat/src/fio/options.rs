@@ -190,6 +190,9 @@ pub(super) const DIFFERENCES: &[&str] = &[
      log. write_lat_log writes lat and clat, which are equal, but no slat. A line of \
      write_hist_log covers at least a sixty-fourth of the run. Logs of single requests are \
      refused.",
+    "Trims go to block devices as in fio. On a file each trim punches a hole, where fio fails \
+     (ENOTTY). With libaio and mmap a trim is a blocking call, so iodepth has no effect. With \
+     io_uring trims have a queue depth from Linux 6.12 on, as in fio 3.38 and later.",
     "With --status-interval, the latencies in intermediate output are up to a quarter of a second \
      older than the counts. With --output, the file is written at the end.",
     "After a warm-up (ramp_time), figures cover only the measured time, as in fio. Jobs of one \

@@ -169,10 +169,11 @@ impl FioPrinter {
         if self.output.normal {
             text.push('\n');
             for entry in &entries {
-                let rates = (
+                let rates = [
                     frame.group_rate(entry.group, |entry| &entry.read),
                     frame.group_rate(entry.group, |entry| &entry.write),
-                );
+                    frame.group_rate(entry.group, |entry| &entry.trim),
+                ];
                 let pid = std::process::id();
                 text.push_str(&entry_text(entry, rates, &frame.time, pid));
             }

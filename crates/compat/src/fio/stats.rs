@@ -46,6 +46,11 @@ pub(super) struct JobEntry {
 }
 
 impl JobEntry {
+    /// Reads, writes and trims.
+    pub(super) fn directions(&self) -> [&DirectionStats; 3] {
+        [&self.read, &self.write, &self.trim]
+    }
+
     /// `latency_target` in nanoseconds, `latency_window` in microseconds and `latency_percentile`,
     /// or what fio prints without them.
     pub(super) fn searched_for(&self) -> (u64, u64, f64) {
@@ -112,7 +117,7 @@ impl Default for LatencyOptions {
     }
 }
 
-/// Reads, or writes.
+/// Reads, writes, or trims.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DirectionStats {
     pub count: u64,
@@ -368,10 +373,13 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     for measurement in members {
         let write = write_kind(measurement);
         if entry.is_mixed {
-            entry.read.add(measurement, &[OpKind::Read, write]);
+            entry
+                .read
+                .add(measurement, &[OpKind::Read, write, OpKind::Trim]);
         } else {
             entry.read.add(measurement, &[OpKind::Read]);
             entry.write.add(measurement, &[write]);
+            entry.trim.add(measurement, &[OpKind::Trim]);
         }
         if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
             entry.sync.merge(&sync.latency);
@@ -412,7 +420,7 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         }
     }
     entry.runtime_ms /= entry.files.max(1);
-    for stats in [&mut entry.read, &mut entry.write] {
+    for stats in [&mut entry.read, &mut entry.write, &mut entry.trim] {
         let rate = stats.rate();
         stats.rates = stats
             .rates
@@ -423,15 +431,21 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
     entry.user_percent = cpu.0 as f64 * 100.0 / all_ns;
     entry.system_percent = cpu.1 as f64 * 100.0 / all_ns;
+    sample(&mut entry, members);
+    entry
+}
+
+/// Takes the rates at intervals of each direction.
+fn sample(entry: &mut JobEntry, members: &[&Measurement]) {
     let jobs = entry.jobs;
     if entry.is_mixed {
-        let all = [OpKind::Read, OpKind::Write, OpKind::Commit];
+        let all = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit];
         entry.read.sample(members, &all, jobs);
     } else {
         entry.read.sample(members, &[OpKind::Read], jobs);
         entry.write.sample(members, &[OpKind::Write], jobs);
+        entry.trim.sample(members, &[OpKind::Trim], jobs);
     }
-    entry
 }
 
 /// The number of the errors that disks return; EIO for all others.

@@ -35,14 +35,19 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
         (version, entry),
     );
     if version > 3 {
-        direction(&mut fields, &entry.trim, 0, (version, entry));
+        direction(
+            &mut fields,
+            &entry.trim,
+            all(|entry| &entry.trim),
+            (version, entry),
+        );
     }
     fields.push(format!("{:.6}%", entry.user_percent));
     fields.push(format!("{:.6}%", entry.system_percent));
     fields.extend(["0", "0", "0"].map(str::to_owned));
     let depths = depth_shares(entry.in_flight);
     fields.extend(depths.iter().map(|(_, share)| format!("{share:3.1}%")));
-    let shares = range_shares([&entry.read.latency, &entry.write.latency].into_iter());
+    let shares = range_shares(entry.directions().into_iter().map(|stats| &stats.latency));
     let ranges = shares.us.iter().chain(&shares.ms);
     fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
     for disk in &frame.disks {

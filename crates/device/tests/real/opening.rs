@@ -204,7 +204,7 @@ fn device_counters_agree_with_reads() {
         }
         snapshot.finish(ByteCount {
             read_bytes: 32 * MIB,
-            write_bytes: 0,
+            ..ByteCount::default()
         })
     };
     // The counters count everybody: who looks into all block devices reads this one, and who

@@ -254,6 +254,7 @@ impl FilesRun<'_> {
         let disk = device.unresolved.is_none().then_some(ByteCount {
             read_bytes: device.read_bytes,
             write_bytes: device.write_bytes,
+            ..ByteCount::default()
         });
         let stopped = result.stopped;
         self.add(step, result, disk);
@@ -292,6 +293,7 @@ impl FilesRun<'_> {
         known.disk = known.disk.zip(disk).map(|(one, other)| ByteCount {
             read_bytes: one.read_bytes + other.read_bytes,
             write_bytes: one.write_bytes + other.write_bytes,
+            ..ByteCount::default()
         });
         known.stopped = result.stopped;
     }

@@ -1,5 +1,5 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
-//! only with O_DIRECT.
+//! only with O_DIRECT. It has no trims: run/select.rs does not take it for them.
 #![allow(unsafe_code)]
 
 use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
@@ -157,6 +157,9 @@ impl AioBackend {
                     request.slot,
                     write_back(self.fd.as_raw_fd(), request.offset, request.len),
                 ));
+            }
+            Op::Trim(_) => {
+                return self.completed_early.push((request.slot, -libc::EOPNOTSUPP));
             }
         };
         // The rest of the control block is the same for every request of the slot.

@@ -17,9 +17,20 @@ pub enum Op {
     Write,
     /// Makes all earlier writes durable.
     Sync(SyncCall),
+    /// Drops the content of a block. It completes with 0, not with its bytes.
+    Trim(TrimCall),
     /// Makes the bytes of the request reach the device, without a flush of its cache:
     /// sync_file_range(2). Buffered writes end with it.
     WriteBack,
+}
+
+/// How the kernel is asked to drop the content of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrimCall {
+    /// A discard of a block device: BLKDISCARD, or the same as a command of io_uring (Linux 6.12).
+    Discard,
+    /// A hole in a file: fallocate(2) with FALLOC_FL_PUNCH_HOLE.
+    PunchHole,
 }
 
 /// One request. The buffer's index is also the index of its registration.

@@ -16,9 +16,11 @@ mod page_fault;
 mod ring;
 pub(crate) mod shared_sync;
 pub(crate) mod sync;
+mod trim;
 pub(crate) mod uring;
 
 pub use backend::Op;
-pub(crate) use backend::{Backend, Request, WAIT_MAX_NS, WaitMode};
+pub(crate) use backend::{Backend, Request, TrimCall, WAIT_MAX_NS, WaitMode};
 pub(crate) use batching::SubmitPolicy;
 pub use extent::Extent;
+pub(crate) use trim::trim;

@@ -1,6 +1,6 @@
 //! No I/O: every request completes at once, in full. Shows the limit of the program itself.
 
-use super::backend::{Backend, Request, WaitMode};
+use super::backend::{Backend, Op, Request, WaitMode};
 use super::buffers::Buffers;
 use std::io;
 
@@ -28,7 +28,11 @@ impl Backend for NullBackend {
         source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
     ) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
-            self.done.push((request.slot, request.len as i32));
+            let result = match request.op {
+                Op::Read | Op::Write => request.len as i32,
+                Op::Sync(_) | Op::WriteBack | Op::Trim(_) => 0,
+            };
+            self.done.push((request.slot, result));
         }
         Ok(())
     }

@@ -7,9 +7,9 @@
 #![allow(unsafe_code)]
 
 use rustix::io_uring::{
-    IORING_OFF_SQ_RING, IORING_OFF_SQES, IoringEnterFlags, IoringFeatureFlags, IoringRegisterOp,
-    IoringSetupFlags, io_uring_enter, io_uring_enter_arg, io_uring_getevents_arg, io_uring_params,
-    io_uring_ptr, io_uring_register, io_uring_setup,
+    IORING_OFF_SQ_RING, IORING_OFF_SQES, IoringEnterFlags, IoringFeatureFlags, IoringOp,
+    IoringRegisterOp, IoringSetupFlags, io_uring_enter, io_uring_enter_arg, io_uring_getevents_arg,
+    io_uring_params, io_uring_ptr, io_uring_register, io_uring_setup,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -31,7 +31,7 @@ const NEEDED: IoringFeatureFlags = IoringFeatureFlags::SINGLE_MMAP
 pub(crate) struct SubmissionEntry {
     /// opcode, flags, ioprio, fd: from the lowest byte on 1, 1, 2 and 4 of them.
     pub head: u64,
-    /// Offset in the file.
+    /// Offset in the file, or the number of a command.
     pub off: u64,
     /// Address of the memory.
     pub addr: u64,
@@ -43,8 +43,10 @@ pub(crate) struct SubmissionEntry {
     pub user_data: u64,
     /// Index of the registered buffer, in its lowest 16 bits.
     pub buf_index: u64,
+    /// A second address, of commands.
+    pub addr3: u64,
     /// Not used by any of our operations.
-    pub rest: [u64; 2],
+    pub rest: u64,
 }
 
 /// A completion (`struct io_uring_cqe`).
@@ -347,6 +349,24 @@ impl Ring {
             )
         }
         .map(drop)
+    }
+
+    /// Whether the kernel knows an operation.
+    pub(crate) fn supports(&self, op: IoringOp) -> bool {
+        // `struct io_uring_probe`: 16 bytes, then 8 for each operation, with IO_URING_OP_SUPPORTED
+        // in the lowest bit of the third.
+        const OPS: u32 = 256;
+        let mut probe = [0_u64; 2 + OPS as usize];
+        // SAFETY: the kernel fills the array, which has room for so many operations.
+        let probed = unsafe {
+            io_uring_register(
+                &self.fd,
+                IoringRegisterOp::RegisterProbe,
+                probe.as_mut_ptr().cast(),
+                OPS,
+            )
+        };
+        probed.is_ok() && probe[2 + op as usize] >> 16 & 1 == 1
     }
 
     /// Unregisters file and buffers.

@@ -6,6 +6,7 @@ use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion
 use super::buffers::Buffers;
 use super::extent::Extent;
 use super::shared_sync::SharedSync;
+use super::trim::trim;
 use diskproof_model::plan::SyncCall;
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::io::{self, IoSlice};
@@ -131,6 +132,7 @@ impl Backend for SyncBackend {
             )),
             Op::Sync(call) => self.sync(call),
             Op::WriteBack => write_back(fd, request.offset, request.len),
+            Op::Trim(call) => trim(fd, call, request.offset, u64::from(request.len)),
         };
         self.done = Some((request.slot, result));
         Ok(())

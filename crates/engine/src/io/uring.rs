@@ -2,11 +2,12 @@
 //! ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::backend::{Backend, Op, Request, TrimCall, WAIT_MAX_NS, WaitMode, advise_dontneed};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
 use super::ring::{Ring, SubmissionEntry};
+use super::trim::PUNCH_HOLE;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
@@ -21,6 +22,8 @@ const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
     | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 /// IORING_FSYNC_DATASYNC of linux/io_uring.h.
 const DATASYNC: u32 = 1;
+/// BLOCK_URING_CMD_DISCARD of linux/blkdev.h, `_IO(0x12, 0)`: since Linux 6.12.
+const BLOCK_DISCARD: u64 = 0x1200;
 /// IOSQE_FIXED_FILE of linux/io_uring.h: the file is named by its index among the registered ones.
 const FIXED_FILE: u64 = 1;
 
@@ -139,6 +142,7 @@ impl EntryWriter {
                     ..SubmissionEntry::default()
                 },
             ),
+            Op::Trim(call) => trim_entry(call, off, len),
             Op::WriteBack => (
                 IoringOp::SyncFileRange,
                 SubmissionEntry {
@@ -155,6 +159,32 @@ impl EntryWriter {
             user_data: u64::from(request.slot),
             ..entry
         }
+    }
+}
+
+/// The entry of a trim, except for the head.
+fn trim_entry(call: TrimCall, off: u64, len: u32) -> (IoringOp, SubmissionEntry) {
+    match call {
+        // blkdev_uring_cmd() of Linux's block/ioctl.c reads the range from both addresses.
+        TrimCall::Discard => (
+            IoringOp::UringCmd,
+            SubmissionEntry {
+                off: BLOCK_DISCARD,
+                addr: off,
+                addr3: u64::from(len),
+                ..SubmissionEntry::default()
+            },
+        ),
+        // The length of fallocate lies in the address, its mode in the length.
+        TrimCall::PunchHole => (
+            IoringOp::Fallocate,
+            SubmissionEntry {
+                off,
+                addr: u64::from(len),
+                len: PUNCH_HOLE as u32,
+                ..SubmissionEntry::default()
+            },
+        ),
     }
 }
 
@@ -266,6 +296,11 @@ impl UringBackend {
     /// Names of the active features, for the record.
     pub fn features(&self) -> &[String] {
         &self.features
+    }
+
+    /// Whether this kernel's io_uring has commands (IORING_OP_URING_CMD, Linux 5.19).
+    pub(crate) fn has_commands(&self) -> bool {
+        self.ring.supports(IoringOp::UringCmd)
     }
 
     /// Submits what is queued, without waiting for completions.

@@ -1,9 +1,11 @@
 //! What a worker starts next: steps of the pattern, follow-ups of completed requests, at the
 //! pacer's times, within the budget. Knows slots and requests; no backend, clock or counter.
 
+mod trims;
+
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
-use crate::io::{Op, Request, WaitMode};
+use crate::io::{Op, Request, TrimCall, WaitMode};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::content::ContentWriter;
 use crate::load::flow::FlowMember;
@@ -14,7 +16,7 @@ use crate::load::read_batch::ReadBatch;
 use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::plan::SyncCall;
-use diskproof_model::shape::ThinkTime;
+use diskproof_model::shape::{ThinkTime, TrimMode};
 use std::sync::Arc;
 
 /// Polls for waits shorter than this: a sleeping thread wakes up later.
@@ -36,6 +38,15 @@ pub(crate) enum AfterWrite {
     Sync(SyncCall),
     /// A sync after every n-th write.
     SyncEvery(u32, SyncCall),
+}
+
+/// How blocks are trimmed, and what follows each trim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trims {
+    /// The call.
+    pub call: TrimCall,
+    /// What follows.
+    pub mode: TrimMode,
 }
 
 /// Turns the steps of a pattern into requests.
@@ -81,6 +92,8 @@ struct GeneratorOptions {
     content: Option<ContentWriter>,
     /// The share of the operations of several workloads.
     flow: Option<FlowMember>,
+    /// How the blocks of a workload that trims are trimmed.
+    trims: Option<Trims>,
 }
 
 impl GeneratorOptions {
@@ -96,6 +109,7 @@ impl GeneratorOptions {
         pauses: None,
         content: None,
         flow: None,
+        trims: None,
     };
 }
 
@@ -322,6 +336,7 @@ impl RequestGenerator {
         });
         let (op, buffer) = match step.direction {
             TransferDirection::Read => (Op::Read, index),
+            TransferDirection::Trim => return self.trim(index, step, buffers),
             TransferDirection::Write => {
                 let buffer = index + self.write_buffer_shift;
                 self.unique = self.unique.wrapping_add(1);

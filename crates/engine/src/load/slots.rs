@@ -67,6 +67,7 @@ pub(crate) fn kind_of(stage: Stage) -> OpKind {
     match stage {
         Stage::Transfer(TransferDirection::Read) => OpKind::Read,
         Stage::Transfer(TransferDirection::Write) | Stage::WriteBack => OpKind::Write,
+        Stage::Transfer(TransferDirection::Trim) => OpKind::Trim,
         Stage::Sync => OpKind::Sync,
     }
 }

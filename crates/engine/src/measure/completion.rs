@@ -54,7 +54,7 @@ impl Counters {
         generator.slots.free(index);
     }
 
-    /// A write with a follow-up, or the follow-up itself.
+    /// A trim, a write with a follow-up, or the follow-up itself.
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot {
             start_ns,
@@ -68,6 +68,14 @@ impl Counters {
             ..
         } = *generator.slots.timing(index);
         let follow = match (stage, generator.after_write) {
+            (Stage::Transfer(TransferDirection::Trim), _) => {
+                self.record(OpKind::Trim, len, now - start_ns, now);
+                self.record_waited(OpKind::Trim, now - start_ns, waited_ns);
+                if generator.follow_trim(index, now) {
+                    return;
+                }
+                None
+            }
             (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
             (Stage::Transfer(_), AfterWrite::Durable) => {
                 for kind in [OpKind::Write, OpKind::Commit] {
@@ -107,7 +115,7 @@ impl Counters {
     }
 
     /// A request that was in flight while the process did not run is done. What follows it in its
-    /// slot does not count either.
+    /// slot does not count either, but for the write after a trim, which starts anew.
     #[cold]
     fn complete_interrupted(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot {
@@ -140,6 +148,9 @@ impl Counters {
         );
         if stage == Stage::Transfer(TransferDirection::Write) && is_counted {
             generator.count_unsynced();
+        }
+        if stage == Stage::Transfer(TransferDirection::Trim) && generator.follow_trim(index, now) {
+            return;
         }
         match follow {
             Some((stage, op)) => {

@@ -65,8 +65,8 @@ const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 /// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// By [`OpKind`] in its order: read, write, sync, commit.
-    by_kind: [OpCounters; 4],
+    /// By [`OpKind`] in its order: read, write, trim, sync, commit.
+    by_kind: [OpCounters; 5],
     /// Not added yet.
     streak: Streak,
     measure_ns: u64,
@@ -83,7 +83,13 @@ pub(crate) struct Counters {
     last_read: Option<u32>,
 }
 
-const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+const KINDS: [OpKind; 5] = [
+    OpKind::Read,
+    OpKind::Write,
+    OpKind::Trim,
+    OpKind::Sync,
+    OpKind::Commit,
+];
 
 /// Errors after which a worker ends at once: full, quota, read-only, gone.
 pub(crate) const FATAL_ERRNOS: [i32; 6] = [
@@ -215,6 +221,7 @@ impl Counters {
         match kind {
             OpKind::Read => self.asked.read_bytes += u64::from(bytes),
             OpKind::Write => self.asked.write_bytes += u64::from(bytes),
+            OpKind::Trim => self.asked.trim_bytes += u64::from(bytes),
             OpKind::Sync | OpKind::Commit => {}
         }
         self.failures_in_row = 0;
@@ -299,6 +306,7 @@ impl Counters {
             match kind {
                 OpKind::Read => self.asked.read_bytes += cell.bytes,
                 OpKind::Write => self.asked.write_bytes += cell.bytes,
+                OpKind::Trim => self.asked.trim_bytes += cell.bytes,
                 OpKind::Sync | OpKind::Commit => {}
             }
             if !self.measuring || self.series_closed {
@@ -307,7 +315,7 @@ impl Counters {
             if cell != Cell::default() {
                 snapshot.add(kind, self.cell_start_ns - self.measure_ns, &cell);
             }
-            if matches!(kind, OpKind::Read | OpKind::Write) {
+            if matches!(kind, OpKind::Read | OpKind::Write | OpKind::Trim) {
                 total.merge(&cell);
             }
         }

@@ -43,14 +43,18 @@ impl LoadLimits {
     /// Why the worker ends at `now`, after a cell with these events of each kind.
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
         let mut longest_ns = 0;
-        // A write that is a commit by itself counts as that only.
-        let kinds = [&[OpKind::Read][..], &[OpKind::Write, OpKind::Commit]];
+        // A write that is a commit by itself counts as that only, and a trim before a write not at
+        // all.
+        let kinds = [
+            &[OpKind::Read][..],
+            &[OpKind::Write, OpKind::Commit, OpKind::Trim],
+        ];
         for (done, kinds) in self.done.iter_mut().zip(kinds) {
             let cells = kinds.iter().map(|kind| cell(*kind));
-            let cell = cells.reduce(|one, next| if one.ops > 0 { one } else { next });
-            let cell = cell.unwrap_or_default();
-            done.add(&cell);
-            longest_ns = longest_ns.max(cell.latency_max_ns);
+            let counted = cells
+                .inspect(|cell| longest_ns = longest_ns.max(cell.latency_max_ns))
+                .reduce(|one, next| if one.ops > 0 { one } else { next });
+            done.add(&counted.unwrap_or_default());
         }
         if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
             return Some(EndReason::TooSlow);

@@ -99,8 +99,7 @@ impl Combined {
             for (kind, op) in part.ops {
                 merge_op(sum.ops.entry(kind).or_default(), op);
             }
-            sum.asked.read_bytes += part.asked.read_bytes;
-            sum.asked.write_bytes += part.asked.write_bytes;
+            sum.asked += part.asked;
             sum.zero_blocks.sampled += part.zero_blocks.sampled;
             sum.zero_blocks.zero += part.zero_blocks.zero;
             if let Some(verdict) = part.read_verdict {
@@ -371,6 +370,10 @@ fn add_waiting(
 ) -> u64 {
     let share = u64::from(workload.read_permille.min(1000));
     let commits = workload.commits();
+    let writes = match workload.trims() {
+        true => OpKind::Trim,
+        false => OpKind::Write,
+    };
     let (mut all, mut reads) = (0, 0);
     for (waited_ns, count) in waiting {
         all += count;
@@ -380,7 +383,7 @@ fn add_waiting(
         let commits = if commits { count - of_reads } else { 0 };
         for (kind, count) in [
             (OpKind::Read, of_reads),
-            (OpKind::Write, count - of_reads),
+            (writes, count - of_reads),
             (OpKind::Commit, commits),
         ] {
             if count > 0 {

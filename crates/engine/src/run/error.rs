@@ -64,7 +64,8 @@ pub enum RunError {
     /// Direct I/O needs whole units.
     #[error(
         "{path}: workload '{workload}': {what} of {bytes} bytes is not a multiple of {unit}, \
-         as direct I/O requires here. Use a multiple, or --buffered"
+         as direct I/O and discards require here. Use a multiple; reads and writes also take \
+         --buffered"
     )]
     Alignment {
         /// The target.
@@ -102,6 +103,16 @@ pub enum RunError {
         /// The workload.
         workload: String,
         /// Why.
+        why: String,
+    },
+    /// A workload that trims on a target that cannot.
+    #[error("{path}: workload '{workload}' trims, and {why}")]
+    Untrimmable {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// Why, and what to do.
         why: String,
     },
     /// A writing workload on a target opened for reading.

@@ -107,10 +107,10 @@ fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRe
         }
         return in_flight;
     }
-    let only = if asked.workload.reads() {
-        OpKind::Read
-    } else {
-        OpKind::Write
+    let only = match asked.workload.reads() {
+        true => OpKind::Read,
+        false if asked.workload.trims() => OpKind::Trim,
+        false => OpKind::Write,
     };
     let before = snapshot.in_flight.first().map(|request| request.kind);
     let kind = snapshot
@@ -128,6 +128,7 @@ fn system_call(thread: i32) -> Option<OpKind> {
     match text.split_whitespace().next()?.parse().ok()? {
         libc::SYS_pread64 => Some(OpKind::Read),
         libc::SYS_pwrite64 | libc::SYS_sync_file_range => Some(OpKind::Write),
+        libc::SYS_ioctl | libc::SYS_fallocate => Some(OpKind::Trim),
         libc::SYS_fsync | libc::SYS_fdatasync => Some(OpKind::Sync),
         _ => None,
     }

@@ -15,6 +15,7 @@ pub(crate) mod select;
 pub(crate) mod session;
 pub(crate) mod spawn;
 pub(crate) mod totals;
+mod trims;
 pub(crate) mod verify;
 pub mod watchdog;
 pub(crate) mod workers;

@@ -2,10 +2,13 @@
 //! Writes nothing; a scratch file must have its content before.
 
 use crate::io::Extent;
+use crate::io::TrimCall;
+use crate::load::generator::Trims;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
 use crate::run::error::RunError;
 use crate::run::limits::{largest_block, parts_of};
 use crate::run::select::{Selection, select};
+use crate::run::trims::{trim_call, trims_of};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::{
@@ -27,6 +30,8 @@ pub(crate) struct PreparedTarget {
     pub unwritten_bytes: Option<u64>,
     /// Bytes of the span that a sequential workload passes over before it begins.
     pub skip_bytes: u64,
+    /// How blocks are trimmed, where they are.
+    pub trims: Option<Trims>,
 }
 
 /// What all targets of a run have in common.
@@ -72,6 +77,7 @@ pub(crate) fn prepare_target(
     } else {
         None
     };
+    let trims = trims_of(workload, target)?;
     let selection = select(workload, cache.used, target, options.in_flight_max)?;
     let block_bytes = largest_block(workload);
     let parts = parts_of(workload, selection.kind);
@@ -99,6 +105,7 @@ pub(crate) fn prepare_target(
         selection,
         unwritten_bytes,
         skip_bytes: options.skip_bytes,
+        trims,
     })
 }
 
@@ -214,14 +221,15 @@ pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
     Extent { start, length }
 }
 
-/// Refuses block sizes, starts and strides that direct I/O does not take.
+/// Refuses block sizes, starts and strides that direct I/O or discards do not take.
 pub(crate) fn check_alignment(
     workload: &Workload,
     cache: CachePolicy,
     extent: Extent,
     target: &OpenTarget,
 ) -> Result<(), RunError> {
-    if cache != CachePolicy::Direct {
+    let discards = workload.trims() && trim_call(target) == TrimCall::Discard;
+    if cache != CachePolicy::Direct && !discards {
         return Ok(());
     }
     let unit = target.alignment_bytes();

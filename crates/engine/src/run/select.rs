@@ -7,9 +7,10 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::errno::errno_name;
 use crate::io::uring::{UringBackend, UringConfig};
-use crate::io::{Backend, Op, Request, SubmitPolicy, WaitMode};
+use crate::io::{Backend, Op, Request, SubmitPolicy, TrimCall, WaitMode};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
+use crate::run::trims::trim_call;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
@@ -38,10 +39,14 @@ pub(crate) fn select(
     in_flight_max: u64,
 ) -> Result<Selection, RunError> {
     let candidates: &[EngineKind] = match workload.engine {
+        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if workload.trims() => {
+            return Err(trimless(kind, target));
+        }
         EngineChoice::Fixed(kind) => &[kind],
         EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
         // pread at depth 1 costs a quarter of a round through a ring.
         EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
+        EngineChoice::Auto if workload.trims() => &[EngineKind::Uring, EngineKind::Sync],
         EngineChoice::Auto if cache == CachePolicy::Direct => {
             &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync]
         }
@@ -102,6 +107,19 @@ pub(crate) fn select(
     })
 }
 
+/// Linux AIO has no trims. Done in the submission, one at a time, they would have no depth.
+fn trimless(kind: EngineKind, target: &OpenTarget) -> RunError {
+    let name = match kind {
+        EngineKind::Aio => "Linux AIO",
+        _ => "a memory mapping",
+    };
+    RunError::Engine {
+        kind,
+        path: target.identity().path.clone(),
+        why: format!("{name} cannot trim"),
+    }
+}
+
 /// Why an I/O engine cannot be used.
 fn refused(from: EngineKind, error: &io::Error) -> Fallback {
     let (name, setup) = match from {
@@ -134,6 +152,13 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
             format!(
                 "this machine has too few AIO requests left ({errno}): see fs.aio-max-nr and \
                  fs.aio-nr"
+            ),
+        ),
+        Some(libc::EOPNOTSUPP) if from == EngineKind::Uring => (
+            FallbackCause::Unusable,
+            format!(
+                "{name} cannot discard here ({errno}): it needs Linux 6.12, and a device that \
+                 takes requests without blocking (RWF_NOWAIT)"
             ),
         ),
         // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
@@ -186,11 +211,11 @@ fn try_out(
                 cache,
                 submission: SubmitPolicy::Batched,
             };
-            read_one(
-                UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?,
-                block,
-                readable,
-            )
+            let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
+            if workload.trims() && trim_call(target) == TrimCall::Discard {
+                try_discard(&mut backend, punted(workload, target))?;
+            }
+            read_one(backend, block, readable)
         }
         EngineKind::Aio => read_one(
             AioBackend::new(
@@ -210,26 +235,46 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
     if !readable {
         return Ok(());
     }
+    match result_of(&mut backend, Op::Read, len)? {
+        // An I/O error comes from the disk, not from the I/O engine: the run will count it.
+        result if result < 0 && -result != libc::EIO => Err(io::Error::from_raw_os_error(-result)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether io_uring can discard. A discard of nothing drops nothing: EINVAL from a kernel that has
+/// the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do not know commands at all. The
+/// kernel tries each discard without blocking, and fails it on devices that cannot (zram; Linux
+/// 6.18).
+fn try_discard(backend: &mut UringBackend, punted: Option<bool>) -> io::Result<()> {
+    let errno = match backend.has_commands() && punted != Some(true) {
+        true => -result_of(backend, Op::Trim(TrimCall::Discard), 0)?,
+        false => libc::EOPNOTSUPP,
+    };
+    match errno {
+        0 | libc::EINVAL => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// The result of one request at the start of the target.
+fn result_of(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
     let mut request = Some(Request {
         slot: 0,
         buffer: 0,
-        op: Op::Read,
+        op,
         offset: 0,
         len,
         skip: 0,
     });
     backend.enqueue(&mut |_| request.take())?;
-    let mut outcome = None;
-    while outcome.is_none() {
+    loop {
         backend.wait(WaitMode::Completion)?;
+        let mut outcome = None;
         backend.reap(&mut |_, result| outcome = Some(result));
-    }
-    match outcome {
-        // An I/O error comes from the disk, not from the I/O engine: the run will count it.
-        Some(result) if result < 0 && -result != libc::EIO => {
-            Err(io::Error::from_raw_os_error(-result))
+        if let Some(result) = outcome {
+            return Ok(result);
         }
-        _ => Ok(()),
     }
 }
 

@@ -98,6 +98,7 @@ impl Session {
             .collect::<Result<Vec<_>, _>>()?;
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
+        forget_trimmed(group, &prepared, targets);
         if workload.layout == Layout::Provides {
             for (target, measurement) in targets.iter_mut().zip(&measurements) {
                 mark_laid_out(target, measurement);
@@ -155,7 +156,9 @@ impl Session {
             .map_or(Ok(()), Err)?;
         }
         let opens: Vec<&OpenTarget> = targets.iter().chain(others.iter().flatten()).collect();
-        self.measure(group, &opens, &prepared, Phase::Measure, watch)
+        let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
+        forget_trimmed(group, &prepared, targets);
+        Ok(measurements)
     }
 
     /// Writes the scratch file up to `upto_bytes`, where it is not written yet, for at most
@@ -421,6 +424,18 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
     }
 }
 
+/// Scratch files have no content any more from the start of the spans on in which a workload of
+/// `group` trimmed; what needs content writes it again. `prepared` holds, workload by workload, one
+/// per target.
+fn forget_trimmed(group: Group<'_>, prepared: &[PreparedTarget], targets: &mut [OpenTarget]) {
+    let count = targets.len();
+    for (index, prepared) in prepared.iter().enumerate() {
+        if group.workloads[index / count].only_trims() {
+            targets[index % count].mark_unwritten(prepared.extent.start);
+        }
+    }
+}
+
 /// One ordered pass without an error has written everything from the start of its span on.
 fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
     let failed = measurement.ops.values().any(|op| !op.errors.is_empty());
@@ -433,5 +448,6 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
 }
 
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
-    workload.sync == SyncPolicy::AtEnd || (cache == CachePolicy::Buffered && workload.writes())
+    workload.sync == SyncPolicy::AtEnd
+        || (cache == CachePolicy::Buffered && workload.writes() && !workload.only_trims())
 }

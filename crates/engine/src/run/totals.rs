@@ -67,9 +67,9 @@ pub(crate) fn count_devices(
         let sharing = asked
             .iter()
             .filter(|(other, _)| *other == target || !disks[target].is_disjoint(&disks[*other]));
-        let all = sharing.fold(ByteCount::default(), |sum, (_, more)| ByteCount {
-            read_bytes: sum.read_bytes + more.read_bytes,
-            write_bytes: sum.write_bytes + more.write_bytes,
+        let all = sharing.fold(ByteCount::default(), |mut sum, (_, more)| {
+            sum += *more;
+            sum
         });
         let device = snapshot.finish(all);
         ask_windows(measurements, target, |other| {
@@ -111,6 +111,7 @@ fn ask_windows(
             window.asked = ByteCount {
                 read_bytes: bytes(OpKind::Read),
                 write_bytes: bytes(OpKind::Write),
+                trim_bytes: bytes(OpKind::Trim),
             };
         }
         measurements[index].windows = windows;

@@ -81,10 +81,11 @@ impl Session {
             OpKind::Write => ByteCount {
                 read_bytes: 0,
                 write_bytes: bytes,
+                ..ByteCount::default()
             },
             _ => ByteCount {
                 read_bytes: bytes,
-                write_bytes: 0,
+                ..ByteCount::default()
             },
         };
         let device = snapshot.finish(asked);

@@ -104,14 +104,13 @@ fn block_facts(layer: &Layer) -> Vec<LabeledValue> {
 
 fn queue_facts(layer: &Layer) -> Vec<LabeledValue> {
     let requests = layer.queue_requests.map(u64::from);
-    let discard = layer.discard.map(|supported| {
-        let text = if supported {
-            "supported"
-        } else {
-            "not supported"
-        };
-        text.to_owned()
-    });
+    let discard = layer
+        .discard
+        .map(|supported| match layer.discard_granularity_bytes {
+            Some(bytes) if supported => format!("supported, in units of {}", format_bytes(bytes)),
+            None if supported => "supported".to_owned(),
+            _ => "not supported".to_owned(),
+        });
     vec![
         ("scheduler", layer.scheduler.clone()),
         ("queue", requests.map(|n| counted(n, "request"))),

@@ -23,11 +23,12 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
     let unknown: BTreeSet<&str> = unknown.collect();
     let why = Vec::from_iter(unknown).join("; ");
     let known = record.accounted_range(target).map(|range| {
-        let disks: BTreeSet<&str> = devices
+        let mut disks: BTreeSet<&str> = devices
             .iter()
             .flat_map(|device| &device.disks)
             .map(String::as_str)
             .collect();
+        disks.extend(trimmed_device(record, target));
         let disks = Vec::from_iter(disks).join(", ");
         format!(
             "the kernel's counters of {disks} confirm {} of the bytes{}",
@@ -43,6 +44,14 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
             "unknown, the disk's counters are not available: {why}"
         )),
     }
+}
+
+/// The device whose counters confirm trims.
+fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
+    let mut measured = record.measurements.iter().filter(|m| m.target == target);
+    let is_counted = measured.any(|m| m.asked.trim_bytes > 0 && m.device.trim_bytes.is_some());
+    let layer = record.targets.get(target)?.layers.first()?;
+    is_counted.then_some(layer.name.as_str())
 }
 
 /// From these shares on the difference deserves a clause.

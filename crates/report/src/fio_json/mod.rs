@@ -115,7 +115,7 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         ("job options", options.into()),
         ("read", direction(OpKind::Read)),
         ("write", direction(OpKind::Write)),
-        ("trim", direction_without_operations()),
+        ("trim", direction(OpKind::Trim)),
         (
             "sync",
             syncs(m.ops.get(&OpKind::Sync).zip(latencies.get(&OpKind::Sync))),
@@ -127,7 +127,7 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         ("usr_cpu", cpu(m.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.cpu.system_ns).into()),
     ]);
-    let transfers = [OpKind::Read, OpKind::Write]
+    let transfers = [OpKind::Read, OpKind::Write, OpKind::Trim]
         .into_iter()
         .filter_map(|kind| latencies.get(&kind));
     job.extend(shares_by_latency(transfers));

@@ -247,7 +247,7 @@ fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, &OpRecord)>
         let is_shown = match kind {
             OpKind::Read | OpKind::Commit => true,
             // A failed sync counts as one.
-            OpKind::Write | OpKind::Sync => !commits,
+            OpKind::Write | OpKind::Sync | OpKind::Trim => !commits,
         };
         is_shown.then_some((*kind, op))
     })
@@ -263,6 +263,7 @@ fn write_operation(
         OpKind::Read => "reads",
         OpKind::Commit => "durable writes",
         OpKind::Write => "writes",
+        OpKind::Trim => "trims",
         OpKind::Sync => "syncs",
     };
     let block = format_bytes(u64::from(m.workload.block_bytes));

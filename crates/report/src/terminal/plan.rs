@@ -261,16 +261,18 @@ fn amount_text(plan: &Plan) -> String {
 /// What the run writes to a target, and which data it destroys.
 fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let path = &identity.path;
-    let limit = |bytes: Option<u64>| {
+    let limit = |verb: &str, bytes: Option<u64>| {
         let unlimited = if plan.time_ns_max().is_some() {
-            "writes as much as the disk accepts in that time"
+            format!("{verb} as much as the disk accepts in that time")
         } else {
-            "writes without a limit"
+            format!("{verb} without a limit")
         };
-        bytes.map_or(unlimited.to_owned(), |bytes| {
-            format!("writes at most {}", glue(&format_bytes(bytes)))
+        bytes.map_or(unlimited, |bytes| {
+            format!("{verb} at most {}", glue(&format_bytes(bytes)))
         })
     };
+    let trims = plan.workloads.iter().any(Workload::trims);
+    let trims = trims.then(|| limit("trims", plan.trim_bytes_max()));
     if let Some(files) = &plan.files {
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
         return format!(
@@ -285,9 +287,10 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
             format!(" of {}", glue(&format_bytes(bytes)))
         });
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+        let trims = trims.map_or(String::new(), |trims| format!(", {trims} of it"));
         return format!(
-            "{} into a scratch file{scratch} in {path}{place}, removed afterwards",
-            limit(plan.scratch_write_bytes_max())
+            "{} into a scratch file{scratch} in {path}{place}{trims}, removed afterwards",
+            limit("writes", plan.scratch_write_bytes_max())
         );
     }
     let writes = plan.writes();
@@ -297,13 +300,25 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         .as_ref()
         .is_some_and(|survey| survey.operation == OpKind::Write);
     let most = plan.write_bytes_max().filter(|_| !surveyed);
-    match (identity.kind, writes) {
-        (_, false) => format!("writes nothing to {path}"),
-        (TargetKind::BlockDevice, true) => {
-            format!("{} to the device {path}; its content is lost", limit(most))
-        }
-        (_, true) => format!("{} into the file {path}; its content is lost", limit(most)),
+    if !writes {
+        return format!("writes nothing to {path}");
     }
+    let (noun, preposition) = match identity.kind {
+        TargetKind::BlockDevice => ("device", "to"),
+        _ => ("file", "into"),
+    };
+    let only_trims = plan.workloads.iter().all(|w| !w.writes() || w.only_trims());
+    let done = match trims {
+        Some(trims) if only_trims => format!("{trims} of the {noun} {path}"),
+        trims => {
+            let trims = trims.map_or(String::new(), |trims| format!(" and {trims} of it"));
+            format!(
+                "{} {preposition} the {noun} {path}{trims}",
+                limit("writes", most)
+            )
+        }
+    };
+    format!("{done}; its content is lost")
 }
 
 /// The filesystem and its free space.
@@ -411,7 +426,7 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
 
 /// The order of offsets and the operations.
 fn access_text(workload: &Workload) -> String {
-    let operation = labels::operation(workload.read_permille, workload.sync);
+    let operation = labels::operation(workload.read_permille, workload.shape.trims, workload.sync);
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
     facts.extend(
         workload

@@ -62,11 +62,11 @@ pub(crate) struct InHeader {
     pub node: u64,
 }
 
-/// A READ or WRITE request without its data.
+/// A READ, WRITE or FALLOCATE request without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub offset_bytes: u64,
-    pub length_bytes: u32,
+    pub length_bytes: u64,
     /// `open(2)` flags of the file at this moment, so that F_SETFL is seen too.
     pub open_flags: u32,
 }
@@ -98,6 +98,12 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
         .map_or(0, u64::from_ne_bytes)
 }
 
+/// Whether a FALLOCATE request punches a hole.
+pub(crate) fn is_hole(body: &[u8]) -> bool {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    u32_at(body, 24) == mode as u32
+}
+
 /// A name at the start of `bytes`, up to its NUL.
 pub(crate) fn name_in(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap_or_default()
@@ -119,8 +125,17 @@ impl Transfer {
     pub(crate) fn read(body: &[u8]) -> Self {
         Self {
             offset_bytes: u64_at(body, 8),
-            length_bytes: u32_at(body, 16),
+            length_bytes: u64::from(u32_at(body, 16)),
             open_flags: u32_at(body, 32),
+        }
+    }
+
+    /// Reads the body of a FALLOCATE.
+    pub(crate) fn hole(body: &[u8]) -> Self {
+        Self {
+            offset_bytes: u64_at(body, 8),
+            length_bytes: u64_at(body, 16),
+            open_flags: 0,
         }
     }
 

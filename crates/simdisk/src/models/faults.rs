@@ -61,7 +61,7 @@ impl FaultDirection {
         match self {
             Self::Read => operation == Operation::Read,
             Self::Write => operation == Operation::Write,
-            Self::Both => operation != Operation::Flush,
+            Self::Both => matches!(operation, Operation::Read | Operation::Write),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Faults {
         match operation {
             Operation::Read => self.read_bytes += length_bytes,
             Operation::Write => self.written_bytes += length_bytes,
-            Operation::Flush => {}
+            Operation::Trim | Operation::Flush => {}
         }
         Ok(length_bytes)
     }

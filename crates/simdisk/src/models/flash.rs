@@ -62,7 +62,7 @@ impl Flash {
     fn latency_ns(&self, operation: Operation) -> u64 {
         match operation {
             Operation::Read => self.read_latency_ns,
-            Operation::Write => self.write_latency_ns,
+            Operation::Write | Operation::Trim => self.write_latency_ns,
             Operation::Flush => self.flush_latency_ns,
         }
     }
@@ -80,7 +80,10 @@ impl FlashMachine {
         if let Some(credits) = &mut self.credits {
             end_ns = end_ns.max(credits.pass(request.arrival_ns));
         }
-        let pipe_ns = self.pipe_ns(request);
+        let pipe_ns = match request.operation {
+            Operation::Trim => 0,
+            _ => self.pipe_ns(request),
+        };
         if pipe_ns == 0 {
             return end_ns;
         }

@@ -37,7 +37,7 @@ impl Linked {
             .remove(&completion.ticket)
             .expect("the disk ends only what was submitted");
         let mut at_ns = completion.at_ns;
-        if request.operation != Operation::Flush {
+        if matches!(request.operation, Operation::Read | Operation::Write) {
             let link_ns = self
                 .free_ns
                 .max(request.arrival_ns.saturating_sub(BUFFERED_NS))

@@ -83,6 +83,9 @@ impl RotatingMachine {
             };
             return (ready_ns + turn_ns, self.stream);
         }
+        if request.operation == Operation::Trim {
+            return (ready_ns, self.stream);
+        }
         if self.is_buffered(request) {
             return (ready_ns + request.extra_ns, self.stream);
         }
@@ -201,7 +204,7 @@ impl RotatingMachine {
         let request = self.waiting.remove(nearest);
         let (end_ns, stream) = self.end_ns(&request, start_ns);
         match request.operation {
-            Operation::Read => {}
+            Operation::Read | Operation::Trim => {}
             Operation::Write => self.unflushed = true,
             Operation::Flush => self.unflushed = false,
         }

@@ -10,6 +10,8 @@ pub enum Operation {
     Read,
     /// Data to the disk.
     Write,
+    /// A hole: the disk drops the content. It moves no data.
+    Trim,
     /// fsync, fdatasync, or a flush of the block device above.
     Flush,
 }

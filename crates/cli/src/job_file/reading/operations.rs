@@ -39,9 +39,6 @@ impl<'a> JobReader<'a, '_> {
             .map_or((value, None), |(word, postfix)| {
                 (word.trim(), Some((setting, postfix.trim())))
             });
-        if word.contains("trim") {
-            return Err(setting.error("trims are not supported; remove this job"));
-        }
         let word = if word == "randreadwrite" {
             "randrw"
         } else {
@@ -103,6 +100,13 @@ impl<'a> JobReader<'a, '_> {
             (first, _) if rw.direction == RwDirection::Read && !first.is_empty() => Ok(first),
             (_, second) if rw.direction == RwDirection::Write && !second.is_empty() => Ok(second),
             (first, second) if rw.direction == RwDirection::Mixed && first == second => Ok(first),
+            (_, second)
+                if rw.direction == RwDirection::TrimWrite
+                    && second == of_list(value, RwDirection::Trim) =>
+            {
+                Ok(second)
+            }
+            _ if rw.direction == RwDirection::Trim => Ok(of_list(value, RwDirection::Trim)),
             _ => Err(setting.error(
                 "reads and writes of a job share one value; write one value, or two concurrent \
                  sections",
@@ -126,6 +130,18 @@ impl<'a> JobReader<'a, '_> {
                     false => writes.shares(),
                 };
                 Ok((reads, own))
+            }
+            RwDirection::TrimWrite => {
+                let trims = self.blocks_of(RwDirection::Trim)?;
+                match (
+                    self.blocks_of(RwDirection::Write)? == trims,
+                    self.value("bs")?,
+                ) {
+                    (false, Some((setting, _))) => Err(setting.error(
+                        "a block is written as it was trimmed; use one size for writes and trims",
+                    )),
+                    _ => Ok((trims, Vec::new())),
+                }
             }
             direction => Ok((self.blocks_of(direction)?, Vec::new())),
         }
@@ -317,17 +333,18 @@ impl<'a> JobReader<'a, '_> {
             .filter(|text| !text.is_empty())
             .map(number)
             .transpose()?;
-        let writes = parts.next().map_or(Ok(reads), |text| {
-            if text.is_empty() {
-                Ok(None)
-            } else {
-                number(text).map(Some)
-            }
-        })?;
+        let mut next = |before: Option<f64>| match parts.next() {
+            None => Ok(before),
+            Some("") => Ok(None),
+            Some(text) => number(text).map(Some),
+        };
+        let writes = next(reads)?;
+        let trims = next(writes)?;
         let rate = match (rw.direction, reads, writes) {
             (RwDirection::Read, rate, _) | (RwDirection::Write, _, rate) => {
                 rate.filter(|rate| *rate > 0.0)
             }
+            (RwDirection::Trim | RwDirection::TrimWrite, ..) => trims.filter(|rate| *rate > 0.0),
             (RwDirection::Mixed, Some(reads), Some(writes)) => {
                 // fio applies the rate of each direction, whatever the mix is.
                 let share = self.read_share(rw)?.unwrap_or(50) as f64 / 100.0;
@@ -354,12 +371,16 @@ impl<'a> JobReader<'a, '_> {
 }
 
 /// From a list `reads,writes,trims`, the part of a direction: without one of its own, the first.
-fn of_list(value: &str, direction: RwDirection) -> &str {
+pub(super) fn of_list(value: &str, direction: RwDirection) -> &str {
     let mut parts = value.split(',').map(str::trim);
     let first = parts.next().unwrap_or_default();
     match direction {
-        RwDirection::Write => parts.next().unwrap_or(first),
         RwDirection::Read | RwDirection::Mixed => first,
+        RwDirection::Write => parts.next().unwrap_or(first),
+        RwDirection::Trim | RwDirection::TrimWrite => {
+            let second = parts.next().unwrap_or(first);
+            parts.next().unwrap_or(second)
+        }
     }
 }
 

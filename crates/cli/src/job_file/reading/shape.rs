@@ -1,6 +1,7 @@
 //! Reads the options that shape the load: runs at random offsets, spacing of starts, pauses,
 //! delays, limits.
 
+use super::operations::of_list;
 use super::{JobReader, OptionValue};
 use crate::job_file::error::JobFileError;
 use crate::job_file::jobs::JobBlocks;
@@ -139,16 +140,14 @@ impl JobReader<'_, '_> {
             (None, None) => return Ok(Vec::new()),
         };
         let mut floors = Vec::new();
-        for (of_writes, direction) in [(false, RwDirection::Read), (true, RwDirection::Write)] {
-            if rw.direction != RwDirection::Mixed && rw.direction != direction {
-                continue;
-            }
-            let mut parts = value.split(',').map(str::trim);
-            let first = parts.next().unwrap_or_default();
-            let own = match of_writes {
-                true => parts.next().unwrap_or(first),
-                false => first,
-            };
+        let directions: &[RwDirection] = match rw.direction {
+            RwDirection::Mixed => &[RwDirection::Read, RwDirection::Write],
+            RwDirection::TrimWrite => &[RwDirection::Write],
+            direction => &[direction],
+        };
+        for direction in directions {
+            let of_writes = *direction != RwDirection::Read;
+            let own = of_list(value, *direction);
             if own.is_empty() {
                 continue;
             }

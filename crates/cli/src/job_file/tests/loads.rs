@@ -1,6 +1,7 @@
 //! The load of each job: defaults, options, limits and the page cache.
 
 use super::*;
+use crate::workload::Count;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::shape::{Arrivals, RandomRun, RunFollow, ThinkCount, ThinkTime};
 
@@ -594,9 +595,11 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "line 3: ioengine=net: this engine is not supported",
     ),
     (
-        "rw=randtrim",
-        "line 3: rw=randtrim: trims are not supported",
+        "rw=randtrim\nverify=crc32c",
+        "trims leave nothing to verify",
     ),
+    ("rw=trimwrite\nbs=4k,8k,4k", "one size for writes and trims"),
+    ("rw=trimread", "randtrimwrite"),
     (
         "thinktime_spin=10",
         "line 3: thinktime_spin=10: [job]: fio's 'thinktime_spin' is not supported",
@@ -858,4 +861,21 @@ fn posixaio_sends_one_request_at_a_time() {
         (flags.engine, flags.depth.map(|depth| depth.0)),
         (Some(EngineName::Sync), Some(1))
     );
+}
+
+#[test]
+fn trims_have_the_third_value_of_a_list_and_an_engine_that_has_them() {
+    let flags = only("rw=randtrim\nbs=4k,8k,64k\nsize=1m\nioengine=io_uring\niodepth=8");
+    assert_eq!(flags.rw.unwrap().as_str(), "randtrim");
+    assert_eq!((flags.bs.unwrap().0, flags.depth.unwrap().0), (64 << 10, 8));
+    assert!(flags.writes() && !flags.writes_data());
+    for engine in ["libaio", "mmap"] {
+        let flags = only(&format!("rw=trimwrite\nioengine={engine}\niodepth=8"));
+        assert_eq!(
+            (flags.engine, flags.depth),
+            (Some(EngineName::Sync), Some(Count(1)))
+        );
+    }
+    let syncs = only("rw=trim\nfsync=1\nend_fsync=1");
+    assert_eq!((syncs.fsync, syncs.end_fsync), (None, None));
 }

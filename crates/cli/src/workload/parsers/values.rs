@@ -2,6 +2,7 @@
 
 use super::syntax::{ValueError, number, percent, wrong_form};
 use diskproof_model::plan::{BlockShare, WriteFlag};
+use diskproof_model::shape::TrimMode;
 use diskproof_model::units::{parse_duration, parse_size};
 use std::str::FromStr;
 
@@ -32,7 +33,7 @@ impl FromStr for WorkloadName {
 pub struct Rw {
     /// Sequential or random.
     pub order: Order,
-    /// Reads, writes or both.
+    /// Reads, writes, both, or trims.
     pub direction: RwDirection,
 }
 
@@ -45,7 +46,7 @@ pub enum Order {
     Random,
 }
 
-/// Reads, writes or both.
+/// Reads, writes, both, or trims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RwDirection {
     /// Reads only.
@@ -54,6 +55,10 @@ pub enum RwDirection {
     Write,
     /// Both.
     Mixed,
+    /// Trims only.
+    Trim,
+    /// Each block is trimmed, and then written.
+    TrimWrite,
 }
 
 impl Rw {
@@ -72,7 +77,25 @@ impl Rw {
             (Order::Random, RwDirection::Read) => "randread",
             (Order::Random, RwDirection::Write) => "randwrite",
             (Order::Random, RwDirection::Mixed) => "randrw",
+            (Order::Sequential, RwDirection::Trim) => "trim",
+            (Order::Sequential, RwDirection::TrimWrite) => "trimwrite",
+            (Order::Random, RwDirection::Trim) => "randtrim",
+            (Order::Random, RwDirection::TrimWrite) => "randtrimwrite",
         }
+    }
+
+    /// Which of its writes are trims.
+    pub(crate) fn trims(self) -> Option<TrimMode> {
+        match self.direction {
+            RwDirection::Read | RwDirection::Write | RwDirection::Mixed => None,
+            RwDirection::Trim => Some(TrimMode::Only),
+            RwDirection::TrimWrite => Some(TrimMode::BeforeWrite),
+        }
+    }
+
+    /// Whether it writes data.
+    pub(crate) fn writes_data(self) -> bool {
+        !matches!(self.direction, RwDirection::Read | RwDirection::Trim)
     }
 }
 
@@ -88,11 +111,14 @@ impl FromStr for Rw {
             "read" => RwDirection::Read,
             "write" => RwDirection::Write,
             "rw" => RwDirection::Mixed,
+            "trim" => RwDirection::Trim,
+            "trimwrite" => RwDirection::TrimWrite,
             "readwrite" if order == Order::Sequential => RwDirection::Mixed,
             _ => {
                 return Err(wrong_form(
                     text,
-                    "one of read, write, randread, randwrite, rw (or readwrite), randrw",
+                    "one of read, write, randread, randwrite, rw (or readwrite), randrw, trim, \
+                     randtrim, trimwrite, randtrimwrite",
                 ));
             }
         };
@@ -348,14 +374,20 @@ mod tests {
 
     #[test]
     fn rw_takes_the_names_of_fio() {
-        for word in ["read", "write", "rw", "randread", "randwrite", "randrw"] {
-            assert_eq!(parse::<Rw>(word).unwrap().as_str(), word);
+        let plain = ["read", "write", "rw", "randread", "randwrite", "randrw"];
+        let trims = ["trim", "randtrim", "trimwrite", "randtrimwrite"];
+        for word in plain.into_iter().chain(trims) {
+            let rw = parse::<Rw>(word).unwrap();
+            assert_eq!(
+                (rw.as_str(), rw.trims().is_some()),
+                (word, word.contains("trim"))
+            );
         }
         assert_eq!(parse::<Rw>("readwrite").unwrap().as_str(), "rw");
         assert_rejected::<Rw>(&[
             ("randreadwrite", "randrw"),
             ("", "randrw"),
-            ("trim", "randrw"),
+            ("trimread", "randrw"),
             ("rand", "randrw"),
             ("READ", "randrw"),
         ]);

@@ -1,5 +1,5 @@
-//! Where the next operation goes, and whether it reads or writes. Pure and reproducible; allocates
-//! only while it is made. Knows no file, time or result.
+//! Where the next operation goes, and whether it reads, writes or trims. Pure and reproducible;
+//! allocates only while it is made. Knows no file, time or result.
 
 mod block_sizes;
 mod permutation;
@@ -20,13 +20,15 @@ use visit_map::VisitMap;
 use walk::{OffsetWalk, RandomRuns, WalkPosition};
 use zone_walk::ZoneWalk;
 
-/// Reads or writes.
+/// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferDirection {
     /// From the target.
     Read,
     /// To the target.
     Write,
+    /// Nowhere: the target drops the content.
+    Trim,
 }
 
 /// One operation to be done.
@@ -58,6 +60,8 @@ pub struct Pattern {
     /// A step reads when 64 random bits, taken as a fraction, lie below this one.
     read_below: u64,
     mix: Mix,
+    /// What a step does that does not read.
+    write_direction: TransferDirection,
     random: Random,
     /// The visited units, where blocks of several sizes visit each once.
     map: Option<Box<VisitMap>>,
@@ -198,6 +202,10 @@ impl Pattern {
             write_blocks,
             read_below,
             mix,
+            write_direction: match workload.trims() {
+                true => TransferDirection::Trim,
+                false => TransferDirection::Write,
+            },
             random: Random::new(seed, stream),
             map: visit_map(workload, extent),
             reported: [WalkPosition::default(); 2],
@@ -314,7 +322,7 @@ impl Pattern {
         };
         let direction = match reads {
             true => TransferDirection::Read,
-            false => TransferDirection::Write,
+            false => self.write_direction,
         };
         Step {
             direction,
@@ -372,7 +380,7 @@ impl Pattern {
                 None => len,
             };
             Step {
-                direction: TransferDirection::Write,
+                direction: self.write_direction,
                 offset: self.writes.next(len, &mut self.random),
                 len,
             }

@@ -1,0 +1,156 @@
+//! Trims as a user meets them: refused until the device is released, then carried out in full and
+//! shown by every command.
+
+use crate::program::{Ran, content_hash, counts, run};
+use diskproof_model::measurement::OpKind;
+use diskproof_simdisk::testbed::{Loop, can_run, place};
+use std::io::Write as _;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+fn words<'a>(node: &'a Path, rest: &[&'a str]) -> Vec<&'a str> {
+    [&["run", node.to_str().unwrap()], rest].concat()
+}
+
+/// The kernel name of a loop device, which has no serial.
+fn name(node: &Path) -> &str {
+    node.file_name().unwrap().to_str().unwrap()
+}
+
+/// A disk without a signature: data in the middle, zeros at both ends.
+fn image(path: &Path) {
+    let mut file = std::fs::File::create(path).unwrap();
+    file.set_len(16 * MIB).unwrap();
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(2 * MIB)).unwrap();
+    file.write_all(&vec![7; 12 * MIB as usize]).unwrap();
+}
+
+fn is_empty(path: &Path) -> bool {
+    std::fs::read(path).unwrap().iter().all(|byte| *byte == 0)
+}
+
+fn assert_done(ran: &Ran) {
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
+
+#[test]
+fn device_is_trimmed_only_where_it_is_released() {
+    let test = "device_is_trimmed_only_where_it_is_released";
+    if !can_run(test, &["losetup"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("image");
+    image(&file);
+    let device = Loop::over(&file, &["--direct-io=on"]);
+    let node = device.node.as_path();
+    let before = content_hash(node);
+    for rw in ["trim", "randtrim", "trimwrite", "randtrimwrite"] {
+        let ran = run(words(node, &["--rw", rw, "--bs", "64k"]));
+        assert_eq!(ran.code, Some(3), "{}", ran.err);
+        assert!(ran.err.contains("Nothing was written"), "{}", ran.err);
+        let tool = run([
+            "as",
+            "fio",
+            "--name=t",
+            &format!("--rw={rw}"),
+            &format!("--filename={}", node.display()),
+        ]);
+        assert_ne!(tool.code, Some(0), "{}", tool.err);
+    }
+    let release = ["--rw", "randtrim", "--bs", "64k", "--destroy", name(node)];
+    let planned = run(words(node, &[&release[..], &["--dry-run"]].concat()));
+    assert_done(&planned);
+    let text = planned.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("trims at most 16 MiB of the device"),
+        "{text}"
+    );
+    assert_eq!(content_hash(node), before);
+
+    let expected = ["--expect", "randtrim.trim.iops>=1", "--json"];
+    let ran = run(words(node, &[&release[..], &expected].concat()));
+    assert_done(&ran);
+    let record = ran.record();
+    let m = &record.measurements[0];
+    let count = 16 * MIB / (64 << 10);
+    assert_eq!(counts(m, OpKind::Trim), (count, 16 * MIB));
+    // The figures of the device cover the steady part of the measured time.
+    let discarded = m.device.trim_bytes.unwrap();
+    assert!((1..=16 * MIB).contains(&discarded), "{discarded}");
+    assert!(!ran.findings().contains(&"ineffective-trims".to_owned()));
+    assert_eq!(m.ops.len(), 1);
+    assert!(m.reproduce.contains("--rw=randtrim"), "{}", m.reproduce);
+    assert!(is_empty(node));
+}
+
+#[test]
+fn fio_trims_in_its_own_words() {
+    if !can_run("fio_trims_in_its_own_words", &["losetup"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("image");
+    image(&file);
+    let device = Loop::over(&file, &["--direct-io=on"]);
+    let node = device.node.as_path();
+    let fio = |format: &str, rw: &str| {
+        let ran = run([
+            "as",
+            "--destroy",
+            name(node),
+            "fio",
+            "--name=t",
+            "--ioengine=libaio",
+            "--iodepth=8",
+            "--bs=64k",
+            &format!("--rw={rw}"),
+            &format!("--output-format={format}"),
+            &format!("--filename={}", node.display()),
+        ]);
+        assert_done(&ran);
+        ran
+    };
+    let ran = fio("normal", "trim");
+    assert!(ran.err.contains("the engine has no trims"), "{}", ran.err);
+    for part in ["\n  trim: IOPS=", "total=0,0,256,0", "\n   TRIM: bw="] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let ran = fio("json", "randtrimwrite");
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let job = &json["jobs"][0];
+    for direction in ["trim", "write"] {
+        assert_eq!(job[direction]["io_bytes"], 16 * MIB, "{direction}");
+        assert_eq!(job[direction]["total_ios"], 256, "{direction}");
+    }
+    assert!(!is_empty(node));
+}
+
+#[test]
+fn trims_of_a_directory_stay_in_the_scratch_file() {
+    let place = place();
+    let path = place.path().to_str().unwrap();
+    let plan = place.path().join("plan.toml");
+    let text = "[[workload]]\nname = \"holes\"\nrw = \"trim\"\nbs = \"64k\"\n\n[[workload]]\n\
+                name = \"reads\"\nrw = \"read\"\nbs = \"64k\"\nbytes = \"16M\"\n";
+    std::fs::write(&plan, text).unwrap();
+    let ran = run([
+        "run",
+        plan.to_str().unwrap(),
+        path,
+        "--size",
+        "16M",
+        "--json",
+    ]);
+    assert_done(&ran);
+    let record = ran.record();
+    assert_eq!(counts(&record.measurements[0], OpKind::Trim).1, 16 * MIB);
+    // The file was filled again before it was read.
+    let reads = &record.measurements[1];
+    assert_eq!(
+        (reads.zero_blocks.zero, reads.unwritten_bytes),
+        (0, Some(0))
+    );
+    assert!(!ran.findings().contains(&"unwritten-blocks".to_owned()));
+}
