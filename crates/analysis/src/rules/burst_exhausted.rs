@@ -95,9 +95,9 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} ran at {}/s until {} requests ({}){also} had completed in {}, then at {}/s \
-             to the end.{} This matches a credit of about {} requests that refills at {}/s, in {}. Sustained \
-             load gets the lower rate.",
+            "{} ran at {}/s until {} requests ({}){also} had completed in {}, then at {}/s to \
+             the end.{} This matches a credit of about {} requests that refills at {}/s, in {}. \
+             Sustained load gets the lower rate.",
             workload_name(record, first.m),
             rate_text(before),
             rounded(requests),

@@ -183,11 +183,11 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
         let health = record.health.iter().find(|one| one.disk == disk.name);
         let (rpm, how) = match health.and_then(|one| one.rotation_rpm) {
             Some(0) => continue,
-            Some(rpm) => (rpm, format!("{} turns {rpm} times a minute", disk.name)),
+            Some(rpm) => (rpm, format!("{} turns {rpm} times per minute", disk.name)),
             None if is_said_to_rotate(record, disk) => (
                 RPM_MAX,
                 format!(
-                    "{} rotates, and no disk turns more than {RPM_MAX} times a minute",
+                    "{} rotates, and no disk turns more than {RPM_MAX} times per minute",
                     disk.name
                 ),
             ),

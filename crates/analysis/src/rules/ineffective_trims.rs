@@ -12,7 +12,7 @@ use diskproof_model::units::{format_bytes, format_percent};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "ineffective-trims",
-    title: "Some trims dropped nothing",
+    title: "Some trims freed nothing",
     meaning: "Trims were smaller than the device's discard granularity, did not reach the device, \
               or met blocks that were trimmed before. Such trims cost little and look too fast.",
     taints: None,
@@ -47,7 +47,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "Trims dropped nothing, at least in part, in {}: {} Their rate is not the rate at \
+            "Some trims freed nothing in {}: {} Their rate is not the rate at \
              which the device frees blocks.",
             scope(record, hits.iter().map(|hit| hit.index)),
             first.words

@@ -107,9 +107,9 @@ pub struct PingFlags {
     /// Part of the target to use, such as 1G, 10% or 100GB-200GB [default: all of it]
     #[arg(short = 'S', long, value_name = "PART")]
     pub span: Option<SpanBounds>,
-    /// Requests at the start that do not count
-    #[arg(short = 'a', long, value_name = "N", default_value_t = WARMUP_REQUESTS)]
-    pub warmup: u64,
+    /// Requests at the start that do not count [default: 1; 0 with -c 1]
+    #[arg(short = 'a', long, value_name = "N")]
+    pub warmup: Option<u64>,
     /// Write instead of reading, to a scratch file or a released target
     #[arg(short = 'W', long)]
     pub write: bool,
@@ -345,10 +345,22 @@ fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, 
     };
     Ok(PingPlan {
         interval_ns: if ping.gaps { 0 } else { interval_ns },
-        warmup_requests: ping.warmup,
+        warmup_requests: warmup_requests(ping)?,
         abort_above_ns: ping.abort_above,
         idle_ns,
     })
+}
+
+/// Requests that do not count; at least one must.
+fn warmup_requests(ping: &PingFlags) -> Result<u64, Failure> {
+    let count = ping.count.filter(|_| !ping.gaps).unwrap_or(u64::MAX);
+    match ping.warmup {
+        None => Ok(WARMUP_REQUESTS.min(count - 1)),
+        Some(warmup) if warmup < count => Ok(warmup),
+        Some(warmup) => Err(Failure::Usage(format!(
+            "-a {warmup} leaves none of the {count} requests to measure; use a larger -c"
+        ))),
+    }
 }
 
 /// Requests after each idle time.

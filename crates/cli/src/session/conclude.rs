@@ -305,10 +305,14 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
     } else {
         ""
     };
+    let have = match hung.len() {
+        1 => "has",
+        _ => "have",
+    };
     format!(
-        "{} has not answered yet. The results are complete. In state D (see ps) the process cannot \
-         exit until the kernel finishes the I/O, not even after kill -9.{scratch}",
-        hung.join(", ")
+        "{} {have} not answered yet. The results are complete. In state D (see ps) the process \
+         cannot exit until the kernel finishes the I/O, not even after kill -9.{scratch}",
+        hung.join(" and ")
     )
 }
 

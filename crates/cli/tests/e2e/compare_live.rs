@@ -191,7 +191,10 @@ fn compare_live_refuses_what_makes_no_sense() {
         &[folder, folder, "--prepare", "true", "--prepare", "true"],
         "settings of one target",
     );
-    says(&["latest", "latest~1", "--quick"], "--quick belongs to");
+    says(
+        &["latest", "latest~1", "--quick"],
+        "--quick applies only to live comparisons",
+    );
     says(
         &[folder, folder, "--time", "2s"],
         "too short for 4 workloads",

@@ -271,7 +271,7 @@ fn a_curve_has_no_place_in_fio() {
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(
         ran.err
-            .contains("x.fio.json: fio's JSON holds workloads only")
+            .contains("x.fio.json: fio's JSON contains only workloads")
             && names(here.path()).is_empty(),
         "{}",
         ran.err

@@ -330,7 +330,7 @@ fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     assert!(!record.partial && page.contains("randread"), "{page}");
     let heard = || {
         [
-            "the record is not saved there: its filesystem did not answer for 2.0 s",
+            "the record was not saved: its filesystem did not answer for 2.0 s",
             ".unfinished may be left behind",
             "the history did not answer for 2.0 s",
         ]

@@ -364,11 +364,8 @@ fn verdict_follows_a_page_that_is_longer_than_the_screen() {
             .unwrap(),
     );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let headline = read_record(&place.path().join("run.json"))
-        .verdict
-        .unwrap()
-        .headline;
-    let first_words: String = headline.chars().take(40).collect();
+    let verdict = read_record(&place.path().join("run.json")).verdict.unwrap();
+    let first_words: String = verdict.trust.why.chars().take(40).collect();
     let show = program(["show", "run.json"]);
     let show = format!("'{}' show run.json", show.get_program().to_str().unwrap());
     for (rows, shown) in [(24, 2), (900, 1)] {

@@ -193,7 +193,7 @@ fn slow_request_ends_the_ping_with_exit_code_1() {
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(ran.err.contains("request 2 took"), "{}", ran.err);
     assert!(
-        ran.err.contains("longer than --abort-above 5.00 ms"),
+        ran.err.contains("exceeds --abort-above 5.00 ms"),
         "{}",
         ran.err
     );
@@ -258,11 +258,14 @@ fn impossible_pings_are_refused_before_they_start() {
         (&["--rate", "0"], "above 0"),
         (&["--speed", "0"], "0 bytes a second"),
         (&["-W", "-G"], "cannot be used with"),
+        (&["-c", "3", "-a", "3"], "leaves none of the 3 requests"),
     ] {
         let ran = ping(here.path(), flags);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flags:?}");
         assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
     }
+    let one = ping(here.path(), &["-c", "1", "--size", "1M", "--json"]).record();
+    assert_eq!(one.measurements[0].ops[&OpKind::Read].count, 1);
     let dry = ping(here.path(), &["--gaps", "--dry-run"]);
     assert_eq!(dry.code, Some(0), "{}", dry.err);
     let words: Vec<&str> = dry.out.split_whitespace().collect();

@@ -637,7 +637,7 @@ fn an_empty_device_is_refused_for_that() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
         assert!(
             ran.err
-                .contains("the device has a size of 0: no medium, or not set up"),
+                .contains("the device has a size of 0: it has no medium or is not set up"),
             "{}",
             ran.err
         );

@@ -119,17 +119,11 @@ fn check_refuses_small_file_and_virtual_filesystem() {
         ),
         (
             "/proc",
-            [
-                "proc is a window into the kernel",
-                "Name a directory on a disk",
-            ],
+            ["proc is a kernel interface", "Name a directory on a disk"],
         ),
         (
             "/sys",
-            [
-                "sysfs is a window into the kernel",
-                "Name a directory on a disk",
-            ],
+            ["sysfs is a kernel interface", "Name a directory on a disk"],
         ),
     ] {
         let ran = check(Path::new(path), &[]);

@@ -147,13 +147,13 @@ fn what_cannot_run_together_is_refused_before_anything_is_opened() {
     };
     wrong(
         "[[workload]]\nname = \"a\"\ntogether = true\n",
-        &["plan.toml: line 1: there is no workload before 'a'"],
+        &["plan.toml: line 1: 'a' has together, but no workload comes before it"],
     );
     let verified = "[[workload]]\nname = \"a\"\nrw = \"randwrite\"\nverify = \
                     true\n[[workload]]\nname = \"b\"\ntogether = true\nrw = \"write\"\n";
     wrong(
         verified,
-        &["line 5: workload 'b': 'a' checks blocks, and 'b' writes into the same span"],
+        &["line 5: workload 'b': 'a' checks blocks, but 'b' writes to the same span"],
     );
     let cached = "[[workload]]\nname = \"a\"\ncached = true\n[[workload]]\nname = \"b\"\ntogether \
                   = true\nbuffered = true\n";

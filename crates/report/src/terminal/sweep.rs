@@ -304,7 +304,7 @@ mod tests {
         );
         let some = page(Some(10_000_000));
         assert!(
-            some.contains("99 % of the requests") && some.contains("10.0"),
+            some.contains("99th percentile of the latency") && some.contains("10.0"),
             "{some}"
         );
     }

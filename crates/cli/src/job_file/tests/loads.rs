@@ -619,7 +619,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "set size in bytes",
     ),
     ("rw=write\nsync=2", "use none, sync or dsync"),
-    ("zonemode=zbd", "use the real fio"),
+    ("zonemode=zbd", "use strided, or the real fio"),
     ("zonemode=strided", "it needs a zonesize"),
     ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
     ("rw=randread\nzonesize=1m", "with read and write"),
