@@ -157,10 +157,7 @@ fn what_cannot_run_together_is_refused_before_anything_is_opened() {
     );
     let cached = "[[workload]]\nname = \"a\"\ncached = true\n[[workload]]\nname = \"b\"\ntogether \
                   = true\nbuffered = true\n";
-    wrong(
-        cached,
-        &["'a' leaves the page cache alone, and 'b' empties it"],
-    );
+    wrong(cached, &["'a' keeps the page cache, but 'b' empties it"]);
     assert!(names(here.path()).is_empty());
 }
 

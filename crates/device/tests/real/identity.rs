@@ -394,7 +394,7 @@ fn a_disk_that_may_not_be_opened_is_still_known() {
     let text = error.to_string();
     assert!(
         text.contains("the kernel or the hypervisor forbids opening it (EPERM)")
-            && text.contains("`diskproof info"),
+            && text.contains("'diskproof info"),
         "{text}"
     );
 }

@@ -33,7 +33,7 @@ fn opening_refuses_target_changed_since_the_probe() {
     fill(2 * MIB);
     changed(
         open_after(&|| fill(MIB)),
-        "size went from 2097152 to 1048576",
+        "size changed from 2097152 to 1048576",
     );
     fill(2 * MIB);
     assert_eq!(
