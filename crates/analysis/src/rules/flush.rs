@@ -524,7 +524,8 @@ mod tests {
         };
         let finding = unknown(Some(true), None, 500.0).unwrap();
         assert!(
-            finding.claim.contains("15000 times per minute") && finding.claim.contains("at most 250"),
+            finding.claim.contains("15000 times per minute")
+                && finding.claim.contains("at most 250"),
             "{}",
             finding.claim
         );

@@ -108,8 +108,8 @@ pub(crate) fn judge_again(
 /// What EBUSY on an exclusive opening means.
 pub(crate) fn add_claimed(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     reasons.add(
-        "the kernel refuses exclusive access (EBUSY): a mount in another namespace, swap, RAID, LVM, \
-         ZFS or another program uses it",
+        "the kernel refuses exclusive access (EBUSY): a mount in another namespace, swap, RAID, \
+         LVM, ZFS or another program uses it",
         format!(
             "find it with: lsblk {0}; fuser --verbose {0}; zpool status",
             quoted(&identity.path)
