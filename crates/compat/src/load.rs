@@ -35,7 +35,7 @@ pub struct PlanContext<'a> {
     pub argv: &'a [String],
 }
 
-/// A load that follows another one, as a run of its own.
+/// A load that follows another one as a separate run.
 pub struct NextLoad {
     /// What is measured.
     pub load: Box<dyn DropInLoad>,
@@ -46,9 +46,9 @@ pub struct NextLoad {
 /// Who prints a load that follows another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPrinter {
-    /// A printer of its own.
+    /// Its own printer.
     OwnPrinter,
-    /// The printer of the load before, whose text includes both.
+    /// The printer of the previous load, whose text includes both.
     SamePrinter,
 }
 

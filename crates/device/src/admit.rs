@@ -300,10 +300,9 @@ fn judge_filesystem(
             max => {
                 let most = format_bytes(if max >= GIB { max - max % GIB } else { max });
                 match creation {
-                    Creation::ScratchFile => format!(
-                        "Use a size of at most {most}, or free some \
-                                                      space."
-                    ),
+                    Creation::ScratchFile => {
+                        format!("Use a size of at most {most}, or free some space.")
+                    }
                     Creation::ManyFiles => format!(
                         "Use a smaller --count or --file-size, so that the files take at most \
                          {most}, or free some space."

@@ -335,10 +335,7 @@ fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounter
         ));
     }
     let text = read_text(&directory.join("stat")).ok_or_else(|| {
-        format!(
-            "sysfs shows no counters for {name} ({device}); the device may have \
-                                been removed"
-        )
+        format!("sysfs shows no counters for {name} ({device}); the device may have been removed")
     })?;
     parse_stat(&text).ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
 }

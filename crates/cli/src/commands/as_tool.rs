@@ -228,8 +228,8 @@ fn run_loads(
 ) -> anyhow::Result<Exit> {
     if load.next().is_some() && (flags.prints_json() || !flags.files().is_empty()) {
         let text = format!(
-            "{}: this command line makes several records, and --json or -o takes one. Measure each \
-             part by a command of its own",
+            "{}: this command line makes several records, but --json and -o accept only one. \
+             Measure each part with a separate command",
             tool.name
         );
         return Err(Failure::Usage(text).into());
@@ -240,7 +240,7 @@ fn run_loads(
         let is_shared = printer.is_some();
         let ended = run_load(tool, words, load.as_ref(), flags, &mut printer);
         if !matches!(ended, Ok(Exit::Done)) {
-            // The load before was measured, and its figures were kept for this one.
+            // The printer still holds the figures of the previous load.
             if let Some(printer) = printer.filter(|_| is_shared) {
                 print_text(&printer.end(&[], None, true))?;
             }
@@ -262,7 +262,7 @@ fn print_text(text: &ToolText) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a load. A printer that is given prints it; otherwise the load's own one does, and is kept.
+/// Runs a load. Prints it with the `kept` printer, or else with the load's own, and keeps that.
 fn run_load(
     tool: &'static DropIn,
     words: &[String],

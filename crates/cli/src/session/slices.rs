@@ -49,7 +49,7 @@ const LATENCIES_MIN: f64 = 10.0;
 const CELL_NS: u64 = 10_000_000;
 /// A workload that got less than this share of its planned time says so.
 const SHORTENED: f64 = 0.9;
-/// Least share of its planned time that a slice should get; where less is left, fewer are measured.
+/// Least share of its planned time that a slice should get. If less is left, fewer are measured.
 const SHARE_JOINED: f64 = 0.5;
 /// Stream of the random order.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
@@ -240,9 +240,9 @@ pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
     rest
 }
 
-/// Joins slices that are left while what each takes beyond its own time would leave them less than
-/// half of it: on a disk that has become slow, short slices measure how a queue fills. `share` is
-/// that of the planned time which is left.
+/// Joins the remaining slices until their overhead leaves each at least half of its planned time.
+/// On a disk that has become slow, short slices only measure how a queue fills. `share` computes the
+/// share of the planned time that is left.
 pub(super) fn join(blocks: &mut [Vec<Sliced<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
     while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
         let all = blocks.iter_mut().flatten();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Longest extension of a warm-up as a share of the measured time, and without a time limit.
 const EXTENSION_SHARE: u64 = 4;
-/// However short the measured time, so much is allowed: a disk with 70 operations a second turns a
+/// Least extension, however short the measured time is: a disk with 70 operations a second turns a
 /// queue of 32 over in 460 ms, and the slices of a short check are shorter than that.
 const EXTENSION_NS_MIN: u64 = 500_000_000;
 const EXTENSION_NS_MAX: u64 = 20_000_000_000;
