@@ -241,8 +241,8 @@ pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
 }
 
 /// Joins the remaining slices until their overhead leaves each at least half of its planned time.
-/// On a disk that has become slow, short slices only measure how a queue fills. `share` computes the
-/// share of the planned time that is left.
+/// On a disk that has become slow, short slices only measure how a queue fills. `share` computes
+/// the share of the planned time that is left.
 pub(super) fn join(blocks: &mut [Vec<Sliced<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
     while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
         let all = blocks.iter_mut().flatten();
