@@ -2,7 +2,6 @@
 
 use crate::comparison::COMPARISON_SCHEMA;
 use crate::histogram::HistogramError;
-use crate::limits::NumberRange;
 use crate::record::RECORD_SCHEMA;
 
 /// Characters that an error quotes of a path or a schema's name.
@@ -26,14 +25,20 @@ pub enum DocumentError {
         why: String,
     },
     /// A number that no measurement can produce.
-    #[error("{path} is {value}; allowed is {range}")]
+    #[error("{path} is {value}; the largest number allowed there is {most:e}")]
     Number {
         /// JSON pointer of the number.
         path: String,
         /// The number as it was read.
         value: String,
-        /// What may stand there.
-        range: NumberRange,
+        /// The largest magnitude allowed.
+        most: f64,
+    },
+    /// A series whose cells have no length.
+    #[error("{path} is 0")]
+    NoLength {
+        /// JSON pointer of the length.
+        path: String,
     },
     /// A list, an object or a string beyond its longest length, or too many values in all.
     #[error("{path} has more than {most} {what}")]

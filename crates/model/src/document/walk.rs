@@ -1,8 +1,7 @@
-//! Compares every number with its range and every list with its longest length, without building
-//! anything from the text.
+//! Checks the size of every number, string and list before anything is built from the text.
 
 use super::error::{DocumentError, quoted, told};
-use crate::limits::{DOCUMENT_BYTES_MAX, NumberRange, STRING_BYTES_MAX, VALUES_MAX, length_max};
+use crate::limits::{DOCUMENT_BYTES_MAX, STRING_BYTES_MAX, VALUES_MAX, length_max, number_max};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write as _};
 
@@ -20,8 +19,6 @@ pub(super) fn check(text: &str) -> Result<(), DocumentError> {
     let root = Value {
         walk: &mut walk,
         key: "",
-        range: NumberRange::unknown(),
-        are_names: false,
     };
     let walked = root
         .deserialize(&mut deserializer)
@@ -68,22 +65,19 @@ struct Value<'w, 'k> {
     walk: &'w mut Walk,
     /// Key of the value, or of the list that it stands in.
     key: &'k str,
-    /// What a number may be here.
-    range: NumberRange,
-    /// Whether the keys beneath are names of errors, which have no ranges of their own.
-    are_names: bool,
 }
 
 impl Value<'_, '_> {
     fn number<E: serde::de::Error>(self, value: f64, shown: impl fmt::Display) -> Result<(), E> {
-        if self.range.holds(value) {
+        let most = number_max(self.key);
+        if value.abs() <= most {
             return Ok(());
         }
         let path = self.walk.pointer();
         Err(self.walk.fail(DocumentError::Number {
             path,
             value: shown.to_string(),
-            range: self.range,
+            most,
         }))
     }
 }
@@ -145,8 +139,6 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
             let element = Value {
                 walk: &mut *self.walk,
                 key: self.key,
-                range: self.range,
-                are_names: self.are_names,
             };
             if elements.next_element_seed(element)?.is_none() {
                 break;
@@ -160,7 +152,6 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let (most, base) = (length_max(self.key), self.walk.path.len());
         let mut seen = 0;
-        let are_names = self.are_names || matches!(self.key, "errors" | "access_errors");
         while let Some(key) = members.next_key::<String>()? {
             seen += 1;
             if seen > most {
@@ -170,16 +161,9 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
             self.walk
                 .path
                 .push_str(&key.replace('~', "~0").replace('/', "~1"));
-            let range = if are_names {
-                self.range
-            } else {
-                NumberRange::of(&key, self.range)
-            };
             members.next_value_seed(Value {
                 walk: &mut *self.walk,
                 key: &key,
-                range,
-                are_names,
             })?;
             self.walk.path.truncate(base);
         }
