@@ -1,4 +1,4 @@
-//! A record or a comparison as Markdown, for tickets and pull requests: the verdict and one table.
+//! A record or a comparison as Markdown, for tickets and pull requests: the verdict and tables.
 
 use crate::describe::comparison::{
     MetricDetail, change_text, figure_name, interval_text, is_shown, letter, ratio_text, run_text,
@@ -6,9 +6,11 @@ use crate::describe::comparison::{
 };
 use crate::describe::figures::{conditions, limited_by_text, shown_latency, shown_ops};
 use crate::describe::run::{measured_text, promise_text, request_text, start_text};
+use crate::describe::{self, inserts};
 use crate::format::{Format, OutputFile, Requires};
 use crate::labels;
 use crate::text::clean;
+use diskproof_model::block::Block;
 use diskproof_model::comparison::{Comparison, MetricComparison, Side};
 use diskproof_model::record::{Expectation, Record};
 use std::io::{self, Write};
@@ -16,7 +18,7 @@ use std::io::{self, Write};
 /// The format.
 pub const FORMAT: Format = Format {
     extension: ".md",
-    description: "the verdict and one table, for tickets and pull requests",
+    description: "the verdict and tables, for tickets and pull requests",
     requires: Requires::Nothing,
     record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
     comparison: Some(write_comparison),
@@ -74,6 +76,9 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             }
         }
     }
+    write_blocks(&describe::parts(record), out)?;
+    let servers = record.postgres.iter();
+    write_blocks(&servers.flat_map(inserts::blocks).collect::<Vec<_>>(), out)?;
     write_expectations(record, out)?;
     for finding in &record.findings {
         let (heading, claim) = (cell(finding.heading()), cell(&finding.claim));
@@ -82,6 +87,24 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             "* **{}: {heading}.** {claim}",
             labels::severity(finding.severity)
         )?;
+    }
+    Ok(())
+}
+
+/// Charts have no form in Markdown.
+fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
+    for block in blocks {
+        match block {
+            Block::Heading(text) => writeln!(out, "\n## {}\n", cell(text))?,
+            Block::Text(_, text) => writeln!(out, "{}\n", cell(text))?,
+            Block::Fact(fact) => writeln!(out, "* {}: {}", cell(&fact.label), cell(&fact.text))?,
+            Block::Table(table) => {
+                writeln!(out)?;
+                let columns: Vec<&str> = table.columns.iter().map(String::as_str).collect();
+                write_table(&columns, &table.rows, out)?;
+            }
+            Block::Chart(_) => {}
+        }
     }
     Ok(())
 }

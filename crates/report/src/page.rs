@@ -4,64 +4,28 @@
 use crate::style::{Color, Style, WIDTH_MIN};
 use crate::text::{clean, columns, glue_units, wrap};
 use anstyle::AnsiColor;
-use std::borrow::Cow;
 use std::io::{self, Write};
+
+pub(crate) use diskproof_model::block::{Span as StyledText, Tone as TextStyle};
 
 /// Running text wraps here even on a wider page, because longer lines are hard to read.
 const TEXT_COLUMNS_MAX: usize = 100;
 /// Columns between a label and its text.
 const GAP: usize = 2;
 
-/// The role of a text, which decides its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextStyle {
-    /// Ordinary text.
-    Plain,
-    /// Titles and names.
-    Bold,
-    /// Conditions and footnotes.
-    Dim,
-    /// Something is good.
-    Good,
-    /// Something is wrong.
-    Error,
-    /// Something may be wrong.
-    Warning,
-    /// Worth knowing.
-    Note,
-    /// Single points of a chart. Magenta is legible on dark and light terminals; yellow is not.
-    Dot,
-}
-
-impl TextStyle {
-    fn style(self) -> anstyle::Style {
-        let style = anstyle::Style::new();
-        match self {
-            Self::Plain => style,
-            Self::Bold => style.bold(),
-            Self::Dim => style.dimmed(),
-            Self::Good => style.fg_color(Some(AnsiColor::Green.into())),
-            Self::Error => style.bold().fg_color(Some(AnsiColor::Red.into())),
-            Self::Warning => style.bold().fg_color(Some(AnsiColor::Yellow.into())),
-            Self::Note => style.fg_color(Some(AnsiColor::Cyan.into())),
-            Self::Dot => style.fg_color(Some(AnsiColor::Magenta.into())),
-        }
+/// The colour of a role. Magenta is legible on dark and light terminals; yellow is not.
+fn ansi(tone: TextStyle) -> anstyle::Style {
+    let style = anstyle::Style::new();
+    match tone {
+        TextStyle::Plain => style,
+        TextStyle::Bold => style.bold(),
+        TextStyle::Dim => style.dimmed(),
+        TextStyle::Good => style.fg_color(Some(AnsiColor::Green.into())),
+        TextStyle::Error => style.bold().fg_color(Some(AnsiColor::Red.into())),
+        TextStyle::Warning => style.bold().fg_color(Some(AnsiColor::Yellow.into())),
+        TextStyle::Note => style.fg_color(Some(AnsiColor::Cyan.into())),
+        TextStyle::Dot => style.fg_color(Some(AnsiColor::Magenta.into())),
     }
-
-    /// A text in this style.
-    pub(crate) fn of<'a>(self, text: impl Into<Cow<'a, str>>) -> StyledText<'a> {
-        StyledText {
-            style: self,
-            text: text.into(),
-        }
-    }
-}
-
-/// A text and its style.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StyledText<'a> {
-    pub(crate) style: TextStyle,
-    pub(crate) text: Cow<'a, str>,
 }
 
 /// A page and its output.
@@ -104,12 +68,12 @@ impl<'a> Page<'a> {
         let mut taken = columns(&name);
         if taken > width - indent {
             for line in wrap(&name, width, width) {
-                self.write_styled(label.style, &line)?;
+                self.write_styled(label.tone, &line)?;
                 self.blank()?;
             }
             taken = 0;
         } else {
-            self.write_styled(label.style, &name)?;
+            self.write_styled(label.tone, &name)?;
         }
         let start = if taken == 0 {
             indent
@@ -125,7 +89,7 @@ impl<'a> Page<'a> {
             let pad = if index == 0 { start - taken } else { indent };
             if !line.is_empty() {
                 write!(self.out, "{:pad$}", "")?;
-                self.write_styled(text.style, line)?;
+                self.write_styled(text.tone, line)?;
             }
             self.blank()?;
         }
@@ -134,7 +98,7 @@ impl<'a> Page<'a> {
 
     /// A line that is never broken: a row of a table that fits, or a command that will be pasted.
     pub(crate) fn unbroken(&mut self, line: StyledText<'_>) -> io::Result<()> {
-        self.write_styled(line.style, &clean(&line.text))?;
+        self.write_styled(line.tone, &clean(&line.text))?;
         self.blank()
     }
 
@@ -154,7 +118,7 @@ impl<'a> Page<'a> {
             let style = if text.trim().is_empty() {
                 TextStyle::Plain
             } else {
-                piece.style
+                piece.tone
             };
             self.write_styled(style, &clean(text))?;
         }
@@ -167,7 +131,7 @@ impl<'a> Page<'a> {
     }
 
     fn write_styled(&mut self, style: TextStyle, text: &str) -> io::Result<()> {
-        let style = style.style();
+        let style = ansi(style);
         if self.color == Color::Plain || style.is_plain() || text.is_empty() {
             return self.out.write_all(text.as_bytes());
         }

@@ -3,17 +3,10 @@
 
 use crate::text::{clean, columns};
 
+pub(crate) use diskproof_model::block::Align;
+
 /// The largest and the smallest gap between two columns of a table.
 const GAPS: [usize; 2] = [2, 1];
-
-/// The alignment of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
-    /// For words.
-    Left,
-    /// For numbers.
-    Right,
-}
 
 /// The columns of a table that fits its page.
 pub(crate) struct Columns {

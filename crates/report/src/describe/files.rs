@@ -2,6 +2,7 @@
 
 use crate::labels;
 use crate::text::glue;
+use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::files::{CacheState, FileCaches, FileOperation, FileSync, FilesPlan};
 use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
@@ -9,23 +10,40 @@ use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_percent,
 };
 
-/// The columns after the name of the step.
-pub(crate) const COLUMNS: [&str; 7] = ["files/s", "± 95 %", "mean", "p50", "p99", "max", "CPU"];
+/// Columns of the table.
+const COLUMNS: [&str; 8] = [
+    "step", "files/s", "± 95 %", "mean", "p50", "p99", "max", "CPU",
+];
 
 /// From this share of the time on, fsync decides a rate.
 const SYNC_DECIDES: f64 = 0.5;
 
-/// The cells after the name of the step.
-pub(crate) fn cells(of: &FileStepRecord) -> [String; COLUMNS.len()] {
+/// The table of the steps, and what they mean.
+pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
+    let steps = if files.steps.is_empty() {
+        Block::text(Tone::Error, "nothing was measured")
+    } else {
+        let rows = files.steps.iter().map(row).collect();
+        Block::table("Operations on many small files", COLUMNS, rows)
+    };
+    std::iter::once(steps)
+        .chain(Block::facts(facts(record)))
+        .collect()
+}
+
+fn row(of: &FileStepRecord) -> Vec<String> {
     let figures = &of.figures;
+    let name = of.step.name();
     if figures.count == 0 {
-        return std::array::from_fn(|_| labels::UNKNOWN.to_owned());
+        let unknown = std::iter::repeat_n(labels::UNKNOWN.to_owned(), COLUMNS.len() - 1);
+        return std::iter::once(name).chain(unknown).collect();
     }
     let rate = &figures.iops;
     let latency = &figures.latency;
     let percentile =
         |ns: Option<u64>| ns.map_or_else(|| labels::UNKNOWN.to_owned(), format_latency);
-    [
+    vec![
+        name,
         rounded(rate.value, rate.half_width_95),
         labels::interval(rate),
         format_latency(latency.mean.round() as u64),
@@ -78,7 +96,7 @@ pub(crate) fn planned_caches(caches: FileCaches) -> &'static str {
 }
 
 /// Whether memory may have answered; `None` where nothing was looked up.
-pub(crate) fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
+fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     let looks_up = |of: &FileStepRecord| {
         matches!(of.step.operation, FileOperation::Stat | FileOperation::Read)
     };
@@ -116,7 +134,7 @@ pub(crate) fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<Strin
 }
 
 /// What the disk read while files were read, against their bytes; `None` where it is not known.
-pub(crate) fn disk_text(files: &FilesRecord) -> Option<String> {
+fn disk_text(files: &FilesRecord) -> Option<String> {
     let reads = files
         .steps
         .iter()
@@ -135,7 +153,7 @@ pub(crate) fn disk_text(files: &FilesRecord) -> Option<String> {
 }
 
 /// The operations most of whose time is fsync; `None` where there is none.
-pub(crate) fn sync_text(files: &FilesRecord) -> Option<String> {
+fn sync_text(files: &FilesRecord) -> Option<String> {
     let parts: Vec<String> = FileOperation::ALL
         .into_iter()
         .filter_map(|operation| {
@@ -164,7 +182,7 @@ pub(crate) fn sync_text(files: &FilesRecord) -> Option<String> {
 }
 
 /// Steps that did not reach all files, with the reason: their time was over, or an error.
-pub(crate) fn short_text(record: &Record) -> Option<String> {
+fn short_text(record: &Record) -> Option<String> {
     let (plan, files) = (record.plan.files.as_ref()?, record.files.as_ref()?);
     let planned = plan.count.saturating_mul(u64::from(plan.rounds));
     let parts: Vec<String> = files
@@ -192,7 +210,7 @@ pub(crate) fn short_text(record: &Record) -> Option<String> {
 }
 
 /// What an earlier run had left.
-pub(crate) fn leftover_text(files: &FilesRecord) -> Option<String> {
+fn leftover_text(files: &FilesRecord) -> Option<String> {
     let count = files.leftover_files?;
     Some(format!(
         "removed {} left by a killed run",
@@ -201,7 +219,7 @@ pub(crate) fn leftover_text(files: &FilesRecord) -> Option<String> {
 }
 
 /// Label and text of each fact below the table.
-pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
+fn facts(record: &Record) -> Vec<(&'static str, String)> {
     let (Some(plan), Some(files)) = (&record.plan.files, &record.files) else {
         return Vec::new();
     };

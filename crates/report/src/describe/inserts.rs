@@ -1,15 +1,17 @@
 //! INSERTs of a PostgreSQL server in words: the table's cells, and what the server adds to the
 //! disk's own commits.
 
+use super::trials;
 use crate::labels;
+use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::postgres::{LoadRecord, PostgresPlan, PostgresRecord};
 use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
 
 /// Columns of the table.
-pub(crate) const HEADING: [&str; 8] = [
-    "",
+const COLUMNS: [&str; 8] = [
+    "load",
     "per s",
     "± 95 %",
     "p50",
@@ -23,8 +25,24 @@ const WIDTH_MAX: f64 = 0.25;
 /// Two parts that explain less or more than this do not explain the whole.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
+/// The tables of the INSERTs and of the settings that were tried, and what they mean.
+pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(title(postgres))];
+    if postgres.loads.is_empty() {
+        blocks.push(Block::text(Tone::Error, "nothing was measured"));
+    } else {
+        let rows = postgres.loads.iter().map(row).collect();
+        blocks.push(Block::table("INSERTs", COLUMNS, rows));
+        let texts = explanations(postgres).into_iter();
+        blocks.extend(texts.map(|text| Block::Text(Tone::Plain, text)));
+        blocks.push(Block::text(Tone::Dim, LEGEND));
+    }
+    blocks.extend(trials::blocks(&postgres.trials));
+    blocks
+}
+
 /// The title of the table.
-pub(crate) fn title(postgres: &PostgresRecord) -> String {
+fn title(postgres: &PostgresRecord) -> String {
     format!(
         "PostgreSQL {}: INSERTs of single rows, each committed",
         postgres.version
@@ -32,13 +50,13 @@ pub(crate) fn title(postgres: &PostgresRecord) -> String {
 }
 
 /// What the columns mean.
-pub(crate) const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
+const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
                                  lose the last commits. disk alone: commits per second in this run \
                                  without a server. per sync: INSERTs that share a sync of the WAL \
                                  (group commit).";
 
 /// A row of the table.
-pub(crate) fn cells(load: &LoadRecord) -> Vec<String> {
+fn row(load: &LoadRecord) -> Vec<String> {
     let latency = |ns: Option<u64>| ns.map_or(labels::UNKNOWN.to_owned(), format_latency);
     let own = load.own.as_ref();
     let own = own.map(|own| rounded(own.iops.value, own.iops.half_width_95));
@@ -59,7 +77,7 @@ pub(crate) fn cells(load: &LoadRecord) -> Vec<String> {
 }
 
 /// What the server adds to the disk: a sentence for one session, and one for the most sessions.
-pub(crate) fn explanations(postgres: &PostgresRecord) -> Vec<String> {
+fn explanations(postgres: &PostgresRecord) -> Vec<String> {
     let alone = postgres.loads.iter().find(|load| load.parts.is_some());
     let shared = postgres
         .loads

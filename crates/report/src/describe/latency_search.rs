@@ -1,14 +1,24 @@
 //! The search for the greatest depth that meets a latency limit, in words.
 
+use diskproof_model::block::Block;
 use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::record::Record;
 use diskproof_model::units::{format_latency, format_percent};
 
-/// The columns behind the depth.
-pub(crate) const COLUMNS: [&str; 4] = ["rate", "requests", "late", "latency"];
+/// Columns of the table.
+const COLUMNS: [&str; 5] = ["depth", "rate", "requests", "late", "latency"];
+
+/// A row for each depth that was measured, under its heading.
+pub(crate) fn blocks(record: &Record, search: &LatencySearch) -> Vec<Block> {
+    let rows = search.trials.iter().map(|trial| row(record, trial));
+    vec![
+        Block::Heading(heading(search)),
+        Block::table("Depths that were tried", COLUMNS, rows.collect()),
+    ]
+}
 
 /// The heading: `latency target: 99 % within 5 ms, up to depth 64`.
-pub(crate) fn heading(search: &LatencySearch) -> String {
+fn heading(search: &LatencySearch) -> String {
     format!(
         "latency target: {} % within {}, up to depth {}",
         search.target.percent,
@@ -17,18 +27,7 @@ pub(crate) fn heading(search: &LatencySearch) -> String {
     )
 }
 
-/// The depth and the figures of each trial.
-pub(crate) fn rows(
-    record: &Record,
-    search: &LatencySearch,
-) -> Vec<(String, [String; COLUMNS.len()])> {
-    let trials = search.trials.iter();
-    trials
-        .map(|trial| (trial.depth.to_string(), cells(record, trial)))
-        .collect()
-}
-
-fn cells(record: &Record, trial: &DepthTrial) -> [String; COLUMNS.len()] {
+fn row(record: &Record, trial: &DepthTrial) -> Vec<String> {
     let mut measurements = record.measurements.iter();
     let own = measurements.find(|m| m.workload.name == trial.workload);
     let rates = own.map(|m| m.headline_ops()).unwrap_or_default();
@@ -39,7 +38,8 @@ fn cells(record: &Record, trial: &DepthTrial) -> [String; COLUMNS.len()] {
         late => format!("{late} ({})", format_percent(share)),
     };
     let outcome = if trial.holds { "kept" } else { "missed" };
-    [
+    vec![
+        trial.depth.to_string(),
         rates.join(" + "),
         trial.requests.to_string(),
         late,

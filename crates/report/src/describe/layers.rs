@@ -1,43 +1,69 @@
 //! The cost of each layer in words, for every page.
 
-use crate::describe::figures::shown_ops;
+use crate::describe::figures::{conditions, shown_ops};
 use crate::labels;
 use crate::text::{glue, list};
+use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::layers::{
     BlockMatch, CostMeaning, LayerCost, LayerDifference, LayersPlan, LayersRecord, PlannedLayer,
 };
+use diskproof_model::plan::Workload;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::Layer;
 use diskproof_model::units::{format_bytes, format_latency};
 
-/// The columns after the name of the layer.
-pub(crate) const COLUMNS: [&str; 6] = ["rate", "p50", "p99", "own time", "rate change", "share"];
+/// Columns of the tables.
+const COLUMNS: [&str; 7] = [
+    "layer",
+    "rate",
+    "p50",
+    "p99",
+    "own time",
+    "rate change",
+    "share",
+];
 
 /// A difference that the run cannot tell at all.
 const UNCLEAR: &str = "unclear";
 
 /// What the columns mean.
-pub(crate) const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
+const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
                                  below; for the bottom layer, its whole latency. rate change: rate \
                                  compared with the layer below. share: own time in the latency of \
                                  the top layer. Intervals (95 %) come from pairs of consecutive \
                                  slices. \"none\": no difference larger than that; \"unclear\": \
                                  measure longer (--time).";
 
-/// The measured layers of a workload, the highest first.
-pub(crate) fn rows<'a>(
-    record: &'a Record,
-    layers: &'a LayersRecord,
-    workload: &str,
-) -> Vec<(String, [String; COLUMNS.len()])> {
-    let of_workload = layers.costs.iter().filter(|cost| cost.workload == workload);
-    let named = of_workload.map(|cost| (name(record, cost.target), cells(record, cost)));
-    named.collect()
+/// A table per workload, the highest layer first, and what it means.
+pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for workload in &record.plan.workloads {
+        blocks.push(Block::Heading(heading(record, workload)));
+        let own = layers.costs.iter();
+        let own = own.filter(|cost| cost.workload == workload.name);
+        let rows: Vec<Vec<String>> = own.map(|cost| row(record, cost)).collect();
+        blocks.push(if rows.is_empty() {
+            Block::text(Tone::Error, "nothing was measured")
+        } else {
+            let caption = format!("Cost of each layer: {}", workload.name);
+            Block::table(&caption, COLUMNS, rows)
+        });
+    }
+    blocks.extend(Block::facts(facts(record)));
+    blocks
+}
+
+/// The workload as it ran on the highest layer.
+fn heading(record: &Record, workload: &Workload) -> String {
+    let is_top = |m: &&MeasurementRecord| m.target == 0 && m.workload.name == workload.name;
+    let ran = record.measurements.iter().find(is_top);
+    let ran = ran.map(|m| format!(": {}", conditions(&m.workload)));
+    format!("{}{}", workload.name, ran.unwrap_or_default())
 }
 
 /// What a layer is called.
-pub(crate) fn name(record: &Record, target: usize) -> String {
+fn name(record: &Record, target: usize) -> String {
     planned(record, target).map_or_else(
         || labels::UNKNOWN.to_owned(),
         |layer| match layer.one_of {
@@ -58,12 +84,12 @@ fn measurement<'a>(record: &'a Record, cost: &LayerCost) -> Option<&'a Measureme
     record.measurements.iter().find(is_own)
 }
 
-/// The cells after the name.
-fn cells(record: &Record, cost: &LayerCost) -> [String; COLUMNS.len()] {
+fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
     let op = measurement(record, cost).and_then(|m| Some(shown_ops(m).into_iter().next()?.1));
     let unknown = || labels::UNKNOWN.to_owned();
     let latency = |ns: Option<u64>| ns.map_or_else(unknown, format_latency);
-    [
+    vec![
+        name(record, cost.target),
         op.map_or_else(unknown, |op| op.iops.value_text()),
         latency(op.and_then(|op| op.latency.p50)),
         latency(op.and_then(|op| op.latency.p99)),
@@ -132,7 +158,7 @@ fn share(cost: &LayerCost) -> String {
 }
 
 /// Label and text of each fact below the tables.
-pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
+fn facts(record: &Record) -> Vec<(&'static str, String)> {
     let (Some(plan), Some(layers)) = (&record.plan.layers, &record.layers) else {
         return Vec::new();
     };

@@ -1,5 +1,5 @@
-//! Parts of a record in words: what the terminal pages and the browser pages both say. Does not
-//! know how a page is laid out.
+//! Parts of a record in words and as blocks: what every page says. Does not know how a page is laid
+//! out.
 
 pub(crate) mod commits;
 pub(crate) mod comparison;
@@ -20,3 +20,26 @@ pub(crate) mod surface;
 pub(crate) mod sweep;
 pub(crate) mod target;
 pub(crate) mod trials;
+
+use diskproof_model::block::Block;
+use diskproof_model::record::Record;
+
+/// Everything measured that is not a row of the table of workloads.
+pub(crate) fn parts(record: &Record) -> Vec<Block> {
+    let surveyed = record.surface.iter();
+    let mut parts: Vec<Block> = surveyed
+        .flat_map(|of| surface::blocks(record, of))
+        .collect();
+    parts.extend(record.files.iter().flat_map(|of| files::blocks(record, of)));
+    parts.extend(
+        record
+            .layers
+            .iter()
+            .flat_map(|of| layers::blocks(record, of)),
+    );
+    parts.extend(record.observed.iter().flat_map(observed::blocks));
+    let searched = record.latency_search.iter();
+    parts.extend(searched.flat_map(|of| latency_search::blocks(record, of)));
+    parts.extend(observed::likeness(record));
+    parts
+}

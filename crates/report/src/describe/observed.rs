@@ -1,8 +1,10 @@
 //! An observed load in words, for every page, and how closely a run matched one.
 
 use super::run::start_text;
+use super::server;
 use crate::labels;
 use crate::text::glue;
+use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{
@@ -22,8 +24,9 @@ const PROCESSES_MAX: usize = 3;
 /// Digits of a shortened run id.
 const SHORT_ID: usize = 8;
 
-/// The columns after the name of the device.
-pub(crate) const COLUMNS: [&str; 7] = [
+/// Columns of the table.
+const COLUMNS: [&str; 8] = [
+    "device",
     "",
     "requests/s",
     "± 95 %",
@@ -33,26 +36,34 @@ pub(crate) const COLUMNS: [&str; 7] = [
     "seeks",
 ];
 
-/// A row per device and direction: its name, and the cells after it.
-pub(crate) fn rows(observed: &ObservedRecord) -> Vec<(String, [String; COLUMNS.len()])> {
-    let mut rows = Vec::new();
-    for device in &observed.devices {
-        for (kind, op) in &device.ops {
-            rows.push((device.name.clone(), cells(*kind, op, device.seeks)));
-        }
-    }
-    rows
+/// A row per device and direction, and what the devices and a server did.
+pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
+    let devices = observed.devices.iter();
+    let rows: Vec<Vec<String>> = devices
+        .flat_map(|device| device.ops.iter().map(|(kind, op)| row(device, *kind, op)))
+        .collect();
+    let table = if rows.is_empty() {
+        Block::text(Tone::Plain, "no requests")
+    } else {
+        Block::table("Observed load", COLUMNS, rows)
+    };
+    let server = observed.server.iter().flat_map(server::blocks);
+    std::iter::once(table)
+        .chain(Block::facts(facts(observed)))
+        .chain(server)
+        .collect()
 }
 
-fn cells(kind: OpKind, op: &ObservedOps, seeks: Option<SeekMethod>) -> [String; COLUMNS.len()] {
+fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
     let latency = op
         .latency_mean_ns
         .map(|ns| format_latency(ns.round() as u64));
-    let estimated = match seeks {
+    let estimated = match device.seeks {
         Some(SeekMethod::Estimated) => "~",
         _ => "",
     };
-    [
+    vec![
+        device.name.clone(),
         labels::operations(kind).to_owned(),
         rounded(op.iops.value, op.iops.half_width_95),
         op.iops.width_text().unwrap_or_default(),
@@ -97,7 +108,7 @@ fn short_id(run_id: &str) -> &str {
 }
 
 /// Label and text of each fact below the table.
-pub(crate) fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
+fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     for device in &observed.devices {
         if device.requests() == 0 {
@@ -196,12 +207,14 @@ fn processes_text(device: &ObservedDevice) -> Option<String> {
     (!known.is_empty()).then(|| known.join(", "))
 }
 
-/// How closely a run matched the load that it repeats: what, wanted and measured.
-pub(crate) fn likeness(record: &Record) -> Option<(String, Vec<[String; 3]>)> {
-    let like = record.plan.like.as_ref()?;
+/// How closely a run matched the load that it repeats; nothing for other runs.
+pub(crate) fn likeness(record: &Record) -> Vec<Block> {
+    let Some(like) = &record.plan.like else {
+        return Vec::new();
+    };
     let run = MatchedLoad::of(&record.measurements);
     let both = |name: &str, show: &dyn Fn(f64) -> String, wanted: f64, measured: f64| {
-        [name.to_owned(), show(wanted), show(measured)]
+        vec![name.to_owned(), show(wanted), show(measured)]
     };
     let rate = |value: f64| format!("{}/s", format_rate(value));
     let bytes = |value: f64| format_bytes(value.round() as u64);
@@ -228,7 +241,10 @@ pub(crate) fn likeness(record: &Record) -> Option<(String, Vec<[String; 3]>)> {
         ),
         both("in flight", &depth, like.queue_depth, run.depth),
     ];
-    Some((source_text(like), rows))
+    vec![
+        Block::Heading(format!("compared with {}", source_text(like))),
+        Block::table("Likeness", ["", "observed", "this run"], rows),
+    ]
 }
 
 fn source_text(like: &LikePlan) -> String {

@@ -2,6 +2,7 @@
 //! rates, a row for each kind of process.
 
 use crate::text::{glue, list};
+use diskproof_model::block::{Block, Table};
 use diskproof_model::server_load::{ExplainedLoad, ObservedServer, ServerCounters, ServerIo};
 use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
@@ -12,8 +13,8 @@ const IDLE_BYTES_PER_SECOND: f64 = 50e3;
 /// Rows that are shown.
 const ROWS_MAX: usize = 12;
 
-/// The columns after the kind of process.
-pub(crate) const COLUMNS: [&str; 9] = [
+/// Columns of the table, behind the kind of process.
+const COLUMNS: [&str; 9] = [
     "read/s", "MB/s", "mean", "write/s", "extend/s", "MB/s", "mean", "fsync/s", "evict/s",
 ];
 
@@ -82,7 +83,7 @@ pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
 }
 
 /// The bytes behind [`explained_text`].
-pub(crate) fn explained_bytes(load: &ExplainedLoad) -> String {
+fn explained_bytes(load: &ExplainedLoad) -> String {
     let [reads, writes] = ExplainedDirection::both(load).map(|one| one.bytes());
     format!(
         "{reads}; {writes}, in {}",
@@ -116,8 +117,28 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
     list(&parts)
 }
 
-/// The row of a kind of process: its name, and the cells of [`COLUMNS`].
-pub(crate) fn row(io: &ServerIo, wall_ns: u64) -> (String, [String; COLUMNS.len()]) {
+/// A row for each kind of process, without the columns that are empty.
+pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64) -> Table {
+    let all: Vec<_> = io.into_iter().map(|io| row(io, wall_ns)).collect();
+    let is_used = |column: &usize| all.iter().any(|(_, cells)| !cells[*column].is_empty());
+    let used: Vec<usize> = (0..COLUMNS.len()).filter(is_used).collect();
+    let columns = used.iter().map(|column| COLUMNS[*column].to_owned());
+    let line = |(name, cells): &(String, [String; COLUMNS.len()])| {
+        let cells = used.iter().map(|column| cells[*column].clone());
+        std::iter::once(name.clone()).chain(cells).collect()
+    };
+    Table {
+        caption: "PostgreSQL server".to_owned(),
+        columns: std::iter::once("server".to_owned())
+            .chain(columns)
+            .collect(),
+        rows: all.iter().map(line).collect(),
+        ..Table::default()
+    }
+}
+
+/// The name of a kind of process, and the cells of [`COLUMNS`].
+fn row(io: &ServerIo, wall_ns: u64) -> (String, [String; COLUMNS.len()]) {
     let rate = |count: u64| match count {
         0 => String::new(),
         count => format_rate(per_second(count, wall_ns)),
@@ -168,14 +189,18 @@ fn process_name(io: &ServerIo) -> String {
     format!("{backend}{object}{context}")
 }
 
-/// The rows with most bytes.
-pub(crate) fn rows(server: &ObservedServer) -> Vec<(String, [String; COLUMNS.len()])> {
-    let shown = server.io.iter().take(ROWS_MAX);
-    shown.map(|io| row(io, server.wall_ns)).collect()
+/// The processes with most bytes, and what the server did while its disks were watched.
+pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
+    let table = table(server.io.iter().take(ROWS_MAX), server.wall_ns);
+    let table = (!table.rows.is_empty()).then_some(Block::Table(table));
+    table
+        .into_iter()
+        .chain(Block::facts(facts(server)))
+        .collect()
 }
 
 /// Label and text of each fact.
-pub(crate) fn facts(server: &ObservedServer) -> Vec<(&'static str, String)> {
+fn facts(server: &ObservedServer) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(load) = &server.explained {
         facts.push((

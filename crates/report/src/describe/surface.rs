@@ -1,12 +1,179 @@
-//! A survey of the surface in words: its conditions, positions, which part a scan read.
+//! A survey of the surface in words: its conditions, minimum, average and maximum, seeks by
+//! pattern, short strokes, and which part a scan read.
 
 use crate::labels;
+use crate::text::glue;
+use diskproof_model::block::{Block, Tone};
+use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::surface::{Scan, SurfaceRecord};
-use diskproof_model::units::{format_bytes, format_duration, format_percent};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::surface::{
+    CurvePoint, Scan, SeekPattern, SeekSummary, ShortStroke, SurfaceRecord,
+};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent, format_throughput,
+};
+
+/// Readings that differ by a smaller share count as the same.
+const CONFIRMED: f64 = 0.02;
+
+/// Everything but the scan.
+pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
+    let mut blocks = vec![Block::fact("surface", conditions(s)), Block::Chart("curve")];
+    blocks.extend(errors(record, s));
+    blocks.extend(repeats(record));
+    blocks.extend(s.burst.as_ref().map(|burst| {
+        let text = format!(
+            "reads the same {} {}: the speed of the device's cache and its link",
+            format_bytes(burst.bytes),
+            counted(burst.rounds, "time")
+        );
+        Block::fact("burst", text)
+    }));
+    let tables = [
+        Block::table(
+            "Survey of the surface",
+            ["", "min", "average", "± 95 %", "max"],
+            ends(s),
+        ),
+        Block::table(
+            "Access times by seek pattern",
+            [
+                "seeks", "number", "distance", "average", "± 95 %", "min", "median", "max", "IOPS",
+            ],
+            s.seeks
+                .iter()
+                .map(|(of, seek)| seek_row(*of, seek))
+                .collect(),
+        ),
+        Block::table(
+            "Random reads within the first part of the disk",
+            [
+                "short stroke",
+                "size",
+                "IOPS",
+                "± 95 %",
+                "gain",
+                "average",
+                "longest",
+                "transfer",
+            ],
+            s.short_strokes.iter().map(stroke_row).collect(),
+        ),
+    ];
+    let is_filled = |block: &Block| matches!(block, Block::Table(table) if !table.rows.is_empty());
+    blocks.extend(tables.into_iter().filter(is_filled));
+    blocks
+}
+
+fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
+    let fact = |text| Block::toned_fact(Tone::Error, "errors", text);
+    let mut bad = record.curve.iter().filter(|point| point.errors > 0);
+    let first = bad.next().map(|first| {
+        fact(format!(
+            "{} of {} of the curve failed, the first at {}",
+            bad.count() + 1,
+            counted(record.curve.len() as u64, "place"),
+            place(first.offset_bytes)
+        ))
+    });
+    let failed = s.access_errors.iter();
+    let failed: Vec<String> = failed
+        .map(|(errno, n)| glue(&format!("{n} × {errno}")))
+        .collect();
+    let failed =
+        (!failed.is_empty()).then(|| fact(format!("failed accesses: {}", failed.join(", "))));
+    first.into_iter().chain(failed).collect()
+}
+
+/// Points that were read again as outliers.
+fn repeats(record: &Record) -> Option<Block> {
+    let points = record.curve.iter();
+    let repeated: Vec<_> = points.filter(|point| point.readings.len() > 1).collect();
+    let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
+    let most = repeated
+        .iter()
+        .max_by(|a, b| change(a).total_cmp(&change(b)))?;
+    let what = format!(
+        "{} of {} stood out and {} read again",
+        counted(repeated.len() as u64, "place"),
+        record.curve.len(),
+        if repeated.len() == 1 { "was" } else { "were" },
+    );
+    let text = if change(most) < CONFIRMED {
+        format!("{what}: confirmed")
+    } else {
+        format!(
+            "{what}; the median counts (largest change: {} to {} at {})",
+            format_throughput(most.readings[0]),
+            format_throughput(most.bytes_per_second),
+            distance(most.offset_bytes as f64),
+        )
+    };
+    Some(Block::fact("again", text))
+}
+
+/// Minimum, average and maximum of the transfer rate, the access time and the other figures.
+fn ends(s: &SurfaceRecord) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut row = |name: &str, min: String, estimate: &Estimate, max: String| {
+        let (average, interval) = (estimate.value_text(), labels::interval(estimate));
+        rows.push(vec![name.to_owned(), min, average, interval, max]);
+    };
+    if let Some(rate) = &s.rate {
+        let [min, max] = [rate.min, rate.max].map(format_throughput);
+        row("transfer rate", min, &rate.average, max);
+    }
+    if let Some(seek) = s.seeks.get(&SeekPattern::Random) {
+        let [min, max] = [seek.min_ns, seek.max_ns].map(format_latency);
+        row("access time", min, &seek.mean, max);
+    }
+    if let Some(burst) = &s.burst {
+        row(
+            "burst rate",
+            String::new(),
+            &burst.throughput,
+            String::new(),
+        );
+    }
+    if s.rate.is_some() {
+        let cpu = format_percent(s.curve_cpu_share);
+        rows.push(["CPU use", "", &cpu, "", ""].map(str::to_owned).to_vec());
+    }
+    rows
+}
+
+fn seek_row(pattern: SeekPattern, seek: &SeekSummary) -> Vec<String> {
+    // The IOPS follow from the mean and have the same relative error.
+    let half_width = seek.mean.relative_half_width().map(|half| half * seek.iops);
+    vec![
+        pattern.as_str().to_owned(),
+        seek.n.to_string(),
+        distance(seek.distance_mean_bytes),
+        seek.mean.value_text(),
+        labels::interval(&seek.mean),
+        format_latency(seek.min_ns),
+        format_latency(seek.p50_ns),
+        format_latency(seek.max_ns),
+        rounded(seek.iops, half_width),
+    ]
+}
+
+fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
+    vec![
+        format!("first {} %", stroke.percent),
+        format_bytes(stroke.span_bytes),
+        rounded(stroke.iops.value, stroke.iops.half_width_95),
+        labels::interval(&stroke.iops),
+        format!("× {:.2}", stroke.gain),
+        format_latency(stroke.latency_mean_ns.round() as u64),
+        format_latency(stroke.latency_max_ns),
+        stroke.throughput.map(format_throughput).unwrap_or_default(),
+    ]
+}
 
 /// Span, cache mode, engine, and how much the curve read.
-pub(crate) fn conditions(s: &SurfaceRecord) -> String {
+fn conditions(s: &SurfaceRecord) -> String {
     let verb = if s.operation == OpKind::Write {
         "writes"
     } else {
@@ -39,7 +206,7 @@ pub(crate) fn place(offset_bytes: u64) -> String {
 }
 
 /// A distance in decimal units, as disks are sold.
-pub(crate) fn distance(bytes: f64) -> String {
+fn distance(bytes: f64) -> String {
     if bytes < 1e9 {
         format!("{:.1} MB", bytes / 1e6)
     } else {

@@ -1,31 +1,49 @@
 //! Settings that a PostgreSQL server tried, in words: the cells of the table and what they mean.
 
 use crate::labels;
+use diskproof_model::block::{Align, Block, Table, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::trial::{TrialGain, TrialOutcome, TrialPlan, TrialRecord};
 use diskproof_model::units::{counted, format_bytes, format_duration};
 
 /// Columns of the table.
-pub(crate) const HEADING: [&str; 6] = ["setting", "default", "tried", "gain", "95 %", "result"];
+const COLUMNS: [&str; 6] = ["setting", "default", "tried", "gain", "95 %", "result"];
 
 /// The title of the table.
-pub(crate) const TITLE: &str = "Server settings, each compared with its default";
+const TITLE: &str = "Server settings, each compared with its default";
 
 /// What the columns mean.
-pub(crate) const LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
+const LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
                                  its 95 % interval. Default and tried value alternate in random \
                                  order. Scans read a table larger than the server's cache, without \
                                  the page cache, and the disk's counters confirm their reads.";
 
-/// A row of the table.
-pub(crate) fn cells(tried: &TrialRecord) -> [String; HEADING.len()] {
+/// The table under its title; nothing where nothing was tried.
+pub(crate) fn blocks(trials: &[TrialRecord]) -> Vec<Block> {
+    if trials.is_empty() {
+        return Vec::new();
+    }
+    let table = Table {
+        caption: "Settings that were tried".to_owned(),
+        columns: COLUMNS.map(str::to_owned).to_vec(),
+        align: Align::Left,
+        rows: trials.iter().map(row).collect(),
+    };
+    vec![
+        Block::Heading(TITLE.to_owned()),
+        Block::Table(table),
+        Block::text(Tone::Dim, LEGEND),
+    ]
+}
+
+fn row(tried: &TrialRecord) -> Vec<String> {
     let trial = &tried.trial;
     let unknown = || labels::UNKNOWN.to_owned();
     let gain = tried.gain.as_ref();
     let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
     let ratio = gain.map(|gain| format!("{}×", rounded(gain.value, Some(half(gain)))));
     let interval = gain.map(|gain| format!("{:.2}–{:.2}", gain.low_95, gain.high_95));
-    [
+    vec![
         trial.setting.clone(),
         trial.default.clone(),
         trial.candidate.clone().unwrap_or_else(unknown),

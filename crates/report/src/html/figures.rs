@@ -1,30 +1,21 @@
 //! Every figure with its error bar, its conditions and the remarks on it.
 
+use super::blocks::blocks;
 use super::elements::{finding_anchor, section, shown, wide_table};
-use super::files::file_figures;
-use super::inserts::server_figures;
-use super::latency_search::latency_search_figures;
-use super::layers::layer_figures;
-use super::observed::{likeness, observed_figures};
 use super::sweep::sweep_figures;
 use crate::describe::figures::{conditions, legend, limited_by_text, shown_latency, shown_ops};
 use crate::describe::remarks::remarks;
 use crate::describe::run::skipped;
+use crate::describe::{self, inserts};
 use crate::labels;
-use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
-use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::units::{
-    counted, format_bytes, format_latency, format_percent, format_throughput,
-};
+use diskproof_model::units::format_percent;
 use maud::{Markup, html};
 
 /// The relative half-width at which an error bar's scale ends; wider intervals are dashed.
 const BAR_SCALE: f64 = 0.5;
-/// The colour of a doubled rate, out of six (0 to 5): dark letters stay legible on it.
-const HEAT_OF_DOUBLE: f64 = 2.0;
 
 /// The section `figures`.
 pub(super) fn figures(record: &Record) -> Markup {
@@ -40,16 +31,11 @@ pub(super) fn figures(record: &Record) -> Markup {
         @if is_unmeasured && !is_of_files && record.observed.is_none() {
             p.alert.failure { "Nothing was measured." }
         }
-        @if let Some(surface) = &record.surface { (surface_figures(surface)) }
-        @if let Some(files) = &record.files { (file_figures(record, files)) }
-        @if let Some(layers) = &record.layers { (layer_figures(record, layers)) }
-        @if let Some(observed) = &record.observed { (observed_figures(observed)) }
-        @if let Some(search) = &record.latency_search { (latency_search_figures(record, search)) }
-        (likeness(record))
+        (blocks(&describe::parts(record)))
         @if let Some(sweep) = &record.sweep { (sweep_figures(record, sweep)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }
         @if record.sweep.is_none() { (gaps(record)) }
-        @if let Some(postgres) = &record.postgres { (server_figures(postgres)) }
+        @if let Some(postgres) = &record.postgres { (blocks(&inserts::blocks(postgres))) }
     };
     section("figures", "Figures", &content)
 }
@@ -188,107 +174,6 @@ fn error_bar(estimate: &Estimate) -> Markup {
             line.reach x1=(left) x2=(left) y1="3" y2="13" {}
             line.reach x1=(right) x2=(right) y1="3" y2="13" {}
             circle.value cx="50" cy="8" r="3" {}
-        }
-    }
-}
-
-/// What a survey of the surface found, as figures.
-fn surface_figures(surface: &SurfaceRecord) -> Markup {
-    let verb = surface.operation.as_str();
-    html! {
-        h3 { "Survey of the surface" }
-        @if let Some(rate) = &surface.rate { p {
-            strong { "Transfer rate (" (verb) "): " (rate.average.text()) }
-            " on average over all positions, slowest " (format_throughput(rate.min)) ", fastest "
-            (format_throughput(rate.max))
-            "; " (format_percent(surface.curve_share)) " of " (format_bytes(surface.span_bytes))
-            " was transferred."
-        } }
-        @if let Some(burst) = &surface.burst { p {
-            strong { "Burst: " (burst.throughput.text()) }
-            " while reading the same " (format_bytes(burst.bytes)) " repeatedly ("
-            (counted(burst.rounds, "time")) "): the speed of the device's cache and its link."
-        } }
-        @if !surface.seeks.is_empty() { (wide_table("Access times", &seeks(surface))) }
-        @if !surface.short_strokes.is_empty() { (wide_table("Short strokes", &strokes(surface))) }
-    }
-}
-
-const SEEK_COLUMNS: [&str; 8] = [
-    "Accesses",
-    "Mean",
-    "± 95 %",
-    "Shortest",
-    "p50",
-    "Longest",
-    "Mean distance",
-    "IOPS",
-];
-
-fn seeks(surface: &SurfaceRecord) -> Markup {
-    html! {
-        table.plain {
-            caption { "Access times by seek pattern" }
-            thead {
-                tr {
-                    th scope="col" { "Seek" }
-                    @for name in SEEK_COLUMNS { th.number scope="col" { (name) } }
-                }
-            }
-            tbody { @for (pattern, seek) in &surface.seeks { tr {
-                th scope="row" { (pattern.as_str()) }
-                td.number { (seek.n) }
-                td.number { strong { (seek.mean.value_text()) } }
-                td.number { (labels::interval(&seek.mean)) }
-                td.number { (format_latency(seek.min_ns)) }
-                td.number { (format_latency(seek.p50_ns)) }
-                td.number { (format_latency(seek.max_ns)) }
-                td.number { (format_bytes(seek.distance_mean_bytes as u64)) }
-                @let half_width = seek.mean.relative_half_width().map(|half| half * seek.iops);
-                td.number { (rounded(seek.iops, half_width)) }
-            } } }
-        }
-    }
-}
-
-const STROKE_COLUMNS: [&str; 7] = [
-    "Bytes",
-    "Random reads/s",
-    "± 95 %",
-    "Gain",
-    "Mean",
-    "Longest",
-    "MB/s",
-];
-
-fn strokes(surface: &SurfaceRecord) -> Markup {
-    // The colour repeats the printed gain: palest without a gain, darkest from twice the rate on.
-    let megabytes = |rate: f64| format_throughput(rate).replace(" MB/s", "");
-    let heat = |gain: f64| {
-        format!(
-            "number heat-{:.0}",
-            ((gain - 1.0) * HEAT_OF_DOUBLE).clamp(0.0, HEAT_OF_DOUBLE)
-        )
-    };
-    html! {
-        table.plain {
-            caption { "Random reads within the first part of the disk" }
-            thead {
-                tr {
-                    th scope="col" { "Part used" }
-                    @for name in STROKE_COLUMNS { th.number scope="col" { (name) } }
-                }
-            }
-            tbody { @for stroke in &surface.short_strokes { tr {
-                th scope="row" { (stroke.percent) "\u{a0}%" }
-                td.number { (format_bytes(stroke.span_bytes)) }
-                td.number { strong { (rounded(stroke.iops.value, stroke.iops.half_width_95)) } }
-                td.number { (labels::interval(&stroke.iops)) }
-                td class=(heat(stroke.gain)) { (format!("{:.2} ×", stroke.gain)) }
-                td.number { (format_latency(stroke.latency_mean_ns.max(0.0).round() as u64)) }
-                td.number { (format_latency(stroke.latency_max_ns)) }
-                td.number { (stroke.throughput.map_or("–".to_owned(), megabytes)) }
-            } } }
         }
     }
 }

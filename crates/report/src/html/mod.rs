@@ -2,19 +2,15 @@
 //! verdict, findings and settings, the engineer the figures and charts, the vendor the disk, method
 //! and commands. The page contains the whole record, which can be read back from it.
 
+mod blocks;
 mod charts;
 mod comparison;
 mod document;
 mod elements;
 mod figures;
-mod files;
 mod findings;
-mod inserts;
-mod latency_search;
-mod layers;
 mod machine;
 mod map;
-mod observed;
 mod overview;
 mod read_back;
 mod sweep;

@@ -3,36 +3,33 @@
 use crate::page::{Page, TextStyle};
 use crate::table::{Align, Columns};
 use crate::text::glue;
+use diskproof_model::block::Table;
 use std::io;
 
 /// Column at which the figures of a row begin where the table does not fit.
 const INDENT: usize = 4;
 
-/// Writes the rows under their heading. `others` aligns all columns but the first.
-pub(super) fn write_grid(
-    page: &mut Page<'_>,
-    heading: &[&str],
-    rows: &[Vec<String>],
-    others: Align,
-) -> io::Result<()> {
-    let names: Vec<String> = heading.iter().map(|name| (*name).to_owned()).collect();
-    let mut aligns = vec![others; heading.len()];
+/// Writes the rows under the names of their columns.
+pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) -> io::Result<()> {
+    let mut aligns = vec![table.align; table.columns.len()];
     aligns[0] = Align::Left;
-    let Some(columns) = Columns::fit(&aligns, rows.iter().chain([&names]), page.width()) else {
-        return rows
+    let rows = table.rows.iter().chain([&table.columns]);
+    let Some(columns) = Columns::fit(&aligns, rows, page.width()) else {
+        return table
+            .rows
             .iter()
-            .try_for_each(|row| write_entry(page, heading, row));
+            .try_for_each(|row| write_entry(page, &table.columns, row));
     };
-    page.unbroken(TextStyle::Dim.of(columns.line(&names)))?;
-    for row in rows {
+    page.unbroken(TextStyle::Dim.of(columns.line(&table.columns)))?;
+    for row in &table.rows {
         page.unbroken(TextStyle::Plain.of(columns.line(row)))?;
     }
     Ok(())
 }
 
 /// Writes one row: its name, and below that each figure with the name of its column.
-fn write_entry(page: &mut Page<'_>, heading: &[&str], row: &[String]) -> io::Result<()> {
-    let figures = heading.iter().zip(row).skip(1);
+fn write_entry(page: &mut Page<'_>, columns: &[String], row: &[String]) -> io::Result<()> {
+    let figures = columns.iter().zip(row).skip(1);
     let figures: Vec<String> = figures
         .filter(|(_, cell)| !cell.is_empty())
         .map(|(name, cell)| glue(format!("{name} {cell}").trim_start()))
@@ -60,7 +57,12 @@ mod tests {
         let mut bytes = Vec::new();
         let mut page = Page::new(&style, &mut bytes);
         let heading = ["device", "operations per second", "beside the layer below"];
-        write_grid(&mut page, &heading, &rows, Align::Right).unwrap();
+        let table = Table {
+            columns: heading.map(str::to_owned).to_vec(),
+            rows: rows.to_vec(),
+            ..Table::default()
+        };
+        write_grid(&mut page, &table).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 

@@ -2,17 +2,13 @@
 //! advice. Details of the machine and the method come last.
 
 use super::advice::write_advice;
+use super::blocks::write_blocks;
 use super::details::write_details;
 use super::facts::fact;
 use super::figures::write_figures;
-use super::files::write_files;
 use super::findings::write_findings;
-use super::inserts::write_inserts;
-use super::latency_search::write_latency_search;
-use super::layers::write_layers;
-use super::observed::{write_likeness, write_observed};
 use super::ping::write_ping;
-use super::surface::write_surface;
+use super::scan::write_scan;
 use super::sweep::write_sweep;
 use super::verdict::{write_caveats, write_grades, write_verdict};
 use crate::describe::run::{
@@ -20,6 +16,7 @@ use crate::describe::run::{
     start_text,
 };
 use crate::describe::target::disk_name;
+use crate::describe::{files, inserts, latency_search, layers, observed, surface};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::table::{Align, Columns};
@@ -40,15 +37,15 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
     write_expectations(page, &record.expectations)?;
     if let Some(sweep) = &record.sweep {
         write_sweep(page, record, sweep)?;
-    } else if let Some(files) = &record.files {
-        write_files(page, record, files)?;
-    } else if let Some(layers) = &record.layers {
-        write_layers(page, record, layers)?;
-    } else if let Some(observed) = &record.observed {
-        write_observed(page, observed)?;
+    } else if let Some(of) = &record.files {
+        write_blocks(page, record, &files::blocks(record, of))?;
+    } else if let Some(of) = &record.layers {
+        write_blocks(page, record, &layers::blocks(record, of))?;
+    } else if let Some(of) = &record.observed {
+        write_blocks(page, record, &observed::blocks(of))?;
     } else {
         if let Some(search) = &record.latency_search {
-            write_latency_search(page, record, search)?;
+            write_blocks(page, record, &latency_search::blocks(record, search))?;
         }
         for target in 0..targets(record) {
             write_target(page, record, target)?;
@@ -56,9 +53,9 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
         write_skipped(page, &record.plan)?;
     }
     write_caveats(page, record)?;
-    write_likeness(page, record)?;
+    write_blocks(page, record, &observed::likeness(record))?;
     if let Some(postgres) = &record.postgres {
-        write_inserts(page, postgres)?;
+        write_blocks(page, record, &inserts::blocks(postgres))?;
     }
     write_findings(page, &record.findings)?;
     write_advice(page, &record.advice)?;
@@ -132,8 +129,11 @@ fn write_target(page: &mut Page<'_>, record: &Record, index: usize) -> io::Resul
         write_grades(page, record, index)?;
     }
     let surveyed = record.surface.as_ref().filter(|s| s.target == index);
-    if let Some(surface) = surveyed {
-        write_surface(page, record, surface)?;
+    if let Some(of) = surveyed {
+        write_blocks(page, record, &surface::blocks(record, of))?;
+        if let Some(scan) = &of.scan {
+            write_scan(page, scan, of.span_start_bytes)?;
+        }
     }
     let (pinged, measured): (Vec<_>, Vec<_>) =
         measurements.into_iter().partition(|m| m.ping.is_some());

@@ -1,12 +1,11 @@
-//! A PostgreSQL server alongside the disks: in a step of `watch`, and below an observed load.
+//! A PostgreSQL server alongside the disks, in a step of `watch`.
 
-use super::facts::fact;
-use super::grid::write_grid;
-use crate::describe::server::{COLUMNS, explained_text, facts, rates_text, row, rows};
+use crate::describe::server::{explained_text, rates_text, table};
 use crate::page::{Page, TextStyle};
 use crate::table::{Align, Columns};
 use crate::text::{clean, glue, shortened};
-use diskproof_model::server_load::{ObservedServer, ServerStep, ServerView};
+use diskproof_model::block::Table;
+use diskproof_model::server_load::{ServerStep, ServerView};
 use diskproof_model::units::format_duration;
 use std::io;
 
@@ -14,8 +13,6 @@ use std::io;
 const INDENT: &str = "      ";
 /// Rows in a step: the others have a small part of the load.
 const STEP_ROWS_MAX: usize = 4;
-
-type NamedCells = (String, [String; COLUMNS.len()]);
 
 /// Writes the server's lines of a step.
 pub(super) fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::Result<()> {
@@ -58,57 +55,23 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
     );
     page.unbroken(TextStyle::Dim.of(shortened(&clean(&text), page.width())))?;
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
-    let rows: Vec<NamedCells> = busiest
-        .take(STEP_ROWS_MAX)
-        .map(|io| row(io, step.length_ns))
-        .collect();
+    let table = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());
-    for line in table_lines(&rows, width) {
+    for line in table_lines(&table, width) {
         page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")))?;
     }
     Ok(())
 }
 
-/// Heading and rows without the columns that are empty.
-fn grid(rows: &[NamedCells]) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let is_used = |column: &usize| rows.iter().any(|(_, cells)| !cells[*column].is_empty());
-    let used: Vec<usize> = (0..COLUMNS.len()).filter(is_used).collect();
-    let heading = used.iter().map(|column| COLUMNS[*column]);
-    let line = |(name, cells): &NamedCells| {
-        let cells = used.iter().map(|column| cells[*column].clone());
-        std::iter::once(name.clone()).chain(cells).collect()
-    };
-    (
-        std::iter::once("server").chain(heading).collect(),
-        rows.iter().map(line).collect(),
-    )
-}
-
 /// The lines of a table; none where it is too wide.
-fn table_lines(rows: &[NamedCells], width: usize) -> Vec<String> {
-    let (heading, mut lines) = grid(rows);
-    lines.insert(0, heading.into_iter().map(str::to_owned).collect());
-    let mut aligns = vec![Align::Right; lines[0].len()];
+fn table_lines(table: &Table, width: usize) -> Vec<String> {
+    let mut aligns = vec![Align::Right; table.columns.len()];
     aligns[0] = Align::Left;
-    match Columns::fit(&aligns, &lines, width) {
-        Some(table) if !rows.is_empty() => lines.iter().map(|line| table.line(line)).collect(),
+    let rows = || std::iter::once(&table.columns).chain(&table.rows);
+    match Columns::fit(&aligns, rows(), width) {
+        Some(fitted) if !table.rows.is_empty() => rows().map(|row| fitted.line(row)).collect(),
         _ => Vec::new(),
     }
-}
-
-/// Writes what a server did while its disks were watched.
-pub(super) fn write_server(page: &mut Page<'_>, server: &ObservedServer) -> io::Result<()> {
-    page.blank()?;
-    let rows = rows(server);
-    if !rows.is_empty() {
-        let (heading, rows) = grid(&rows);
-        write_grid(page, &heading, &rows, Align::Right)?;
-        page.blank()?;
-    }
-    for (label, text) in facts(server) {
-        fact(page, label, &text)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ fn write_stacked(page: &mut Page<'_>, grades: &[&UseGrade]) -> io::Result<()> {
         page.entry(
             TextStyle::Plain.of(&grade.name),
             INDENT,
-            words.style.of(text),
+            words.tone.of(text),
         )?;
     }
     Ok(())
