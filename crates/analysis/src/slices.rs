@@ -3,11 +3,10 @@
 
 use crate::estimate::student::multiple_95;
 use crate::estimate::{self, mean, variance};
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{Measurement, OpKind, PerOp};
 use diskproof_model::record::{Estimate, OpRecord};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::{SLICES_MIN, SliceOp, TimeSlice};
-use std::collections::BTreeMap;
 
 /// Whether a workload in slices may end before its time, because its rate is known to `goal`: as a
 /// whole, and by how its slices differ.
@@ -30,7 +29,7 @@ pub fn may_end(m: &Measurement, goal: f64) -> bool {
 
 /// Widens the intervals of a row to what its slices show. Only those after `settling_ns` of
 /// measured time count.
-pub(crate) fn widen(ops: &mut BTreeMap<OpKind, OpRecord>, slices: &[TimeSlice], settling_ns: u64) {
+pub(crate) fn widen(ops: &mut PerOp<OpRecord>, slices: &[TimeSlice], settling_ns: u64) {
     let steady = after(slices, settling_ns);
     for (kind, op) in ops {
         let of = |pick: fn(&SliceOp) -> f64| {

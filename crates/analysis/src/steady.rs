@@ -5,13 +5,12 @@ use crate::estimate::{self, Settling, SliceRate};
 use crate::slices;
 use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{
-    ByteCount, CpuTime, DeviceUse, Measurement, OpKind, OpMeasurement, Starvation,
+    ByteCount, CpuTime, DeviceUse, Measurement, OpKind, OpMeasurement, PerOp, Starvation,
 };
 use diskproof_model::record::{LatencySummary, OpRecord, PhaseKind, PhaseOp, PhaseRecord};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::TimeSlice;
 use diskproof_model::window::{Window, WindowLatency};
-use std::collections::BTreeMap;
 
 /// What a row covers.
 pub(crate) struct SteadyPart<'a> {
@@ -381,9 +380,7 @@ fn slice_rates(m: &Measurement) -> Vec<SliceRate> {
     let mut end_ns = 0;
     let of_slice = |slice: &TimeSlice| {
         end_ns += slice.wall_ns;
-        let ops = headline(&m.ops)
-            .iter()
-            .filter_map(|kind| slice.ops.get(kind));
+        let ops = OpKind::headline(&m.ops).filter_map(|(kind, _)| slice.ops.get(&kind));
         SliceRate {
             rate: ops.map(|op| op.iops).sum(),
             end_ns,
@@ -392,19 +389,10 @@ fn slice_rates(m: &Measurement) -> Vec<SliceRate> {
     m.slices.iter().map(of_slice).collect()
 }
 
-/// The kinds of operation that a reader looks at.
-fn headline(ops: &BTreeMap<OpKind, OpMeasurement>) -> &'static [OpKind] {
-    if ops.contains_key(&OpKind::Commit) {
-        &[OpKind::Commit]
-    } else {
-        &[OpKind::Read, OpKind::Write, OpKind::Trim]
-    }
-}
-
 /// The operations that a reader looks at, over time.
-fn headline_series(ops: &BTreeMap<OpKind, OpMeasurement>) -> Option<TimeSeries> {
+fn headline_series(ops: &PerOp<OpMeasurement>) -> Option<TimeSeries> {
     let mut all: Option<TimeSeries> = None;
-    for op in headline(ops).iter().filter_map(|kind| ops.get(kind)) {
+    for (_, op) in OpKind::headline(ops) {
         match &mut all {
             Some(all) => all.merge(&op.series),
             None => all = Some(op.series.clone()),

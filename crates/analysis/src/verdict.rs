@@ -440,13 +440,7 @@ fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
         return ping_clauses(ping);
     }
     let clause = |(kind, op): (OpKind, &OpRecord)| {
-        let operations = match kind {
-            OpKind::Read => "reads",
-            OpKind::Write => "writes",
-            OpKind::Trim => "trims",
-            OpKind::Sync => "syncs",
-            OpKind::Commit => "commits",
-        };
+        let operations = kind.plural();
         format!(
             "{}: {operations} at {} ({})",
             m.workload.name,

@@ -187,21 +187,15 @@ impl Live {
             return;
         }
         for measurement in measured {
-            let kinds = [OpKind::Commit, OpKind::Read, OpKind::Write, OpKind::Trim];
-            let shown: Vec<String> = kinds
-                .into_iter()
-                .filter(|kind| {
-                    *kind != OpKind::Write || !measurement.ops.contains_key(&OpKind::Commit)
-                })
-                .filter_map(|kind| {
-                    let op = measurement.ops.get(&kind)?;
+            let shown: Vec<String> = OpKind::headline(&measurement.ops)
+                .map(|(kind, op)| {
                     let rate = estimate::rate(&op.series, measurement.wall_ns);
-                    Some(format!(
+                    format!(
                         "{} {}s/s, {}",
                         format_rate(rate.ops.value),
                         kind.as_str(),
                         format_throughput(rate.bytes.value)
-                    ))
+                    )
                 })
                 .collect();
             let place = self.place(&measurement.workload.name).unwrap_or(0);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use crate::counts::{ByteCount, CpuTime, MovedTotal};
-pub use crate::op::OpKind;
+pub use crate::op::{OpKind, PerOp};
 
 /// One workload on one target, as it went.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ pub struct Measurement {
     /// io_uring, this program's display) the part of its operations among all.
     pub cpu: CpuTime,
     /// Per kind of operation; only kinds that occurred.
-    pub ops: BTreeMap<OpKind, OpMeasurement>,
+    pub ops: PerOp<OpMeasurement>,
     /// Bytes that this program requested from the disks below between the two snapshots of their
     /// counters. Includes the warm-up, and what other targets on the same disks and workloads that
     /// ran together with it requested in that time.

@@ -2,12 +2,11 @@
 //! it.
 
 use crate::estimate::Estimate;
-use crate::op::OpKind;
+use crate::op::{OpKind, PerOp};
 use crate::series::TimeSeries;
 use crate::server_load::ObservedServer;
 use crate::watch::SeekMethod;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +35,7 @@ pub struct ObservedDevice {
     /// Time for which it was seen, in nanoseconds.
     pub wall_ns: u64,
     /// Reads and writes.
-    pub ops: BTreeMap<OpKind, ObservedOps>,
+    pub ops: PerOp<ObservedOps>,
     /// Flushes, where the kernel counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush_ops: Option<u64>,

@@ -1,6 +1,7 @@
-//! The kinds of operation. Public as part of `measurement`; plans need them too.
+//! The kinds of operation: the only list of them, with what is true of each.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Kinds of operation; every measurement has figures for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -20,15 +21,129 @@ pub enum OpKind {
     Commit,
 }
 
+/// A value for each kind that occurred.
+pub type PerOp<T> = BTreeMap<OpKind, T>;
+
+/// What is true of a kind of operation.
+struct OpFacts {
+    /// Its name in records and in text.
+    name: &'static str,
+    plural: &'static str,
+    role: OpRole,
+}
+
+/// What a kind of operation is to the reader of a result.
+#[derive(PartialEq, Eq)]
+enum OpRole {
+    /// A request for blocks. Its figure counts, unless commits contain it.
+    Request,
+    /// A request for blocks that no commit contains.
+    OwnRequest,
+    /// A part of a commit, without blocks of its own.
+    Part,
+    /// Requests as an application sees them.
+    Whole,
+}
+
+const FACTS: [OpFacts; 5] = [
+    OpFacts {
+        name: "read",
+        plural: "reads",
+        role: OpRole::Request,
+    },
+    OpFacts {
+        name: "write",
+        plural: "writes",
+        role: OpRole::Request,
+    },
+    OpFacts {
+        name: "trim",
+        plural: "trims",
+        role: OpRole::OwnRequest,
+    },
+    OpFacts {
+        name: "sync",
+        plural: "syncs",
+        role: OpRole::Part,
+    },
+    OpFacts {
+        name: "commit",
+        plural: "commits",
+        role: OpRole::Whole,
+    },
+];
+
 impl OpKind {
+    /// Every kind, in the order of its facts.
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Trim,
+        Self::Sync,
+        Self::Commit,
+    ];
+    /// The kinds that are requests for blocks.
+    pub const REQUESTS: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
+
+    const fn facts(self) -> &'static OpFacts {
+        &FACTS[self as usize]
+    }
+
     /// The word used in records.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-            Self::Sync => "sync",
-            Self::Commit => "commit",
+        self.facts().name
+    }
+
+    /// Its plural in text.
+    pub fn plural(self) -> &'static str {
+        self.facts().plural
+    }
+
+    /// Whether it is a request for blocks.
+    pub fn is_request(self) -> bool {
+        matches!(self.facts().role, OpRole::Request | OpRole::OwnRequest)
+    }
+
+    /// The kinds of a measurement that a reader looks at: commits where every write is synced, else
+    /// reads and writes; and trims.
+    pub fn headline<T>(ops: &PerOp<T>) -> impl Iterator<Item = (Self, &T)> {
+        let has_commits = ops.contains_key(&Self::Commit);
+        let is_shown = move |kind: Self| match kind.facts().role {
+            OpRole::Whole | OpRole::OwnRequest => true,
+            OpRole::Request => !has_commits,
+            OpRole::Part => false,
+        };
+        ops.iter()
+            .map(|(kind, op)| (*kind, op))
+            .filter(move |(kind, _)| is_shown(*kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_follow_the_order_of_the_kinds() {
+        for (place, kind) in OpKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place);
+            let json = serde_json::to_value(kind).unwrap();
+            assert_eq!(json, kind.as_str());
         }
+        let requests = OpKind::ALL.into_iter().filter(|kind| kind.is_request());
+        assert!(requests.eq(OpKind::REQUESTS));
+    }
+
+    #[test]
+    fn commits_stand_for_their_reads_and_writes_but_not_for_trims() {
+        let all: PerOp<()> = OpKind::ALL.into_iter().map(|kind| (kind, ())).collect();
+        let shown = |ops: &PerOp<()>| {
+            OpKind::headline(ops)
+                .map(|(kind, ())| kind)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&all), [OpKind::Trim, OpKind::Commit]);
+        let plain = all.into_iter().filter(|(kind, ())| *kind != OpKind::Commit);
+        assert_eq!(shown(&plain.collect()), OpKind::REQUESTS);
     }
 }

@@ -2,10 +2,9 @@
 //! not know how a request is sent or printed.
 
 use crate::estimate::Estimate;
-use crate::op::OpKind;
+use crate::op::{OpKind, PerOp};
 use crate::workload::Stop;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Requests of one target that a record keeps: the newest.
 pub const REQUESTS_MAX: usize = 10_000;
@@ -104,7 +103,7 @@ impl IgnoredBecause {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingRecord {
     /// Latencies of the requests that count, by kind of operation.
-    pub latency: BTreeMap<OpKind, PingLatency>,
+    pub latency: PerOp<PingLatency>,
     /// The newest requests, at most 10,000.
     pub requests: Vec<SingleRequest>,
     /// Latency of the first request after each idle time, the shortest first; empty where an

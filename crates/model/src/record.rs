@@ -10,7 +10,7 @@ use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limited_by::LimitedBy;
 use crate::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, OpKind,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, PerOp,
     Starvation, StopReason, VerifyResult, ZeroSample,
 };
 use crate::observed::ObservedRecord;
@@ -167,7 +167,7 @@ pub struct MeasurementRecord {
     /// CPU time of this program in the measured time after `settling_ns`.
     pub cpu: CpuTime,
     /// Per kind of operation.
-    pub ops: BTreeMap<OpKind, OpRecord>,
+    pub ops: PerOp<OpRecord>,
     /// Bytes that this program requested from the disks below, compared with `device`. Includes the
     /// warm-up (where the measured time was one phase), other targets on the same disks and
     /// workloads that ran together with it.
@@ -248,7 +248,7 @@ pub struct PhaseRecord {
     /// Its end, in nanoseconds after the start of the run.
     pub end_ns: u64,
     /// Per kind of operation; only kinds that occurred in it.
-    pub ops: BTreeMap<OpKind, PhaseOp>,
+    pub ops: PerOp<PhaseOp>,
 }
 
 /// What kind of phase it is.

@@ -2,9 +2,8 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::latency_target::LatencyTarget;
-use crate::op::OpKind;
+use crate::op::PerOp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The fewest slices whose variance says how well a rate is known.
 pub const SLICES_MIN: usize = 3;
@@ -18,7 +17,7 @@ pub struct TimeSlice {
     /// Its measured time in nanoseconds.
     pub wall_ns: u64,
     /// Per kind of operation; only kinds that occurred.
-    pub ops: BTreeMap<OpKind, SliceOp>,
+    pub ops: PerOp<SliceOp>,
 }
 
 /// One kind of operation in a slice.

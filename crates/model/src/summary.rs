@@ -83,20 +83,9 @@ impl MeasurementRecord {
         sum
     }
 
-    /// The kinds that a reader looks at: commits where every write is synced, else reads and
-    /// writes; and trims.
+    /// The kinds that a reader looks at.
     pub fn headline_ops(&self) -> Vec<(OpKind, &OpRecord)> {
-        let commits = self.ops.contains_key(&OpKind::Commit);
-        let is_shown = |kind: &OpKind| match kind {
-            OpKind::Commit | OpKind::Trim => true,
-            OpKind::Read | OpKind::Write => !commits,
-            OpKind::Sync => false,
-        };
-        self.ops
-            .iter()
-            .filter(|(kind, _)| is_shown(kind))
-            .map(|(kind, op)| (*kind, op))
-            .collect()
+        OpKind::headline(&self.ops).collect()
     }
 
     /// What happened in each cell of an operation's series, as [`Self::cells_of`] tells it.

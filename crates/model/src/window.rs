@@ -4,8 +4,7 @@
 
 use crate::counts::{ByteCount, CpuTime};
 use crate::histogram::LatencyPart;
-use crate::op::OpKind;
-use std::collections::BTreeMap;
+use crate::op::PerOp;
 
 /// Length of the windows of a short measurement: a tenth of the shortest measured time that is long
 /// enough to tell whether a rate settled is 50 ms.
@@ -21,7 +20,7 @@ pub struct Window {
     /// Its end.
     pub end_ns: u64,
     /// Latencies of the operations that completed in it, per kind.
-    pub ops: BTreeMap<OpKind, WindowLatency>,
+    pub ops: PerOp<WindowLatency>,
     /// Requests in flight, averaged over the window, all workers.
     pub depth: f64,
     /// How long threads that were ready to run waited for a processor, in nanoseconds, summed.
@@ -159,6 +158,7 @@ pub fn merge_pairs(windows: &[Window]) -> Vec<Window> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::OpKind;
 
     fn window(index: u64, ns: u64) -> Window {
         let mut latency = WindowLatency::default();
@@ -166,7 +166,7 @@ mod tests {
         Window {
             start_ns: index * WINDOW_NS,
             end_ns: (index + 1) * WINDOW_NS,
-            ops: BTreeMap::from([(OpKind::Read, latency)]),
+            ops: PerOp::from([(OpKind::Read, latency)]),
             depth: index as f64,
             waited_ns: 5,
             turns: 1,

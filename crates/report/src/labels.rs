@@ -2,7 +2,6 @@
 
 use crate::text::list;
 use diskproof_model::finding::Severity;
-use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncPolicy};
 use diskproof_model::record::Estimate;
 use diskproof_model::shape::TrimMode;
@@ -215,17 +214,6 @@ pub(crate) fn short_block(block_bytes: u32, mix: &[BlockShare]) -> String {
         bytes if bytes.is_multiple_of(MIB) && bytes > 0 => format!("{}M", bytes / MIB),
         bytes if bytes.is_multiple_of(KIB) && bytes > 0 => format!("{}k", bytes / KIB),
         bytes => bytes.to_string(),
-    }
-}
-
-/// The plural of a kind of operation.
-pub(crate) fn operations(kind: OpKind) -> &'static str {
-    match kind {
-        OpKind::Read => "reads",
-        OpKind::Write => "writes",
-        OpKind::Trim => "trims",
-        OpKind::Sync => "syncs",
-        OpKind::Commit => "commits",
     }
 }
 

@@ -228,16 +228,10 @@ fn elapsed_ns(done: &[MeasuredCell]) -> u64 {
     (last.slice.start_ns + last.slice.wall_ns).saturating_sub(begin_ns)
 }
 
-/// What counts for the rate: commits, or reads, writes and trims together.
+/// What counts for the rate.
 fn counted(measured: &MeasuredCell) -> Vec<&SliceOp> {
-    let ops = &measured.slice.ops;
-    match ops.get(&OpKind::Commit) {
-        Some(commit) => vec![commit],
-        None => [OpKind::Read, OpKind::Write, OpKind::Trim]
-            .iter()
-            .filter_map(|kind| ops.get(kind))
-            .collect(),
-    }
+    let headline = OpKind::headline(&measured.slice.ops);
+    headline.map(|(_, op)| op).collect()
 }
 
 fn latency_ns(measured: &MeasuredCell) -> f64 {

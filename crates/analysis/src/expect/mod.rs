@@ -33,13 +33,6 @@ const METRICS: [(&str, Metric); 11] = [
     ("max", Metric::Max),
     ("cpu", Metric::Cpu),
 ];
-const OPS: [OpKind; 5] = [
-    OpKind::Read,
-    OpKind::Write,
-    OpKind::Trim,
-    OpKind::Sync,
-    OpKind::Commit,
-];
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
@@ -264,7 +257,7 @@ impl FromStr for Expected {
             Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric))
         });
         let (place, metric) = metric.ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
-        let op = OPS
+        let op = OpKind::ALL
             .into_iter()
             .find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
         let (workload, op) = op.map_or((place, None), |(workload, op)| (workload, Some(op)));

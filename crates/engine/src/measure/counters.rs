@@ -5,7 +5,7 @@ use crate::measure::result::EndReason;
 use crate::measure::snapshot::WorkerSnapshot;
 
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX};
+use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::WindowLatency;
 use std::collections::BTreeMap;
@@ -83,14 +83,6 @@ pub(crate) struct Counters {
     last_read: Option<u32>,
 }
 
-const KINDS: [OpKind; 5] = [
-    OpKind::Read,
-    OpKind::Write,
-    OpKind::Trim,
-    OpKind::Sync,
-    OpKind::Commit,
-];
-
 /// Errors after which a worker ends at once: full, quota, read-only, gone.
 pub(crate) const FATAL_ERRNOS: [i32; 6] = [
     libc::ENOSPC,
@@ -138,7 +130,7 @@ impl Counters {
     /// The events of the running cell, by kind.
     pub(crate) fn cell(&mut self) -> impl Fn(OpKind) -> Cell {
         self.add_streak();
-        let cells = KINDS.map(|kind| self.by_kind[kind as usize].cell);
+        let cells = OpKind::ALL.map(|kind| self.by_kind[kind as usize].cell);
         move |kind| cells[kind as usize]
     }
 
@@ -266,7 +258,7 @@ impl Counters {
         let once = self
             .by_kind
             .iter()
-            .zip(KINDS)
+            .zip(OpKind::ALL)
             .filter(|(_, kind)| *kind != OpKind::Commit);
         self.uncounted_ns
             + once
@@ -289,7 +281,7 @@ impl Counters {
     ) {
         self.add_streak();
         let mut total = Cell::default();
-        for (of_kind, kind) in self.by_kind.iter_mut().zip(KINDS) {
+        for (of_kind, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
             let cell = std::mem::take(&mut of_kind.cell);
             of_kind.op.latency.add_totals(
                 cell.ops,
@@ -315,7 +307,7 @@ impl Counters {
             if cell != Cell::default() {
                 snapshot.add(kind, self.cell_start_ns - self.measure_ns, &cell);
             }
-            if matches!(kind, OpKind::Read | OpKind::Write | OpKind::Trim) {
+            if kind.is_request() {
                 total.merge(&cell);
             }
         }
@@ -349,9 +341,9 @@ impl Counters {
     /// The latencies since the last window, or since the warm-up. Only after a
     /// [`Counters::end_cell`].
     #[cold]
-    pub(crate) fn take_window(&mut self) -> BTreeMap<OpKind, WindowLatency> {
+    pub(crate) fn take_window(&mut self) -> PerOp<WindowLatency> {
         let mut ops = BTreeMap::new();
-        for (of_kind, kind) in self.by_kind.iter_mut().zip(KINDS) {
+        for (of_kind, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
             let (min_ns, max_ns) = std::mem::replace(&mut of_kind.window_range_ns, NO_RANGE);
             if of_kind.op.latency.count() == 0 {
                 continue;
@@ -389,7 +381,7 @@ impl Counters {
         for (of_kind, kind) in self
             .by_kind
             .iter()
-            .zip(KINDS)
+            .zip(OpKind::ALL)
             .filter(|(of_kind, _)| of_kind.op.latency.count() > 0)
         {
             let op = snapshot.ops.entry(kind).or_default();
@@ -422,13 +414,13 @@ impl Counters {
         self,
         ending: EndReason,
         snapshot: &mut WorkerSnapshot,
-    ) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
+    ) -> (PerOp<OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
         let used_up_warming = !self.measuring && ending == EndReason::Budget;
         let ops = self
             .by_kind
             .into_iter()
-            .zip(KINDS)
+            .zip(OpKind::ALL)
             .filter_map(|(of_kind, kind)| {
                 let mut op = of_kind.op;
                 (op.count, op.bytes, op.series) = snapshot.take(kind);

@@ -3,10 +3,9 @@
 use crate::io::clock::ProcessorWait;
 use crate::measure::read_check::ReadVerdict;
 use diskproof_model::measurement::{
-    ByteCount, Interruption, OpKind, OpMeasurement, SteadyOutcome, ZeroSample,
+    ByteCount, Interruption, OpMeasurement, PerOp, SteadyOutcome, ZeroSample,
 };
 use diskproof_model::window::Window;
-use std::collections::BTreeMap;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub(crate) enum EndReason {
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerResult {
     /// Per kind of operation.
-    pub ops: BTreeMap<OpKind, OpMeasurement>,
+    pub ops: PerOp<OpMeasurement>,
     /// Bytes moved, warm-up included.
     pub asked: ByteCount,
     /// End of its measured time: it started no request after it.

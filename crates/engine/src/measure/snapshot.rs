@@ -7,10 +7,9 @@ use crate::load::slots::PendingRequest;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
-    ByteCount, Interruption, OpKind, OpMeasurement, SERIES_CELLS_MAX, ZeroSample,
+    ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, ZeroSample,
 };
 use diskproof_model::series::{Cell, TimeSeries};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
@@ -25,7 +24,7 @@ pub(crate) type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
 #[derive(Debug, Default)]
 pub(crate) struct WorkerSnapshot {
     /// Series, counts and bytes up to the last cell; latencies and errors as published last.
-    pub ops: BTreeMap<OpKind, OpMeasurement>,
+    pub ops: PerOp<OpMeasurement>,
     /// Bytes moved, warm-up included.
     pub asked: ByteCount,
     /// Times in flight of completed requests, summed over the measured time up to the last cell.

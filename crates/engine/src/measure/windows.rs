@@ -2,9 +2,8 @@
 //! of the measured time alone, so that their windows add up. Knows no clock and no request.
 
 use crate::io::clock::ProcessorWait;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::PerOp;
 use diskproof_model::window::{WINDOW_NS, WINDOWS_MAX, Window, WindowLatency, merge_pairs};
-use std::collections::BTreeMap;
 
 /// What a worker has counted up to the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,11 +42,7 @@ impl WindowLog {
     }
 
     /// Ends the current window at its end.
-    pub(crate) fn end_window(
-        &mut self,
-        ops: BTreeMap<OpKind, WindowLatency>,
-        totals: WindowTotals,
-    ) {
+    pub(crate) fn end_window(&mut self, ops: PerOp<WindowLatency>, totals: WindowTotals) {
         self.push(self.end_ns(), ops, totals);
         if self.windows.len() == WINDOWS_MAX {
             self.windows = merge_pairs(&self.windows);
@@ -59,14 +54,14 @@ impl WindowLog {
     pub(crate) fn finish(
         mut self,
         end_ns: u64,
-        ops: BTreeMap<OpKind, WindowLatency>,
+        ops: PerOp<WindowLatency>,
         totals: WindowTotals,
     ) -> Vec<Window> {
         self.push(end_ns.max(self.start_ns()), ops, totals);
         self.windows
     }
 
-    fn push(&mut self, end_ns: u64, ops: BTreeMap<OpKind, WindowLatency>, totals: WindowTotals) {
+    fn push(&mut self, end_ns: u64, ops: PerOp<WindowLatency>, totals: WindowTotals) {
         let start_ns = self.start_ns();
         let busy_ns = totals.busy_ns.saturating_sub(self.before.busy_ns);
         let wait = totals.wait.since(self.before.wait);
@@ -142,6 +137,7 @@ fn close_at(windows: &mut Vec<Window>, flow_ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::measurement::OpKind;
 
     /// A worker with one request in flight and one latency in each window.
     fn worker(until_ns: u64) -> Vec<Window> {
@@ -153,7 +149,7 @@ mod tests {
         let read = || {
             let mut read = WindowLatency::default();
             read.latency.record_many(500, 1);
-            BTreeMap::from([(OpKind::Read, read)])
+            PerOp::from([(OpKind::Read, read)])
         };
         while log.end_ns() <= until_ns {
             let end_ns = log.end_ns();

@@ -8,7 +8,7 @@ use crate::run::assemble::join_interruptions;
 use crate::run::prepare::PreparedTarget;
 use diskproof_model::measurement::{
     ByteCount, CpuTime, DeviceUse, EngineUse, Hang, Interruption, Measurement, OpKind,
-    OpMeasurement, SERIES_CELLS_MAX, Starvation, StopReason, ZeroSample,
+    OpMeasurement, PerOp, SERIES_CELLS_MAX, Starvation, StopReason, ZeroSample,
 };
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::plan::Workload;
@@ -32,7 +32,7 @@ pub(crate) struct PingContext<'a> {
 pub(crate) struct PingLog {
     origin_ns: u64,
     interval_ns: u64,
-    ops: BTreeMap<OpKind, OpMeasurement>,
+    ops: PerOp<OpMeasurement>,
     requests: VecDeque<SingleRequest>,
     asked: ByteCount,
     /// When the first request that counts began, on the clock.
@@ -162,7 +162,7 @@ impl PingLog {
 
     /// Figures, bytes and length of the measured time so far.
     #[cfg(test)]
-    pub(crate) fn totals(&self) -> (&BTreeMap<OpKind, OpMeasurement>, ByteCount, u64) {
+    pub(crate) fn totals(&self) -> (&PerOp<OpMeasurement>, ByteCount, u64) {
         let measure_ns = self.measure_ns.unwrap_or(self.end_ns);
         (&self.ops, self.asked, self.end_ns - measure_ns)
     }

@@ -10,7 +10,7 @@ use crate::measure::windows::add_up;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Interruption, Measurement,
-    OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, SteadyOutcome,
+    OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, SteadyOutcome,
     StopReason, ZeroSample,
 };
 use diskproof_model::plan::{EngineKind, Layout, Workload};
@@ -63,7 +63,7 @@ pub(crate) struct RunContext {
 /// The sums over the workers of one target.
 #[derive(Default)]
 struct Combined {
-    ops: BTreeMap<OpKind, OpMeasurement>,
+    ops: PerOp<OpMeasurement>,
     asked: ByteCount,
     zero_blocks: ZeroSample,
     read_verdict: Option<ReadVerdict>,

@@ -2,7 +2,6 @@
 
 use super::names::slug;
 use super::types::{Axis, Chart, Series, SeriesMark};
-use crate::labels::operations;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
 use diskproof_model::record::Estimate;
 use diskproof_model::series::Cell;
@@ -56,18 +55,14 @@ fn chart(device: &ObservedDevice, shown: &LoadFigure) -> Option<Chart> {
         return None;
     }
     let series = ops().map(|(kind, ops)| {
-        Series::new(
-            operations(*kind),
-            SeriesMark::Line,
-            points(ops, shown.of_step),
-        )
+        Series::new(kind.plural(), SeriesMark::Line, points(ops, shown.of_step))
     });
     let text = |ops: &ObservedOps| {
         let text = (shown.text)(ops).value_text();
         text.replacen("/s", " IOPS", usize::from(shown.unit == "IOPS"))
     };
     let figures: Vec<String> = ops()
-        .map(|(kind, ops)| format!("{} {}", operations(*kind), text(ops)))
+        .map(|(kind, ops)| format!("{} {}", kind.plural(), text(ops)))
         .collect();
     Some(Chart {
         id: format!("observed-{}-{}", shown.slug, slug(&device.name)),

@@ -64,7 +64,7 @@ fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
     };
     vec![
         device.name.clone(),
-        labels::operations(kind).to_owned(),
+        kind.plural().to_owned(),
         rounded(op.iops.value, op.iops.half_width_95),
         op.iops.width_text().unwrap_or_default(),
         format_throughput(op.throughput.value),
@@ -118,10 +118,7 @@ fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
         facts.push(("queue", format!("{name}: {}", queue_text(device))));
         for (kind, op) in &device.ops {
             let sizes = sizes_text(&op.sizes);
-            facts.push((
-                "sizes",
-                format!("{name}, {}: {sizes}", labels::operations(*kind)),
-            ));
+            facts.push(("sizes", format!("{name}, {}: {sizes}", kind.plural())));
         }
         if let Some(text) = processes_text(device) {
             facts.push(("by", format!("{name}: {text}")));

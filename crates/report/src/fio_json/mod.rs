@@ -11,13 +11,12 @@ use crate::format::{Format, OutputFile, Requires};
 use crate::json::write_document;
 use diskproof_model::errno;
 use diskproof_model::finding::Severity;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::{OpKind, PerOp};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::shell;
 use form::{Object, ms, object};
 use latency::{Latency, shares_by_latency};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The format.
@@ -80,7 +79,7 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         .and_then(|jobs| jobs.as_str()?.parse().ok())
         .unwrap_or(u64::from(m.workload.workers))
         .max(1);
-    let latencies: BTreeMap<OpKind, Latency<'_>> = m
+    let latencies: PerOp<Latency<'_>> = m
         .ops
         .iter()
         .map(|(kind, op)| (*kind, Latency::of(&op.latency)))
@@ -127,7 +126,7 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         ("usr_cpu", cpu(m.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.cpu.system_ns).into()),
     ]);
-    let transfers = [OpKind::Read, OpKind::Write, OpKind::Trim]
+    let transfers = OpKind::REQUESTS
         .into_iter()
         .filter_map(|kind| latencies.get(&kind));
     job.extend(shares_by_latency(transfers));

@@ -141,7 +141,7 @@ fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) ->
     ];
     html! {
         tr {
-            th.operation scope="row" { (labels::operations(kind)) "/s" }
+            th.operation scope="row" { (kind.plural()) "/s" }
             td.number { strong { (op.iops.value_text().trim_end_matches("/s")) } }
             td.number { (labels::interval(&op.iops)) }
             td.drawn.interval { (error_bar(&op.iops)) }

@@ -260,11 +260,8 @@ fn write_operation(
     ping: &PingRecord,
 ) -> io::Result<()> {
     let operations = match kind {
-        OpKind::Read => "reads",
         OpKind::Commit => "durable writes",
-        OpKind::Write => "writes",
-        OpKind::Trim => "trims",
-        OpKind::Sync => "syncs",
+        kind => kind.plural(),
     };
     let block = format_bytes(u64::from(m.workload.block_bytes));
     let seconds = m.wall_ns.max(1) as f64 / 1e9;
