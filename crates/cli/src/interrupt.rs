@@ -1,42 +1,71 @@
-//! Ctrl-C and its relatives. While a run measures, the first signal asks for a clean end and the
-//! second one ends the program at once. Before and after that the first one ends it at once: there
-//! is nothing to print or save. No file is left behind in any case, because the scratch file has no
-//! name.
+//! Ctrl-C and its relatives. While a run measures, the first signal asks for a clean end. Within a
+//! second of it further signals are the same request: GNU timeout signals its child and then the
+//! whole group. A later one ends the program at once. Before and after a run the first one ends it
+//! at once: there is nothing to print or save. No file is left behind in any case, because the
+//! scratch file has no name.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::failure::Failure;
+use anyhow::Context as _;
+use diskproof_device::kill_programs;
+use diskproof_engine::RunError;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The signals that end the program.
+const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Signals that come this soon after the first one belong to it.
+const SAME_REQUEST: Duration = Duration::from_secs(1);
+
+/// The one of this process, whose handlers stay.
+static LISTENING: Mutex<Option<Interrupt>> = Mutex::new(None);
 
 /// The signals that end the program.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt {
-    signal: Arc<AtomicUsize>,
+    /// 0 before the first.
+    signal: Arc<AtomicU8>,
     ends_at_once: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// Catches the signals; each still ends the program at once, with the exit code of a shell.
-    pub(crate) fn listen() -> io::Result<Self> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        let ends_at_once = Arc::new(AtomicBool::new(true));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the first handler reads the flag before the second one sets it.
-            signal_hook::flag::register_conditional_shutdown(
-                number,
-                128 + number,
-                Arc::clone(&ends_at_once),
-            )?;
-            signal_hook::flag::register(number, Arc::clone(&ends_at_once))?;
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(interrupt) = &*listening {
+            return Ok(interrupt.clone());
         }
+        let interrupt = Self {
+            signal: Arc::default(),
+            ends_at_once: Arc::new(AtomicBool::new(true)),
+        };
+        let mut signals = Signals::new(STOPS).context("cannot catch signals")?;
+        let own = interrupt.clone();
+        std::thread::Builder::new()
+            .name("diskproof-signals".to_owned())
+            .spawn(move || own.follow(&mut signals))
+            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
         // When it is caught, a write beyond the limit on file sizes (setrlimit(2)) fails with
         // EFBIG and can be reported; otherwise the signal would kill the program.
-        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-        Ok(Self {
-            signal,
-            ends_at_once,
-        })
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot catch signals")?;
+        Ok(listening.insert(interrupt).clone())
+    }
+
+    fn follow(&self, signals: &mut Signals) {
+        let mut first = None;
+        for number in signals.forever() {
+            let now = Instant::now();
+            if ends_at_once(first, now, self.ends_at_once.load(Ordering::SeqCst)) {
+                kill_programs();
+                signal_hook::low_level::exit(128 + number);
+            }
+            if first.is_none() {
+                self.signal.store(number as u8, Ordering::SeqCst);
+            }
+            first.get_or_insert(now);
+        }
     }
 
     /// From now on the first signal asks for a clean end.
@@ -51,8 +80,32 @@ impl Interrupt {
 
     /// The signal that came, if one did.
     pub(crate) fn signal(&self) -> Option<u8> {
-        u8::try_from(self.signal.load(Ordering::Relaxed))
-            .ok()
-            .filter(|number| *number > 0)
+        Some(self.signal.load(Ordering::SeqCst)).filter(|number| *number > 0)
+    }
+}
+
+/// Whether a signal that comes now ends the program, after the `first` one.
+fn ends_at_once(first: Option<Instant>, now: Instant, is_asked: bool) -> bool {
+    match first {
+        None => is_asked,
+        Some(first) => now.duration_since(first) >= SAME_REQUEST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_within_a_second_of_the_first_are_one_request() {
+        let first = Instant::now();
+        let ends_after = |milliseconds, is_asked| {
+            let now = first + Duration::from_millis(milliseconds);
+            ends_at_once(Some(first), now, is_asked)
+        };
+        assert!(ends_at_once(None, first, true));
+        assert!(!ends_at_once(None, first, false));
+        assert!(!ends_after(0, false) && !ends_after(50, true) && !ends_after(999, true));
+        assert!(ends_after(1000, false) && ends_after(9000, true));
     }
 }

@@ -3,7 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::output_files::save_file;
 use crate::request_printer::RequestPrinter;
-use crate::stderr::Verbosity;
+use crate::stderr::{Verbosity, eprint_text};
 use diskproof_compat::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_device::host_facts;
 use diskproof_engine::watchdog::Heartbeat;
@@ -12,8 +12,10 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_report::format::OutputFile;
+use signal_hook::consts::SIGUSR1;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,6 +23,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Clone)]
 pub(crate) struct SharedPrinter {
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
+    /// Whether SIGUSR1 came, of a tool that survives it.
+    status_due: Arc<AtomicBool>,
     /// The file that the text at the end goes to, in place of stdout.
     saved_to: Option<PathBuf>,
 }
@@ -28,8 +32,14 @@ pub(crate) struct SharedPrinter {
 impl SharedPrinter {
     /// Nothing is printed yet.
     pub(crate) fn new(printer: Box<dyn ToolPrinter>) -> Self {
+        let status_due = Arc::default();
+        if printer.survives_usr1() {
+            // Where it cannot be caught, the signal ends the program as it does others.
+            let _ = signal_hook::flag::register(SIGUSR1, Arc::clone(&status_due));
+        }
         Self {
             printer: Arc::new(Mutex::new(printer)),
+            status_due,
             saved_to: None,
         }
     }
@@ -158,19 +168,31 @@ impl ToolLines {
     /// Whether the tool reports the results so far, when the current workloads have been measured
     /// for this long.
     pub(crate) fn is_due(&self, elapsed_ns: u64) -> bool {
+        self.printer.status_due.load(Ordering::Relaxed) || self.is_interval_over(elapsed_ns)
+    }
+
+    fn is_interval_over(&self, elapsed_ns: u64) -> bool {
         let over = self.interval_ns.map(|interval_ns| elapsed_ns / interval_ns);
         over.is_some_and(|over| over > self.reported)
     }
 
     /// Prints the tool's report of the results so far.
     pub(crate) fn so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
-        self.reported = self.interval_ns.map_or(0, |ns| elapsed_ns / ns);
-        let text = self.printer.lock().so_far(&ResultsSoFar {
+        let results = ResultsSoFar {
             measurements,
             elapsed_ns,
             unix_ns: unix_ns(),
-        });
-        self.print(text);
+        };
+        if self.printer.status_due.swap(false, Ordering::Relaxed) {
+            let status = self.printer.lock().status(&results);
+            self.print(status.stdout);
+            eprint_text(&status.stderr);
+        }
+        if self.is_interval_over(elapsed_ns) {
+            self.reported = self.interval_ns.map_or(0, |ns| elapsed_ns / ns);
+            let text = self.printer.lock().so_far(&results);
+            self.print(text);
+        }
     }
 
     /// Workloads have been measured.

@@ -77,6 +77,16 @@ pub trait ToolPrinter: Send {
         String::new()
     }
 
+    /// Whether the tool goes on after SIGUSR1, with its [`Self::status`].
+    fn survives_usr1(&self) -> bool {
+        false
+    }
+
+    /// What it prints at SIGUSR1 while workloads are measured.
+    fn status(&mut self, _results: &ResultsSoFar<'_>) -> ToolText {
+        ToolText::default()
+    }
+
     /// The operations on many small files are over; the end follows.
     fn files_measured(&mut self, _files: &FilesMeasurement) {}
 

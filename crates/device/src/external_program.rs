@@ -1,15 +1,17 @@
-//! Runs a program that reports about disks and waits for what it prints, but never longer than a
-//! deadline: a disk that hangs keeps its caller in the kernel, where no signal reaches it. Does not
-//! know what the text means.
+//! Runs programs, each in its own process group, which ends with diskproof. What one prints is
+//! waited for, but never longer than a deadline: a disk that hangs keeps its caller in the kernel,
+//! where no signal reaches it. Does not know what the text means.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// Where distributions put it; users who are not root often lack these in PATH.
@@ -20,9 +22,110 @@ const REPORT_BYTES_MAX: u64 = 4 << 20;
 const REAP_EVERY: Duration = Duration::from_millis(2);
 const REAP_FOR: Duration = Duration::from_millis(200);
 
+/// The groups whose programs have not ended, in no order.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn groups() -> MutexGuard<'static, Vec<Pid>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills every program that runs, with what it started: this process is about to end.
+pub fn kill_programs() {
+    for group in groups().iter() {
+        // It may have ended meanwhile.
+        let _ = kill_process_group(*group, Signal::KILL);
+    }
+}
+
+/// A program in its own process group, so that Ctrl-C does not cut it short. Dropped before its
+/// end, it is killed with what it started.
+#[derive(Debug)]
+pub struct ProgramGroup {
+    child: Child,
+    group: Pid,
+}
+
+impl ProgramGroup {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        // Locked until the group is listed: a signal in between would miss it.
+        let mut groups = groups();
+        let child = command.process_group(0).spawn()?;
+        let group = Pid::from_child(&child);
+        groups.push(group);
+        Ok(Self { child, group })
+    }
+
+    /// The program itself.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// How it ended; `None` while it runs. What it started may outlive it.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let ended = self.child.try_wait()?;
+        if ended.is_some() {
+            self.forget();
+        }
+        Ok(ended)
+    }
+
+    /// Whether a signal stopped it. The terminal sends one to a program that wants to read from it.
+    pub fn is_stopped(&self) -> bool {
+        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let state = waitid(WaitId::Pid(self.group), look);
+        matches!(state, Ok(Some(state)) if state.stopped())
+    }
+
+    /// Tells it and what it started to end, and kills what does not in this time.
+    pub fn end(mut self, within: Duration) {
+        let deadline = Instant::now() + within;
+        // It may have ended meanwhile.
+        let _ = kill_process_group(self.group, Signal::TERM);
+        while Instant::now() < deadline {
+            let _ = self.child.try_wait();
+            if test_kill_process_group(self.group).is_err() {
+                self.forget();
+                return;
+            }
+            std::thread::sleep(REAP_EVERY);
+        }
+    }
+
+    /// Nothing of it is left, or is to be ended.
+    fn forget(&self) {
+        groups().retain(|group| *group != self.group);
+    }
+
+    /// Whether it has ended by then.
+    fn has_ended_within(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if !matches!(self.try_wait(), Ok(None)) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(REAP_EVERY);
+        }
+    }
+}
+
+impl Drop for ProgramGroup {
+    fn drop(&mut self) {
+        if groups().contains(&self.group) {
+            let _ = kill_process_group(self.group, Signal::KILL);
+            // One in the kernel's hands may never end; init reaps it some day.
+            self.has_ended_within(REAP_FOR);
+            self.forget();
+        }
+    }
+}
+
 /// Why there is no text.
 #[derive(Debug)]
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// Nothing came in time; the program was ended.
     Late,
     /// It could not be started or read.
@@ -47,16 +150,14 @@ pub(crate) fn find_program(name: &str, search_path: Option<&OsStr>) -> Option<Pa
 }
 
 /// What a program prints on stdout, whatever its exit status.
-pub(crate) fn output_of(mut command: Command, limit: Duration) -> Result<String, NoAnswer> {
+pub fn output_of(mut command: Command, limit: Duration) -> Result<String, NoAnswer> {
     let deadline = Instant::now() + limit;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // Its own group, so that Ctrl-C does not cut it short, and so that what it may have started
-    // ends with it.
-    let mut child = command.process_group(0).spawn().map_err(NoAnswer::Failed)?;
-    let Some(stdout) = child.stdout.take() else {
+    let mut program = ProgramGroup::start(&mut command).map_err(NoAnswer::Failed)?;
+    let Some(stdout) = program.child().stdout.take() else {
         return Err(NoAnswer::Failed(io::ErrorKind::BrokenPipe.into()));
     };
     let (sender, receiver) = mpsc::channel();
@@ -75,18 +176,10 @@ pub(crate) fn output_of(mut command: Command, limit: Duration) -> Result<String,
         Ok(_) => receiver.recv_timeout(limit),
         Err(error) => Ok(Err(error)),
     };
-    let ends_in = deadline.saturating_duration_since(Instant::now());
-    if !reaped(
-        &mut child,
-        if read.is_ok() {
-            ends_in
-        } else {
-            Duration::ZERO
-        },
-    ) {
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        reaped(&mut child, REAP_FOR);
+    if read.is_ok() {
+        program.has_ended_within(deadline.saturating_duration_since(Instant::now()));
     }
+    drop(program);
     match read {
         Ok(Ok(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Ok(Err(error)) => Err(NoAnswer::Failed(error)),
@@ -94,17 +187,76 @@ pub(crate) fn output_of(mut command: Command, limit: Duration) -> Result<String,
     }
 }
 
-/// Whether the child has ended by then. One in the kernel's hands may never end; it is left behind,
-/// and init reaps it some day.
-fn reaped(child: &mut Child, within: Duration) -> bool {
-    let deadline = Instant::now() + within;
-    loop {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return true;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    /// Whether the process whose number is in a file runs.
+    fn is_running(file: &std::path::Path) -> bool {
+        let number = std::fs::read_to_string(file).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    fn eventually(what: impl Fn() -> bool) {
+        while !what() {
+            std::thread::sleep(REAP_EVERY);
         }
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(REAP_EVERY);
+    }
+
+    #[test]
+    fn program_that_is_dropped_ends_with_its_children() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("child");
+        let script = format!("sleep 600 & echo $! > {}; wait", file.display());
+        let program = ProgramGroup::start(&mut shell(&script)).unwrap();
+        let group = program.group;
+        eventually(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
+        assert!(groups().contains(&group) && is_running(&file));
+        drop(program);
+        assert!(!groups().contains(&group));
+        eventually(|| !is_running(&file));
+    }
+
+    #[test]
+    fn program_that_ignores_the_end_is_killed_after_its_time() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("child");
+        let child = format!("trap '' TERM; echo $$ > {}; sleep 600", file.display());
+        let script = format!("sh -c \"{}\"; true", child.replace('$', "\\$"));
+        let program = ProgramGroup::start(&mut shell(&script)).unwrap();
+        let group = program.group;
+        eventually(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
+        program.end(Duration::from_millis(50));
+        assert!(!groups().contains(&group));
+        eventually(|| !is_running(&file));
+    }
+
+    #[test]
+    fn program_that_has_ended_leaves_what_it_started() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("child");
+        let script = format!("sleep 600 & echo $! > {}", file.display());
+        let mut program = ProgramGroup::start(&mut shell(&script)).unwrap();
+        assert!(program.has_ended_within(Duration::from_secs(600)));
+        let group = program.group;
+        assert!(!groups().contains(&group));
+        drop(program);
+        assert!(is_running(&file));
+        kill_process_group(group, Signal::KILL).unwrap();
+    }
+
+    #[test]
+    fn late_program_has_no_answer() {
+        let late = output_of(shell("sleep 600"), Duration::from_millis(10));
+        assert!(matches!(late, Err(NoAnswer::Late)), "{late:?}");
+        let text = output_of(shell("echo so; exit 3"), Duration::from_secs(600)).unwrap();
+        assert_eq!(text, "so\n");
     }
 }

@@ -18,11 +18,13 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A directory with its files, made by this process.
+/// A directory with its files, made by this process. It is removed with everything in it when its
+/// last user drops it, however a run ends.
 #[derive(Debug)]
 pub struct FileTree {
     kept: KeptDirectory,
     folders: Vec<OwnedFd>,
+    is_removed: bool,
     _lock: OwnedFd,
 }
 
@@ -57,17 +59,12 @@ impl FileTree {
         let mut tree = Self {
             kept,
             folders: Vec::new(),
+            is_removed: false,
             _lock: lock,
         };
         for index in 0..folders as usize {
-            match tree.kept.create_folder(&folder_name(index)) {
-                Ok(folder) => tree.folders.push(folder),
-                Err(error) => {
-                    // The first error is the one that matters.
-                    let _ = tree.remove();
-                    return Err(error);
-                }
-            }
+            tree.folders
+                .push(tree.kept.create_folder(&folder_name(index))?);
         }
         Ok(StartedTree {
             tree,
@@ -156,12 +153,19 @@ impl FileTree {
         drop_all_caches().map_err(failed("drop the caches of the machine"))
     }
 
-    /// Removes the directories, which must be empty.
-    pub fn remove(self) -> Result<(), OpenError> {
-        for index in 0..self.folders.len() {
-            self.kept.remove_folder(&folder_name(index))?;
-        }
+    /// Removes it with everything in it.
+    pub fn remove(mut self) -> Result<(), OpenError> {
+        self.is_removed = true;
         self.kept.remove()
+    }
+}
+
+impl Drop for FileTree {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            // An error ended the run, and it is the one that matters.
+            let _ = self.kept.remove();
+        }
     }
 }
 
@@ -189,6 +193,10 @@ mod tests {
 
     fn place() -> tempfile::TempDir {
         tempfile::tempdir_in("/var/tmp").unwrap()
+    }
+
+    fn end_as_by_kill(mut started: StartedTree) {
+        started.tree.is_removed = true;
     }
 
     #[test]
@@ -221,6 +229,15 @@ mod tests {
     }
 
     #[test]
+    fn tree_without_users_is_removed_with_its_files() {
+        let place = place();
+        let started = start(place.path()).unwrap();
+        started.tree.create(name(1, 3)).unwrap();
+        drop(started);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
     fn leftover_is_removed_unless_a_run_holds_it() {
         let place = place();
         let started = start(place.path()).unwrap();
@@ -229,8 +246,7 @@ mod tests {
         }
         let second = start(place.path()).unwrap_err();
         assert!(matches!(second, OpenError::InUse { .. }), "{second}");
-        // As a kill does it.
-        drop(started);
+        end_as_by_kill(started);
         let next = start(place.path()).unwrap();
         assert_eq!(next.leftover_files, Some(3));
         next.tree.remove().unwrap();
@@ -259,7 +275,7 @@ mod tests {
             let place = place();
             let started = start(place.path()).unwrap();
             started.tree.create(name(0, 1)).unwrap();
-            drop(started);
+            end_as_by_kill(started);
             let ours = place.path().join(FILES_DIRECTORY);
             spoil(&ours, outside.path());
             let refused = start(place.path()).unwrap_err();

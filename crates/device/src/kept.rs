@@ -69,12 +69,19 @@ impl KeptDirectory {
         let parent = open_folder(held.as_fd(), ".").map_err(failed("open it"))?;
         let found = before(parent.as_fd())?;
         mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
-        let directory =
-            open_folder(parent.as_fd(), name).map_err(failed("open the new directory in it"))?;
-        is_new(&directory).map_err(failed("use the new directory in it"))?;
-        fsync(&directory)
-            .and_then(|()| fsync(&parent))
-            .map_err(failed("make a new directory durable"))?;
+        let opened = open_folder(parent.as_fd(), name)
+            .map_err(failed("open the new directory in it"))
+            .and_then(|directory| {
+                is_new(&directory).map_err(failed("use the new directory in it"))?;
+                fsync(&directory)
+                    .and_then(|()| fsync(&parent))
+                    .map_err(failed("make a new directory durable"))?;
+                Ok(directory)
+            });
+        let directory = opened.inspect_err(|_| {
+            // The first error is the one that matters. One that is not empty stays.
+            let _ = unlinkat(&parent, name, AtFlags::REMOVEDIR);
+        })?;
         let kept = Self {
             directory,
             parent,
@@ -165,7 +172,7 @@ impl KeptDirectory {
     }
 
     /// Removes it with everything in it.
-    pub fn remove(self) -> Result<(), OpenError> {
+    pub fn remove(&self) -> Result<(), OpenError> {
         remove_entries(self.directory.as_fd())
             .and_then(|()| unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR))
             .map_err(self.failed("remove the files of the test"))
@@ -176,12 +183,6 @@ impl KeptDirectory {
         mkdirat(&self.directory, name, Mode::RWXU)
             .and_then(|()| open_folder(self.directory.as_fd(), name))
             .map_err(self.failed("create a directory of the test"))
-    }
-
-    /// Removes an empty directory in it.
-    pub(crate) fn remove_folder(&self, name: &str) -> Result<(), OpenError> {
-        unlinkat(&self.directory, name, AtFlags::REMOVEDIR)
-            .map_err(self.failed("remove a directory of the test"))
     }
 
     /// Who its parent is.

@@ -61,6 +61,7 @@ pub use admit::{
     scratch_bytes_max,
 };
 pub use counters::{Pulse, Snapshot};
+pub use external_program::{NoAnswer, ProgramGroup, kill_programs, output_of};
 pub use failure::OpenError;
 pub use file_names::{FileName, NameState};
 pub use file_tree::{FileTree, StartedTree};

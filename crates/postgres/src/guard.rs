@@ -9,7 +9,7 @@ use crate::processes::{Parent, end_processes};
 use crate::user::ServerUser;
 use diskproof_device::ClaimedDirectory;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -249,7 +249,7 @@ struct Ending {
 impl Ending {
     fn listen() -> std::io::Result<Self> {
         let (closed, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        for number in [SIGTERM, SIGINT, SIGHUP] {
+        for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
             signal_hook::flag::register(number, Arc::clone(&signal))?;
         }
         let restart = Arc::new(AtomicBool::new(false));

@@ -6,8 +6,8 @@ use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
 use crate::pgbench;
 use diskproof_model::histogram::LatencyHistogram;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 const CREATE: &str = "CREATE TABLE commits (session int, at timestamptz, filler char(22))";
@@ -184,16 +184,27 @@ fn run_sessions(
     stop: &StopCheck,
     progress: &mut dyn FnMut(u64),
 ) -> Result<LoadResult, PostgresError> {
-    let (start, count) = (Barrier::new(sessions.len()), AtomicU64::new(0));
+    let (is_complete, count) = (RwLock::new(false), AtomicU64::new(0));
     let results = std::thread::scope(|scope| {
         let mut threads = Vec::new();
+        // Sessions wait for this lock, and end at once where one of them cannot start.
+        let mut starting = is_complete.write().unwrap_or_else(PoisonError::into_inner);
         for (session, insert) in sessions {
-            let (start, count) = (&start, &count);
-            threads.push(scope.spawn(move || {
-                start.wait();
-                insert_until(session, &insert, time, stop, count)
-            }));
+            let (is_complete, count) = (&is_complete, &count);
+            let thread =
+                std::thread::Builder::new().spawn_scoped(scope, move || {
+                    match *is_complete.read().unwrap_or_else(PoisonError::into_inner) {
+                        true => insert_until(session, &insert, time, stop, count),
+                        false => Err(PostgresError::Stopped),
+                    }
+                });
+            threads.push(thread.map_err(|error| PostgresError::Program {
+                program: "a thread for each session".to_owned(),
+                why: error.to_string(),
+            })?);
         }
+        *starting = true;
+        drop(starting);
         while threads.iter().any(|thread| !thread.is_finished()) {
             progress(count.load(Ordering::Relaxed));
             std::thread::sleep(LOOK_EVERY.min(time));

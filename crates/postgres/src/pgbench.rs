@@ -7,6 +7,7 @@ use crate::error::PostgresError;
 use crate::guard::{inherited, path_of};
 use crate::known_names::SUPER_USER;
 use crate::log::ProgramLog;
+use diskproof_device::ProgramGroup;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -58,18 +59,16 @@ pub(crate) fn run(
         command.uid(user.uid).gid(user.gid);
     }
     let begun = Instant::now();
-    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    if let Some(mut script) = child.stdin.take() {
+    let mut program =
+        ProgramGroup::start(&mut command).map_err(|error| failed(error.to_string()))?;
+    if let Some(mut script) = program.child().stdin.take() {
         script.write_all(format!("{INSERT};\n").as_bytes())?;
     }
     let status = loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = program.try_wait()? {
             break status;
         }
         if stop() {
-            // It may have ended meanwhile.
-            let _ = child.kill();
-            child.wait()?;
             return Err(PostgresError::Stopped);
         }
         // It prints nothing on the way; its whole time counts as progress.

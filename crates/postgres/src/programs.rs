@@ -1,12 +1,20 @@
-//! Finds the programs of a PostgreSQL server. Starts `postgres --version` only.
+//! Finds the programs of a PostgreSQL server. Starts `postgres --version` only, as the user of the
+//! server: a directory of PATH may belong to anyone.
 
 use crate::error::PostgresError;
+use crate::user::ServerUser;
+use diskproof_device::{NoAnswer, output_of};
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Where Debian and Red Hat install servers: a directory, and how the names in it begin.
 const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
+
+/// A version is printed at once, also by a busy machine.
+const VERSION_WITHIN: Duration = Duration::from_secs(10);
 
 /// The programs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +38,23 @@ impl Programs {
         self.path("pgbench").exists()
     }
 
-    fn of(folder: &Path) -> Result<Self, PostgresError> {
+    fn of(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
         let program = folder.join("postgres");
         let failed = |why: String| PostgresError::Program {
             program: program.display().to_string(),
             why,
         };
-        let printed = Command::new(&program)
-            .arg("--version")
-            .output()
-            .map_err(|error| failed(error.to_string()))?;
-        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let mut command = Command::new(&program);
+        command.arg("--version").current_dir("/");
+        if let Some(user) = ServerUser::needed() {
+            command.uid(user.uid).gid(user.gid);
+        }
+        let text = output_of(command, limit).map_err(|silence| {
+            failed(match silence {
+                NoAnswer::Late => format!("no answer within {} s", limit.as_secs()),
+                NoAnswer::Failed(error) => error.to_string(),
+            })
+        })?;
         let (version, version_text) = parse_version(&text)
             .ok_or_else(|| failed(format!("it prints '{}' as its version", text.trim())))?;
         Ok(Self {
@@ -62,15 +76,15 @@ fn parse_version(text: &str) -> Option<(u32, String)> {
     Some((digits.parse().ok()?, word.to_owned()))
 }
 
-/// The server in `asked`; without it the first one on `search_path` (the variable PATH), else the
-/// newest one that a distribution installed.
+/// The server in `asked`; without it the first one on `search_path` (the variable PATH, without its
+/// relative directories), else the newest one that a distribution installed.
 pub fn find_programs(
     asked: Option<&Path>,
     search_path: Option<&OsStr>,
 ) -> Result<Programs, PostgresError> {
     if let Some(folder) = asked {
         return match has_server(folder) {
-            true => Programs::of(&absolute(folder)),
+            true => Programs::of(&absolute(folder), VERSION_WITHIN),
             false => Err(PostgresError::NoServer {
                 searched: folder.display().to_string(),
             }),
@@ -79,11 +93,12 @@ pub fn find_programs(
     let on_path: Vec<PathBuf> = search_path
         .map(|path| std::env::split_paths(path).collect())
         .unwrap_or_default();
-    if let Some(folder) = on_path.iter().find(|folder| has_server(folder)) {
-        return Programs::of(&absolute(folder));
+    let on_path = on_path.iter().filter(|folder| folder.is_absolute());
+    if let Some(folder) = on_path.into_iter().find(|folder| has_server(folder)) {
+        return Programs::of(&absolute(folder), VERSION_WITHIN);
     }
     match newest(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix))) {
-        Some(folder) => Programs::of(&folder),
+        Some(folder) => Programs::of(&folder, VERSION_WITHIN),
         None => Err(PostgresError::NoServer {
             searched: "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin".to_owned(),
         }),
@@ -127,6 +142,7 @@ fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn version_is_read_from_what_every_packager_prints() {
@@ -138,6 +154,41 @@ mod tests {
             Some((19, "19beta1".to_owned()))
         );
         assert_eq!(of("postgres 9"), None);
+    }
+
+    #[test]
+    fn relative_directories_of_the_search_path_are_skipped() {
+        let here = tempfile::tempdir_in(".").unwrap();
+        for program in ["postgres", "initdb"] {
+            std::fs::write(here.path().join(program), "").unwrap();
+        }
+        let relative = Path::new(here.path().file_name().unwrap());
+        assert!(has_server(relative));
+        let absolute = relative.canonicalize().unwrap();
+        let found = |folder: &Path| match find_programs(None, Some(folder.as_os_str())) {
+            Err(PostgresError::Program { program, .. }) => {
+                program.starts_with(absolute.to_str().unwrap())
+            }
+            _ => false,
+        };
+        // The file does not run, so that an error names it where it is found.
+        assert!(found(&absolute));
+        assert!(!found(relative));
+    }
+
+    #[test]
+    fn server_that_prints_no_version_is_late() {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("postgres");
+        std::fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        let all = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.path(), all.clone()).unwrap();
+        std::fs::set_permissions(&program, all).unwrap();
+        let late = Programs::of(place.path(), Duration::from_millis(200));
+        assert!(
+            matches!(late, Err(PostgresError::Program { .. })),
+            "{late:?}"
+        );
     }
 
     #[test]

@@ -19,8 +19,9 @@ pub enum StreamContent {
 pub struct VerifyFacts {
     /// Whether the machine started anew since the run; `None` where the kernel does not say.
     pub has_restarted: Option<bool>,
-    /// Whether the user says that the target is that of the run, even with no data of the run on
-    /// it. Nothing else can tell a disk that lost everything from one that was wiped since.
+    /// Whether the target is that of the run, even with no data of the run on it: it is exactly as
+    /// before the run, or the user says so. Nothing else can tell a disk that lost everything from
+    /// one that was wiped since.
     pub is_same_target: bool,
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod judge;
 mod log_store;
 mod page;
+mod places;
 mod protocol;
 mod reader;
 mod rehearsal;
@@ -28,7 +29,7 @@ pub use judge::{
 };
 pub use log_store::LogStore;
 pub use page::{PAGE_BYTES, SlotState};
-pub use reader::{boot_id, read_content};
+pub use reader::{boot_id, change_before, content_before, read_content};
 pub use rehearsal::{RehearsedCut, rehearse};
 pub use run::{
     CutMethod, CutTarget, LogEnd, RunDescription, RunLog, RunProgress, StreamKind, WORKERS_MAX,

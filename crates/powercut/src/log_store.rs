@@ -7,7 +7,7 @@ use crate::run::{LogEnd, RunDescription, RunLog, parse_run};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of one log: weeks of reports.
@@ -16,6 +16,9 @@ const LOG_BYTES_MAX: u64 = 1 << 30;
 const RUNS_MAX: usize = 10_000;
 /// Newest runs that a list names.
 pub(crate) const LISTED_MAX: usize = 1_000;
+/// Space that stays free for the rest of the machine: a new run needs all of it, and one that is
+/// being logged may use half.
+const RESERVE_BYTES: u64 = 1 << 30;
 const EXTENSION: &str = "powercut";
 
 type MemoryLogs = Arc<Mutex<BTreeMap<u128, Vec<u8>>>>;
@@ -38,7 +41,8 @@ pub(crate) struct OpenLog {
 
 #[derive(Debug)]
 enum LogSink {
-    File(File),
+    /// The file, and its folder.
+    File(File, PathBuf),
     Memory(MemoryLogs, u128),
 }
 
@@ -59,11 +63,12 @@ impl LogStore {
                     let text = format!("the folder has {RUNS_MAX} logs; remove old ones");
                     return Err(io::Error::other(text));
                 }
+                check_room(folder, RESERVE_BYTES)?;
                 let path = folder.join(format!("{number:032x}.{EXTENSION}"));
                 let file = File::create_new(path)?;
                 // The name has to survive, too.
                 File::open(folder)?.sync_all()?;
-                LogSink::File(file)
+                LogSink::File(file, folder.clone())
             }
             Self::Memory(logs) => {
                 let mut all = logs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,18 +103,24 @@ impl LogStore {
         }
     }
 
-    /// The newest runs, newest first. A log whose first frame is damaged is not listed.
-    pub(crate) fn list(&self) -> io::Result<Vec<RunDescription>> {
-        let mut listed = Vec::new();
+    /// Numbers of the newest runs, newest first. A log whose first frame is damaged is not listed.
+    /// Descriptions are long, so that only one of them is in memory at a time.
+    pub(crate) fn newest(&self) -> io::Result<Vec<u128>> {
+        let mut started = Vec::new();
         for run in self.runs()? {
-            let mut log = self.open(run)?;
-            if let Ok(WireMessage::Run(description)) = WireMessage::receive(&mut log) {
-                listed.push(*description);
-            }
+            started.extend(self.description(run).map(|found| (found.started_ms, run)));
         }
-        listed.sort_by_key(|run| std::cmp::Reverse(run.started_ms));
-        listed.truncate(LISTED_MAX);
-        Ok(listed)
+        started.sort_unstable_by_key(|run| std::cmp::Reverse(*run));
+        started.truncate(LISTED_MAX);
+        Ok(started.into_iter().map(|(_, run)| run).collect())
+    }
+
+    /// What a run wrote, and where.
+    pub(crate) fn description(&self, run: u128) -> Option<RunDescription> {
+        match WireMessage::receive(&mut self.open(run).ok()?) {
+            Ok(WireMessage::Run(description)) => Some(*description),
+            _ => None,
+        }
     }
 
     /// The frames of a run.
@@ -129,6 +140,22 @@ impl LogStore {
     }
 }
 
+/// Refuses to write where less than this would stay free, or a tenth of a small filesystem.
+fn check_room(folder: &Path, reserve_bytes: u64) -> io::Result<()> {
+    let found = rustix::fs::statvfs(folder)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    match has_room(bytes(found.f_bavail), bytes(found.f_blocks), reserve_bytes) {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "the filesystem of the logs is nearly full; free some space, or use --log DIR",
+        )),
+    }
+}
+
+fn has_room(free_bytes: u64, size_bytes: u64, reserve_bytes: u64) -> bool {
+    free_bytes >= reserve_bytes.min(size_bytes / 10)
+}
+
 impl OpenLog {
     /// Appends a frame and makes it durable.
     pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
@@ -138,7 +165,8 @@ impl OpenLog {
             return Err(io::Error::other(text));
         }
         match &mut self.sink {
-            LogSink::File(file) => {
+            LogSink::File(file, folder) => {
+                check_room(folder, RESERVE_BYTES / 2)?;
                 let written = file.write_all(&frame).and_then(|()| file.sync_data());
                 if written.is_err() {
                     // A full disk leaves half a frame, after which nothing could be read.
@@ -250,7 +278,9 @@ mod tests {
         drop(log);
         let error = store.create(&example()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(store.list().unwrap(), [example()]);
+        let number = example().run_number().unwrap();
+        assert_eq!(store.newest().unwrap(), [number]);
+        assert_eq!(store.description(number), Some(example()));
         let path = std::fs::read_dir(place.path()).unwrap().next().unwrap();
         let path = path.unwrap().path();
         let whole = std::fs::read(&path).unwrap();
@@ -263,6 +293,36 @@ mod tests {
             }
             assert!((2..4).contains(&read), "{read}");
         }
+    }
+
+    #[test]
+    fn reserve_is_a_tenth_of_a_small_filesystem() {
+        let gib = 1 << 30;
+        assert!(has_room(gib, 100 * gib, RESERVE_BYTES));
+        assert!(!has_room(gib - 1, 100 * gib, RESERVE_BYTES));
+        assert!(has_room(gib / 2, 100 * gib, RESERVE_BYTES / 2));
+        assert!(has_room(gib / 10, gib, RESERVE_BYTES));
+        assert!(!has_room(gib / 10 - 1, gib, RESERVE_BYTES));
+    }
+
+    #[test]
+    fn newest_runs_come_first_and_are_limited() {
+        let store = LogStore::memory();
+        for number in 0..LISTED_MAX as u64 + 7 {
+            let run = RunDescription {
+                run: format!("{number:032x}"),
+                // In another order than their numbers.
+                started_ms: number ^ 1,
+                ..example()
+            };
+            store.create(&run).unwrap();
+        }
+        let newest = store.newest().unwrap();
+        assert_eq!(newest.len(), LISTED_MAX);
+        assert_eq!(
+            newest[..2],
+            [LISTED_MAX as u128 + 6, LISTED_MAX as u128 + 4]
+        );
     }
 
     #[test]

@@ -8,9 +8,11 @@ use crate::writer::{ENTRY_PREFIX, file_name};
 use diskproof_device::OpenTarget;
 use diskproof_model::plan::CachePolicy;
 use rustix::io::{Errno, pread};
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// Reads every stream. `pages` is the target, or the file of the region in the run's directory, and
@@ -36,6 +38,30 @@ pub fn read_content(
         });
     }
     Ok(content)
+}
+
+/// What proves after the cut that nothing of a run is left because all of it was lost, and not
+/// because the target is another one: the checksum of the region that the run is going to fill.
+/// `None` where many targets have the same.
+pub fn content_before(run: &RunDescription, pages: &OpenTarget) -> Option<String> {
+    pages.drop_cache();
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
+    let (mut hash, mut first, mut is_even) = (Sha256::new(), None, true);
+    for number in 0..run.region_bytes() / PAGE_BYTES as u64 {
+        let length = read_page(pages, &mut page, number * PAGE_BYTES as u64).ok()?;
+        let content = &page.0[..length];
+        let byte = *first.get_or_insert(*content.first()?);
+        is_even &= content.iter().all(|other| *other == byte);
+        hash.update(content);
+    }
+    let digest = hash.finalize();
+    (!is_even).then(|| digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The same of a directory: the time of its last change.
+pub fn change_before(directory: &Path) -> Option<String> {
+    let found = std::fs::metadata(directory).ok()?;
+    Some(format!("{}.{:09}", found.ctime(), found.ctime_nsec()))
 }
 
 /// The kernel's id of this boot: another one after every start of the machine.

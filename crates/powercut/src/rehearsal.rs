@@ -94,6 +94,7 @@ impl Rehearsal {
             method: CutMethod::Fdatasync,
             is_control_evidence: true,
             streams,
+            before: None,
         };
         let mut rehearsal = Self {
             disk: VolatileDisk::new(behaviour, random.next()),

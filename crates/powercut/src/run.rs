@@ -166,20 +166,26 @@ impl CutTarget {
         }
         if let (Some((before, at)), Some((now, now_at))) = (&self.filesystem, &found.filesystem) {
             if before != now {
-                return differs("its filesystem", before, now);
+                let what = differs("its filesystem", before, now)?;
+                return Some(format!("{what}. {MOUNT}"));
             }
             if at != now_at {
                 let what = format!(
                     "its filesystem was mounted at {at} and is now mounted at \
                                     {now_at}"
                 );
-                return Some(format!("{what}. Mount it as before, then verify"));
+                return Some(format!("{what}. {MOUNT}"));
             }
         }
         (self.kind != TargetKind::BlockDevice && self.inode != found.inode)
             .then(|| "another file or directory has its name".to_owned())
     }
 }
+
+/// What to do where another filesystem is found, and what its absence means.
+const MOUNT: &str = "Mount it as before, then verify. If it cannot be mounted even after its \
+                     journal was replayed, the disk lost writes that the filesystem had synced, as \
+                     a lying disk does; a run on the device itself (--destroy) counts them";
 
 /// A run, as the writer announces it before its first write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,6 +207,10 @@ pub struct RunDescription {
     pub is_control_evidence: bool,
     /// What is written.
     pub streams: Vec<WriteStream>,
+    /// What the target was before the run ([`crate::content_before`]); `None` where that proves
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
 }
 
 impl RunDescription {
@@ -225,7 +235,7 @@ impl RunDescription {
     /// Says what is wrong with a description that came from elsewhere.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let target = &self.target;
-        let optional = [&target.serial, &target.model];
+        let optional = [&target.serial, &target.model, &self.before];
         let filesystem = target.filesystem.iter().flat_map(|(kind, at)| [kind, at]);
         let mut texts = [&self.host, &self.boot_id, &target.path]
             .into_iter()
@@ -366,6 +376,7 @@ pub(crate) fn example() -> RunDescription {
         method: CutMethod::Fdatasync,
         is_control_evidence: true,
         streams: RunDescription::streams(2, true),
+        before: None,
     }
 }
 

@@ -3,17 +3,15 @@
 //! than a frame, or write anywhere but to a new log.
 
 use crate::log_store::{LogStore, OpenLog, follows};
+use crate::places::{Place, PlaceUse, Places};
 use crate::protocol::{PROOF_BYTES, WireError, WireMessage, refusal};
 use crate::run::{LogEnd, RunProgress};
 use crate::token::Token;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Connections at the same time; more are refused.
-const CONNECTIONS_MAX: usize = 64;
 /// From the first byte of a frame to its last, and for the whole handshake.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 /// A writer reports at least every second; one that is silent for so long was cut.
@@ -25,7 +23,7 @@ pub struct LogServer {
     listener: TcpListener,
     store: LogStore,
     token: Token,
-    connections: Arc<AtomicUsize>,
+    places: Arc<Places>,
 }
 
 /// Why the server cannot start.
@@ -54,7 +52,7 @@ impl LogServer {
             listener,
             store,
             token,
-            connections: Arc::default(),
+            places: Arc::default(),
         })
     }
 
@@ -75,16 +73,22 @@ impl LogServer {
                     continue;
                 }
             };
-            let Some(place) = ConnectionPlace::take(&self.connections) else {
+            let Some(place) = Places::take(&self.places, &stream) else {
                 let mut stream = DeadlineStream::new(stream);
                 let _ = refusal("too many connections; try again later").send(&mut stream);
                 continue;
             };
             let (store, token) = (self.store.clone(), self.token.clone());
             let started = std::thread::Builder::new().spawn(move || {
-                let _place = place;
                 let mut stream = DeadlineStream::new(stream);
-                if let Err(error) = converse(&mut stream, &store, &token, peer, note) {
+                let served = Served {
+                    store: &store,
+                    token: &token,
+                    place,
+                    peer,
+                    note,
+                };
+                if let Err(error) = served.converse(&mut stream) {
                     note(&format!("{peer}: {error}"));
                     let _ = refusal(&error.to_string()).send(&mut stream);
                 }
@@ -98,22 +102,6 @@ impl LogServer {
 
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
-}
-
-/// One of the connections; given back when dropped.
-struct ConnectionPlace(Arc<AtomicUsize>);
-
-impl ConnectionPlace {
-    fn take(connections: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(connections));
-        (connections.fetch_add(1, Ordering::SeqCst) < CONNECTIONS_MAX).then_some(place)
-    }
-}
-
-impl Drop for ConnectionPlace {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// A socket whose reads and writes end by a deadline, however slowly bytes drip in.
@@ -198,54 +186,81 @@ fn as_timeout(error: io::Error) -> io::Error {
     }
 }
 
-/// One connection from its first frame to its last.
-fn converse(
-    stream: &mut DeadlineStream,
-    store: &LogStore,
-    token: &Token,
+/// A connection, and what serves it.
+struct Served<'a> {
+    store: &'a LogStore,
+    token: &'a Token,
+    place: Place,
     peer: SocketAddr,
     note: fn(&str),
-) -> Result<(), WireError> {
-    let nonce = random_nonce();
-    stream.send(&WireMessage::Challenge(nonce))?;
-    match stream.receive(FRAME_TIMEOUT)? {
-        WireMessage::Hello(proof) if token.accepts(&nonce, &proof) => {}
-        WireMessage::Hello(_) => {
-            return Err(WireError::Body(
-                "the token is missing or wrong; see --token-file",
-            ));
-        }
-        _ => return Err(WireError::Body("the first message must be a token")),
-    }
-    stream.send(&WireMessage::Welcome)?;
-    match stream.receive(SILENCE_MAX)? {
-        WireMessage::Run(run) => {
-            let mut log = store.create(&run)?;
-            stream.send(&WireMessage::Logged)?;
-            note(&format!(
-                "run {} of {} writes to {} ({peer})",
-                crate::run::short(&run.run),
-                run.host,
-                run.target.path
-            ));
-            let ended = keep_log(stream, &mut log, run.streams.len());
-            note(&match &ended {
-                Ok(()) => format!("run {} stopped", crate::run::short(&run.run)),
-                Err(error) => format!(
-                    "run {} stopped reporting: {error}",
-                    crate::run::short(&run.run)
-                ),
-            });
-            Ok(())
-        }
-        WireMessage::List => {
-            for run in store.list()? {
-                stream.send(&WireMessage::Run(Box::new(run)))?;
+}
+
+impl Served<'_> {
+    /// One connection from its first frame to its last.
+    fn converse(self, stream: &mut DeadlineStream) -> Result<(), WireError> {
+        let Self {
+            store,
+            token,
+            peer,
+            note,
+            ..
+        } = self;
+        let nonce = random_nonce();
+        stream.send(&WireMessage::Challenge(nonce))?;
+        match stream.receive(FRAME_TIMEOUT)? {
+            WireMessage::Hello(proof) if token.accepts(&nonce, &proof) => {}
+            WireMessage::Hello(_) => {
+                return Err(WireError::Body(
+                    "the token is missing or wrong; see --token-file",
+                ));
             }
-            Ok(stream.send(&WireMessage::ListEnd)?)
+            _ => return Err(WireError::Body("the first message must be a token")),
         }
-        WireMessage::Fetch(run) => send_log(stream, store, run),
-        _ => Err(WireError::Body("neither a run nor a question")),
+        stream.send(&WireMessage::Welcome)?;
+        match stream.receive(SILENCE_MAX)? {
+            WireMessage::Run(run) => {
+                self.keep_place(PlaceUse::Writer)?;
+                let mut log = store.create(&run)?;
+                stream.send(&WireMessage::Logged)?;
+                note(&format!(
+                    "run {} of {} writes to {} ({peer})",
+                    crate::run::short(&run.run),
+                    run.host,
+                    run.target.path
+                ));
+                let ended = keep_log(stream, &mut log, run.streams.len());
+                note(&match &ended {
+                    Ok(()) => format!("run {} stopped", crate::run::short(&run.run)),
+                    Err(error) => format!(
+                        "run {} stopped reporting: {error}",
+                        crate::run::short(&run.run)
+                    ),
+                });
+                Ok(())
+            }
+            WireMessage::List => {
+                self.keep_place(PlaceUse::Reader)?;
+                for run in store.newest()? {
+                    // One that was removed meanwhile is not listed.
+                    if let Some(run) = store.description(run) {
+                        stream.send(&WireMessage::Run(Box::new(run)))?;
+                    }
+                }
+                Ok(stream.send(&WireMessage::ListEnd)?)
+            }
+            WireMessage::Fetch(run) => {
+                self.keep_place(PlaceUse::Reader)?;
+                send_log(stream, store, run)
+            }
+            _ => Err(WireError::Body("neither a run nor a question")),
+        }
+    }
+
+    fn keep_place(&self, used: PlaceUse) -> Result<(), WireError> {
+        match self.place.is_kept_for(used) {
+            true => Ok(()),
+            false => Err(io::Error::other("too many connections; try again later").into()),
+        }
     }
 }
 

@@ -13,7 +13,6 @@ use crate::failure::{Exit, Failure};
 use crate::flags::files;
 use crate::interrupt::Interrupt;
 use crate::output_files::OutputFiles;
-use anyhow::Context as _;
 use chosen::ChosenDevices;
 use live_view::LiveView;
 use steps::WatchSession;
@@ -33,7 +32,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     let chosen = ChosenDevices::of(&watch.devices, watch.verbosity())?;
     let outputs = files(&[&watch.outputs, &watch.html]);
     let files = OutputFiles::prepare(&outputs)?;
-    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
     let mut session = WatchSession::start(watch, chosen)?;
     let end = follow(watch, &mut session, &interrupt)?;

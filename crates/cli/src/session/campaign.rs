@@ -12,7 +12,6 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::stderr::{Verbosity, eprint_line};
-use anyhow::Context as _;
 use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell, Next};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{Consent, MachineCpuTime, OpenTarget, probe};
@@ -143,7 +142,7 @@ where
     for path in &job.flags.files() {
         refuse_target_as_output(path, &job.identities)?;
     }
-    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let interrupt = Interrupt::listen()?;
     let consent = job.flags.destructive.consent(&job.identities)?;
     let stall_timeout = stall_timeout()?;
     let identities = job.identities.clone();

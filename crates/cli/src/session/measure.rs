@@ -11,7 +11,6 @@ use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
-use anyhow::Context as _;
 use diskproof_device::MachineCpuTime;
 use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
@@ -104,7 +103,7 @@ pub(super) fn measure_with(
         check_outputs(OutputFiles::check(&outputs), &outputs, &job.identities)?;
         return dry_run(&job);
     }
-    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let interrupt = Interrupt::listen()?;
     let stall_timeout = stall_timeout()?;
     let files = OutputFiles::prepare(&outputs);
     let files = check_outputs(files, &outputs, &job.identities)?;

@@ -1,17 +1,18 @@
 //! Commands of the user that change a setting between two slices. Does not know what they do.
 
 use crate::interrupt::Interrupt;
+use diskproof_device::ProgramGroup;
 use diskproof_engine::watchdog::Heartbeat;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 const SHELL: &str = "/bin/sh";
 /// How often a command is looked at. Doubled up to the second value: most take milliseconds.
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// After Ctrl-C, which reaches the command too, a command has this long to end.
+/// After Ctrl-C a command is told to end, and has this long.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// Most of what a command prints on stderr that an error quotes.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
@@ -55,38 +56,35 @@ pub(super) fn run(flag: &str, command: &str, wait: &CommandWait<'_>) -> CommandE
 fn carry_out(command: &str, wait: &CommandWait<'_>) -> io::Result<(Option<ExitStatus>, String)> {
     // Not a pipe: a process that stays behind would hold it open.
     let mut stderr = File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)?);
-    let mut child = Command::new(SHELL)
+    let mut shell = Command::new(SHELL);
+    shell
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::from(stderr.try_clone()?))
-        .spawn()?;
-    let status = wait_for(&mut child, wait)?;
+        .stderr(Stdio::from(stderr.try_clone()?));
+    let status = wait_for(ProgramGroup::start(&mut shell)?, wait)?;
     stderr.rewind()?;
     let mut text = Vec::new();
     stderr.take(STDERR_BYTES_MAX).read_to_end(&mut text)?;
     Ok((status, quoted(&String::from_utf8_lossy(&text))))
 }
 
-fn wait_for(child: &mut Child, wait: &CommandWait<'_>) -> io::Result<Option<ExitStatus>> {
-    let (mut pause, mut interrupted) = (POLL.0, None);
+/// Waits for its end. After Ctrl-C and an error nothing that it started is left.
+fn wait_for(mut program: ProgramGroup, wait: &CommandWait<'_>) -> io::Result<Option<ExitStatus>> {
+    let mut pause = POLL.0;
     loop {
         wait.heartbeat.beat();
-        let is_interrupted = wait.interrupt.is_some_and(|one| one.signal().is_some());
-        let ended = child.try_wait()?;
-        if is_interrupted && ended.is_some() {
+        if wait.interrupt.is_some_and(|one| one.signal().is_some()) {
+            program.end(AFTER_INTERRUPT);
             return Ok(None);
         }
+        let ended = program.try_wait()?;
         if ended.is_some() {
             return Ok(ended);
         }
-        if is_interrupted {
-            let since = *interrupted.get_or_insert_with(Instant::now);
-            if since.elapsed() >= AFTER_INTERRUPT {
-                child.kill()?;
-                child.wait()?;
-                return Ok(None);
-            }
+        if program.is_stopped() {
+            let why = "it was stopped; it cannot read from the terminal (use sudo -n)";
+            return Err(io::Error::other(why));
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(POLL.1);
@@ -109,6 +107,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn end_of(command: &str) -> CommandEnd {
         let wait = CommandWait {

@@ -5,6 +5,7 @@ use diskproof_model::campaign::{CampaignKind, CampaignPart};
 use diskproof_model::comparison::{Basis, Comparison};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Mount, can_run, place};
+use rustix::process::{Pid, test_kill_process_group};
 use std::path::Path;
 
 /// One workload for a few seconds.
@@ -166,6 +167,23 @@ fn compare_live_ends_with_what_it_has_after_ctrl_c() {
     let rate = &comparison.candidates[0].metrics[0];
     assert_eq!((rate.basis, rate.a.n), (Basis::Blocks, 5), "{rate:?}");
     assert!(comparison.baseline.runs[0].partial);
+}
+
+#[test]
+fn prepare_command_ends_with_its_children() {
+    let place = place();
+    let (target, file) = (place.path().join("data"), place.path().join("process"));
+    random_file(&target, 16 << 20);
+    let command = format!("echo $$ > {}; sleep 600; true", file.display());
+    let mut words = vec!["compare", text(&target), "--no-history"];
+    words.extend(["--prepare", &command, "--prepare", &command]);
+    let running = PipedRun::start(words);
+    let group = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
+    assert!(crate::program::eventually(|| group().is_some()));
+    let group = Pid::from_raw(group().unwrap()).unwrap();
+    let ran = running.interrupt();
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    assert!(test_kill_process_group(group).is_err());
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! `diskproof as` from the outside: output, exit codes and the gate.
 
-use crate::program::{HISTORY, Ran, content_hash, names, random_file, run};
+use crate::program::{HISTORY, Ran, content_hash, eventually, names, program, random_file, run};
 use diskproof_simdisk::testbed::place;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 fn as_tool(words: &[&str]) -> Ran {
     run(["as"].iter().chain(words))
@@ -124,6 +126,76 @@ fn dd_creates_a_file_and_spares_one_that_exists() {
         "{}",
         read.err
     );
+}
+
+/// A tool that runs until Ctrl-C, and what it printed at SIGUSR1.
+struct Asked {
+    child: Child,
+}
+
+impl Asked {
+    fn start(words: &[&str]) -> Self {
+        let mut command = program(["as"].iter().chain(words));
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self {
+            child: piped.spawn().unwrap(),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+/// Reads up to a line that contains `part`.
+fn until(from: &mut impl BufRead, part: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(part) {
+        assert!(from.read_line(&mut text).unwrap() > 0, "{part}: {text}");
+    }
+    text
+}
+
+#[test]
+fn dd_and_fio_print_their_status_at_usr1_and_go_on() {
+    let here = place();
+    let mut fio = Asked::start(&[
+        "fio",
+        "--name=a",
+        "--size=4m",
+        &format!("--directory={}", text(here.path())),
+        "--rw=randread",
+        "--time_based",
+        "--runtime=600",
+    ]);
+    let mut out = BufReader::new(fio.child.stdout.take().unwrap());
+    until(&mut out, "Starting 1 process");
+    for _ in 0..2 {
+        fio.signal(Signal::USR1);
+        until(&mut out, "Run status group 0");
+    }
+    fio.signal(Signal::INT);
+    until(&mut out, "Run status group 0");
+    assert_eq!(fio.child.wait().unwrap().code(), Some(128));
+
+    let file = here.path().join("large");
+    let output = format!("of={}", text(&file));
+    let mut dd = Asked::start(&[
+        "dd",
+        "if=/dev/zero",
+        &output,
+        "bs=4k",
+        "count=60k",
+        "oflag=dsync",
+    ]);
+    assert!(eventually(|| file.exists()));
+    let mut err = BufReader::new(dd.child.stderr.take().unwrap());
+    dd.signal(Signal::USR1);
+    until(&mut err, " copied, ");
+    assert!(dd.child.try_wait().unwrap().is_none());
+    dd.signal(Signal::INT);
+    until(&mut err, " copied, ");
+    assert_eq!(dd.child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

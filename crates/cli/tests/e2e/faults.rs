@@ -104,7 +104,13 @@ fn signals_end_a_run_with_what_was_measured() {
     let place = place();
     let work = place.path().join("work");
     std::fs::create_dir(&work).unwrap();
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+    let signals = [
+        (Signal::INT, 130),
+        (Signal::TERM, 143),
+        (Signal::HUP, 129),
+        (Signal::QUIT, 131),
+    ];
+    for (signal, code) in signals {
         let saved = place.path().join("saved.json");
         let mut running = Running::start(
             &work,
@@ -118,6 +124,9 @@ fn signals_end_a_run_with_what_was_measured() {
             ],
         );
         running.until("2/8 ");
+        // As GNU timeout does, which signals its child and then the group.
+        running.signal(signal);
+        std::thread::sleep(Duration::from_millis(50));
         running.signal(signal);
         let ran = running.end();
         assert_eq!(ran.code, Some(code), "{}", ran.err);
@@ -163,7 +172,8 @@ fn a_second_ctrl_c_ends_at_once() {
     running.until("takes about");
     std::thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(300));
+    // Within a second it would be the same request.
+    std::thread::sleep(Duration::from_millis(1500));
     assert!(
         running.child.try_wait().unwrap().is_none(),
         "the first one waits for the disk"

@@ -6,6 +6,7 @@ use diskproof_model::record::{FilesRecord, Record};
 use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -115,11 +116,42 @@ fn killed_run_leaves_one_directory_that_the_next_run_removes() {
     assert!(steps(&next.record()).leftover_files.unwrap() > 2);
     assert!(names(here.path()).is_empty());
 
-    let mut interrupted = start();
-    let pid = Pid::from_child(&interrupted);
-    kill_process(pid, Signal::INT).unwrap();
-    assert_eq!(interrupted.wait().unwrap().code(), Some(130));
-    assert!(names(here.path()).is_empty());
+    for (signal, code) in [(Signal::INT, 130), (Signal::QUIT, 131), (Signal::HUP, 129)] {
+        let mut interrupted = start();
+        let pid = Pid::from_child(&interrupted);
+        kill_process(pid, signal).unwrap();
+        assert_eq!(interrupted.wait().unwrap().code(), Some(code));
+        assert!(names(here.path()).is_empty());
+    }
+}
+
+#[test]
+fn files_without_threads_leave_nothing() {
+    if !can_run(
+        "files_without_threads_leave_nothing",
+        &["setpriv", "prlimit"],
+    ) {
+        return;
+    }
+    let (here, bin) = (place(), place());
+    let copy = bin.path().join("diskproof");
+    crate::program::copy_program(&copy);
+    for folder in [here.path(), bin.path()] {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let mut failed = 0;
+    for threads in 0..9 {
+        let user = ["--reuid=61235", "--regid=61235", "--clear-groups"];
+        let mut command = Command::new("setpriv");
+        let limit = format!("--nproc={threads}");
+        command.args(user).args(["prlimit", &limit]).arg(&copy);
+        let small = ["-n", "2000", "--rounds", "1", "--threads", "3"];
+        command.arg("files").arg(here.path()).args(small);
+        let ran = Ran::from(command.arg("--no-history").output().unwrap());
+        failed += u32::from(ran.code == Some(4));
+        assert!(names(here.path()).is_empty(), "{threads}: {}", ran.err);
+    }
+    assert!(failed >= 5, "{failed}");
 }
 
 /// The directory of a new ext4 filesystem, from which the gate lets files be made: 10 % and 2 GiB

@@ -6,7 +6,8 @@ use diskproof_simdisk::testbed::{Disk, Loop, can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -292,6 +293,63 @@ fn what_was_not_released_is_refused_and_stays() {
     let other = verify(&file, &address, &[]);
     assert_eq!(other.code, Some(2), "{}", other.err);
     assert!(other.err.contains("no such run"), "{}", other.err);
+}
+
+#[test]
+fn target_that_is_as_before_the_run_has_lost_everything() {
+    let place = place();
+    let (logs, file) = (place.path().join("logs"), place.path().join("pages"));
+    random_file(&file, 16 << 20);
+    let before = std::fs::read(&file).unwrap();
+    let (_server, address) = serve(&logs);
+    let path = file.to_str().unwrap();
+    let mut writer = Started::new(&["write", path, "--server", &address, "--overwrite"]);
+    writer.wait_for("CUT THE POWER");
+    assert!(crate::program::eventually(
+        || acknowledged(&file, &address) > 10
+    ));
+    writer.child.kill().unwrap();
+    writer.end();
+    // In place, so that the file stays the same one.
+    let put = |content: &[u8]| {
+        let mut open = std::fs::File::options().write(true).open(&file).unwrap();
+        open.write_all(content).unwrap();
+    };
+    put(&before);
+    let ran = verify(&file, &address, &["--json"]);
+    let found = report(&ran);
+    assert_eq!((ran.code, &found["verdict"]), (Some(1), &"lying".into()));
+    assert_eq!(
+        found["streams"][0]["lost"],
+        found["streams"][0]["acknowledged"]
+    );
+    // Another content proves nothing.
+    put(&vec![0; before.len()]);
+    let ran = verify(&file, &address, &["--json"]);
+    assert_eq!(
+        (ran.code, &report(&ran)["reason"]),
+        (Some(5), &"no-trace".into())
+    );
+}
+
+#[test]
+fn token_that_others_can_read_is_warned_about() {
+    let place = place();
+    let file = place.path().join("token");
+    std::fs::write(&file, "0123456789abcdef").unwrap();
+    for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false)] {
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        let words = [
+            "powercut",
+            "verify",
+            ".",
+            "--server",
+            "127.0.0.1:1",
+            "--token-file",
+        ];
+        let ran = run(words.into_iter().chain([file.to_str().unwrap()]));
+        assert_eq!(ran.err.contains("chmod 600"), warned, "{}", ran.err);
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::human::{human, lacks_prefix};
 use crate::number::general;
-use crate::printer::{ToolPrinter, ToolResult, ToolText};
-use diskproof_model::measurement::OpKind;
+use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::{Measurement, OpKind};
 
 /// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) enum StatusLevel {
     None,
 }
 
-/// Prints at the end.
+/// Prints at the end, and at SIGUSR1.
 #[derive(Debug)]
 pub(super) struct CopyPrinter {
     status: StatusLevel,
@@ -24,12 +24,10 @@ impl CopyPrinter {
     pub(super) fn new(status: StatusLevel) -> Self {
         Self { status }
     }
-}
 
-impl ToolPrinter for CopyPrinter {
-    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+    fn text(&self, measurements: &[Measurement]) -> ToolText {
         let (mut blocks, mut bytes, mut wall_ns) = (0, 0, 0);
-        if let Some(measurement) = result.measurements.first() {
+        if let Some(measurement) = measurements.first() {
             wall_ns = measurement.wall_ns;
             let kinds = [OpKind::Read, OpKind::Write];
             for op in kinds.iter().filter_map(|kind| measurement.ops.get(kind)) {
@@ -48,6 +46,20 @@ impl ToolPrinter for CopyPrinter {
             stdout: String::new(),
             stderr,
         }
+    }
+}
+
+impl ToolPrinter for CopyPrinter {
+    fn survives_usr1(&self) -> bool {
+        true
+    }
+
+    fn status(&mut self, results: &ResultsSoFar<'_>) -> ToolText {
+        self.text(results.measurements)
+    }
+
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        self.text(result.measurements)
     }
 }
 

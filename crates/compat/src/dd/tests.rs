@@ -2,7 +2,7 @@ use super::*;
 use crate::error::DropInError;
 use crate::fixture::{device, directory, file, load, measurement, plan, text_of, words};
 use crate::load::LoadTarget;
-use crate::printer::ToolResult;
+use crate::printer::{ResultsSoFar, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, Layout, SyncPolicy};
 use std::collections::BTreeSet;
@@ -138,14 +138,21 @@ fn status_goes_to_stderr() {
     let (target, unix_ns) = (directory(), 0);
     let plan = plan(load.as_ref(), &target);
     let measured = [measurement(&plan.workloads[0], OpKind::Write, 8, 4_000_000)];
-    let end = load.printer(&plan, &target).end(&ToolResult {
+    let mut printer = load.printer(&plan, &target);
+    let so_far = printer.status(&ResultsSoFar {
+        measurements: &measured,
+        elapsed_ns: 4_000_000,
+        unix_ns,
+    });
+    let end = printer.end(&ToolResult {
         measurements: &measured,
         surface: None,
         interrupted: false,
         unix_ns,
         host_name: "vm",
     });
-    assert_eq!(end.stdout, "");
+    assert!(printer.survives_usr1());
+    assert_eq!((end.stdout.as_str(), &so_far), ("", &end));
     assert_eq!(
         end.stderr,
         "8+0 records in\n8+0 records out\n\

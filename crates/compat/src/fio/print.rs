@@ -94,7 +94,7 @@ pub(super) struct FioPrinter {
     is_saved: bool,
     /// How often the output is repeated while jobs run.
     status_interval_ns: Option<u64>,
-    /// What was measured before the current jobs, where the output is repeated.
+    /// What was measured before the current jobs.
     finished: Vec<Measurement>,
     /// What was repeated, where it goes to a file.
     status: String,
@@ -217,10 +217,19 @@ impl ToolPrinter for FioPrinter {
         }
     }
 
-    fn measured(&mut self, measurement: &Measurement) -> String {
-        if self.status_interval_ns.is_some() {
-            self.finished.push(measurement.clone());
+    fn survives_usr1(&self) -> bool {
+        true
+    }
+
+    fn status(&mut self, results: &ResultsSoFar<'_>) -> ToolText {
+        ToolText {
+            stdout: self.so_far(results),
+            stderr: String::new(),
         }
+    }
+
+    fn measured(&mut self, measurement: &Measurement) -> String {
+        self.finished.push(measurement.clone());
         String::new()
     }
 

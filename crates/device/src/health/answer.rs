@@ -3,7 +3,7 @@
 //! type than expected; then it is unknown. Runs no process.
 
 use super::ata;
-use super::document::{Report, celsius};
+use super::document::{Report, celsius, written};
 use super::nvme;
 use super::scsi;
 use diskproof_model::health::DiskHealth;
@@ -52,19 +52,21 @@ fn read_health(report: Report<'_>) -> DiskHealth {
         model: text(&["/model_name", "/scsi_model_name"]),
         serial: text(&["/serial_number"]),
         firmware: text(&["/firmware_version", "/scsi_revision", "/revision"]),
-        rotation_rpm: report
-            .count("/rotation_rate")
-            .and_then(|rpm| rpm.try_into().ok()),
+        rotation_rpm: report.rpm("/rotation_rate"),
         passed: report.flag("/smart_status/passed"),
         temperature_celsius: celsius(report, "/temperature/current"),
         temperature_limit_celsius: celsius(report, "/temperature/op_limit_max"),
-        power_on_hours: report.count("/power_on_time/hours"),
+        power_on_hours: report.hours("/power_on_time/hours"),
         ..DiskHealth::default()
     };
-    match health.protocol.as_deref() {
+    let health = match health.protocol.as_deref() {
         Some("NVMe") => nvme::complete(health, report),
         Some("SCSI") => scsi::complete(health, report),
         _ => ata::complete(health, report),
+    };
+    DiskHealth {
+        written_bytes: written(health.written_bytes),
+        ..health
     }
 }
 

@@ -174,7 +174,7 @@ fn self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<SelfTest
                 entry.text("/status/string").unwrap_or("no result"),
             );
             let hours = entry
-                .count("/lifetime_hours")
+                .hours("/lifetime_hours")
                 .map(|hours| unwrapped(hours, power_on_hours));
             (
                 kind,

@@ -43,10 +43,36 @@ impl<'a> Report<'a> {
             .map(Report)
     }
 
+    /// Hours under power.
+    pub(super) fn hours(self, pointer: &str) -> Option<u64> {
+        self.count(pointer).filter(|hours| *hours <= HOURS_MAX)
+    }
+
+    /// Revolutions per minute.
+    pub(super) fn rpm(self, pointer: &str) -> Option<u32> {
+        let rpm = self.count(pointer)?.try_into().ok();
+        rpm.filter(|rpm| *rpm <= RPM_MAX)
+    }
+
     /// A share in percent.
     pub(super) fn percent(self, pointer: &str) -> Option<u32> {
-        self.count(pointer)?.try_into().ok()
+        let percent = self.count(pointer)?.try_into().ok();
+        percent.filter(|percent| *percent <= PERCENT_MAX)
     }
+}
+
+/// A hundred years: a counter in another unit, or a register that was never filled.
+const HOURS_MAX: u64 = 100 * 8766;
+/// The fastest disks ever sold made 15,000 turns a minute.
+const RPM_MAX: u32 = 30_000;
+/// Wear may exceed 100 percent; its byte ends at 255 (NVM Express, SMART log).
+const PERCENT_MAX: u32 = 255;
+/// More than any disk can write in its life: an exabyte.
+const WRITTEN_BYTES_MAX: u64 = 1_000_000_000_000_000_000;
+
+/// Bytes written over a disk's life; `None` of a counter that cannot be true.
+pub(super) fn written(bytes: Option<u64>) -> Option<u64> {
+    bytes.filter(|bytes| *bytes <= WRITTEN_BYTES_MAX)
 }
 
 /// Temperatures beyond these are none: a register that was never filled, or a unit that is not

@@ -52,7 +52,7 @@ pub(super) fn complete(health: DiskHealth, report: Report<'_>) -> DiskHealth {
             .or_else(|| celsius(report, "/nvme_composite_temperature_threshold/warning")),
         power_on_hours: health
             .power_on_hours
-            .or_else(|| log.count("/power_on_hours")),
+            .or_else(|| log.hours("/power_on_hours")),
         wear_percent: log.percent("/percentage_used"),
         spare_percent: log.percent("/available_spare"),
         spare_threshold_percent: log.percent("/available_spare_threshold"),
@@ -95,7 +95,7 @@ fn self_test(report: Report<'_>) -> Option<SelfTest> {
             .unwrap_or("no result");
         (
             kind,
-            ended(kind, status, passed, entry.count("/power_on_hours")),
+            ended(kind, status, passed, entry.hours("/power_on_hours")),
         )
     });
     telling(now, logged)

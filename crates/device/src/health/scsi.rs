@@ -87,7 +87,7 @@ fn self_test(report: Report<'_>) -> Option<SelfTest> {
             );
             (
                 kind,
-                ended(kind, status, passed, entry.count("/power_on_time/hours")),
+                ended(kind, status, passed, entry.hours("/power_on_time/hours")),
             )
         });
     telling(runs.then(|| running("in progress", left)), ended)

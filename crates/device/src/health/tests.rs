@@ -584,6 +584,52 @@ fn document() -> impl Strategy<Value = serde_json::Value> {
         })
 }
 
+#[test]
+fn values_that_cannot_be_true_are_unknown() {
+    let read = |hours: u64, written: u64, wear: u64| {
+        let document = serde_json::json!({
+            "device": { "protocol": "NVMe" },
+            "smart_status": { "passed": true },
+            "power_on_time": { "hours": hours },
+            "nvme_smart_health_information_log": {
+                "power_on_hours": hours,
+                "data_units_written": written,
+                "percentage_used": wear,
+            },
+            "nvme_self_test_log": { "table": [{ "power_on_hours": hours }] },
+        });
+        let Answer::Health(health) = read_answer(&document.to_string(), "/dev/sdx") else {
+            panic!()
+        };
+        let test = health.self_test.and_then(|test| test.hours);
+        (
+            health.power_on_hours,
+            test,
+            health.written_bytes,
+            health.wear_percent,
+        )
+    };
+    let units = 2_000_000_000;
+    let known = (
+        Some(876_600),
+        Some(876_600),
+        Some(units * 512_000),
+        Some(255),
+    );
+    assert_eq!(read(876_600, units, 255), known);
+    assert_eq!(read(876_601, 1000 * units, 256), (None, None, None, None));
+    assert_eq!(read(9_000_000, u64::MAX, 65_535), (None, None, None, None));
+    let spins = |rpm: u64| {
+        let document =
+            serde_json::json!({ "rotation_rate": rpm, "smart_status": { "passed": true } });
+        match read_answer(&document.to_string(), "/dev/sdx") {
+            Answer::Health(health) => health.rotation_rpm,
+            Answer::Nothing(_) => None,
+        }
+    };
+    assert_eq!((spins(15_000), spins(65_535)), (Some(15_000), None));
+}
+
 proptest! {
     #[test]
     fn no_answer_is_too_strange(document in document(), text in "\\PC*") {

@@ -5,7 +5,7 @@
 use super::switch::{SwitchedDisk, WriteCacheError, WriteCacheSwitch};
 use super::tool::{CacheTool, state_text};
 use diskproof_model::target::WriteCache;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -36,7 +36,7 @@ pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
         return ExitCode::from(2);
     };
     let ending = Arc::new(AtomicBool::new(false));
-    for number in [SIGTERM, SIGINT, SIGHUP] {
+    for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         if signal_hook::flag::register(number, Arc::clone(&ending)).is_err() {
             return ExitCode::FAILURE;
         }

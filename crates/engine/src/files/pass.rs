@@ -313,6 +313,7 @@ impl Pass {
         let pass = Arc::new(self);
         let threads = u64::from(threads).min(pass.total()).max(1);
         let (sender, tallies) = channel();
+        let mut workers = Vec::new();
         for _ in 0..threads {
             let (pass_of_worker, sender) = (Arc::clone(&pass), sender.clone());
             let started = std::thread::Builder::new()
@@ -325,10 +326,15 @@ impl Pass {
                     // The receiver is gone where the target hangs.
                     drop(sender.send(tally));
                 });
-            if let Err(error) = started {
-                pass.signals.stop.store(true, Ordering::Relaxed);
-                pass.begin(0);
-                return Err(RunError::Thread(error));
+            match started {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    pass.signals.stop.store(true, Ordering::Relaxed);
+                    pass.begin(0);
+                    // They have begun no operation, and hold the directory until they end.
+                    workers.into_iter().for_each(|worker| drop(worker.join()));
+                    return Err(RunError::Thread(error));
+                }
             }
         }
         drop(sender);

@@ -1,8 +1,13 @@
 //! The flags that lead to the log.
 
 use crate::failure::Failure;
+use crate::stderr::eprint_line;
 use diskproof_powercut::{LogClient, Token};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+/// Bits of a mode: read by the group, and by all.
+const OTHERS_READ: u32 = 0o044;
 
 /// Where the log is.
 #[derive(Debug, clap::Args)]
@@ -40,5 +45,11 @@ pub(super) fn read_token(file: Option<&Path>) -> Result<Token, Failure> {
     };
     let named = |why: String| Failure::Usage(format!("--token-file {}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
+    if std::fs::metadata(file).is_ok_and(|found| found.mode() & OTHERS_READ != 0) {
+        let path = file.display();
+        eprint_line(&format!(
+            "warning: other users can read the token in {path}. Run: chmod 600 {path}"
+        ));
+    }
     Token::parse(&text).map_err(named)
 }

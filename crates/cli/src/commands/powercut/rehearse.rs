@@ -2,6 +2,7 @@
 
 use crate::failure::Exit;
 use crate::stdout::{ignore_closed_pipe, to_stdout, write_in_locale};
+use anyhow::Context as _;
 use diskproof_powercut::{
     DiskBehaviour, LogServer, LogStore, RehearsedCut, Token, rehearse, write_rehearsal,
 };
@@ -28,7 +29,9 @@ pub(super) fn run(flags: &RehearseFlags) -> anyhow::Result<Exit> {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = LogServer::bind(loopback, Token::default(), LogStore::memory())?;
     let address = server.address()?.to_string();
-    std::thread::spawn(move || server.serve(|_| ()));
+    std::thread::Builder::new()
+        .spawn(move || server.serve(|_| ()))
+        .context("cannot start the thread of the log server")?;
     let mut cuts: Vec<RehearsedCut> = Vec::new();
     for disk in DiskBehaviour::ALL {
         for cut in 0..u64::from(flags.cuts) {

@@ -10,7 +10,7 @@ use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_powercut::{
     CutReport, CutTarget, CutVerdict, PAGES_FILE, RunDescription, RunLog, VerifyFacts, boot_id,
-    judge, read_content, short, write_report,
+    change_before, content_before, judge, read_content, short, write_report,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -56,14 +56,22 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     }
     let directory = (identity.kind == TargetKind::Directory)
         .then(|| Path::new(&identity.path).join(log.description.directory_name()));
+    let parent = PathBuf::from(&identity.path);
     let pages = open_pages(identity, directory.as_deref())?;
+    let now = match (&directory, &pages) {
+        (Some(_), _) => change_before(&parent),
+        (None, Some(pages)) => content_before(&log.description, pages),
+        (None, None) => None,
+    };
+    // Exactly as before the run: all of its writes were undone.
+    let is_as_before = now.is_some() && now == log.description.before;
     let content = read_content(&log.description, pages, directory.as_deref())?;
     let before = &log.description.boot_id;
     let facts = VerifyFacts {
         has_restarted: boot_id()
             .filter(|_| !before.is_empty())
             .map(|now| now != *before),
-        is_same_target: flags.same_target,
+        is_same_target: flags.same_target || is_as_before,
     };
     let report = judge(&log, &content, facts);
     print(flags, &log, &report)?;

@@ -7,7 +7,6 @@ use crate::interrupt::Interrupt;
 use crate::provenance::run_id;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::resolve_target;
-use anyhow::Context as _;
 use clap::ValueEnum;
 use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts, probe};
 use diskproof_model::shell::quoted;
@@ -15,9 +14,9 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_powercut::{
     CutMethod, CutTarget, NextStep, PAGES_FILE, RunDescription, RunProgress, StreamKind,
-    WORKERS_MAX, WriteRun, boot_id,
+    WORKERS_MAX, WriteRun, boot_id, change_before, content_before,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Small files and names in a directory, alongside the pages.
@@ -106,7 +105,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     }
     // Before anything is written: without a log the writes would prove nothing.
     let mut log = flags.connection.connect()?;
-    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
     let run = if identity.kind == TargetKind::Directory {
         let name = description.directory_name();
@@ -121,6 +120,11 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         }
     } else {
         let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
+        let before = content_before(&description, &pages);
+        let description = RunDescription {
+            before,
+            ..description
+        };
         WriteRun::lay_out(description, pages, None)?
     };
     let description = run.description().clone();
@@ -158,6 +162,9 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
         method: flags.method.into(),
         is_control_evidence: false,
         streams: RunDescription::streams(flags.workers, is_directory),
+        before: is_directory
+            .then(|| change_before(Path::new(&identity.path)))
+            .flatten(),
     }
 }
 
