@@ -20,8 +20,8 @@ use capacity::find_capacities;
 use diskproof_analysis::verdict::verdict;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
-    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, refuse_foreign,
-    save,
+    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun,
+    refuse_foreign, save,
 };
 use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::observed::MeasuredCapacity;
