@@ -101,6 +101,7 @@ impl Failure {
             Self::Usage(_) | Self::Probe(_) | Self::Postgres(PostgresError::NoServer { .. }) => {
                 Exit::Usage
             }
+            Self::History(error) if error.is_refusal() => Exit::Refused,
             Self::Refused(_)
             | Self::Unconfirmed(_)
             | Self::WriteCache(

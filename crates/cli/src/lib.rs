@@ -15,6 +15,7 @@ mod interrupt;
 pub mod job_file;
 mod live;
 mod output_files;
+mod output_sink;
 pub mod plan_file;
 mod planned;
 mod postgres_version;

@@ -11,6 +11,7 @@ pub(crate) mod file;
 mod in_use;
 mod names;
 mod openers;
+mod outside;
 mod permit;
 mod postgres;
 mod prerequisites;
@@ -26,6 +27,7 @@ use crate::sysroot::SysRoot;
 use ancestry::Ancestry;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
+use outside::Outside;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
 pub use prerequisites::READ_BYTES_MIN;
@@ -116,13 +118,30 @@ pub(crate) fn judge_open_directory(
 ) -> Result<(), Refusal> {
     let mut reasons = RefusalReasons::default();
     match Ancestry::of_directory(directory, Path::new(&identity.path)) {
-        Ok(ancestry) => postgres::judge_directory(&ancestry, &mut reasons),
+        Ok(ancestry) => judge_servers(identity, directory, &ancestry, &mut reasons),
         Err(errno) => add_unknown_place(errno, &mut reasons),
     }
     if reasons.is_empty() {
         return Ok(());
     }
     Err(reasons.into_refusal(scratch_asked(identity, size_bytes)))
+}
+
+/// A scratch file has no name: directories that no mount shows do not matter.
+fn judge_servers(
+    identity: &TargetIdentity,
+    directory: BorrowedFd<'_>,
+    above: &Ancestry,
+    reasons: &mut RefusalReasons,
+) {
+    postgres::judge_directory(above, reasons);
+    let Ok(stat) = rustix::fs::fstat(directory) else {
+        return;
+    };
+    let id = (stat.st_dev, stat.st_ino);
+    if let Outside::Seen(above) = Outside::of(&SysRoot::default(), identity, id) {
+        postgres::judge_directory(&above, reasons);
+    }
 }
 
 fn add_unknown_place(errno: Errno, reasons: &mut RefusalReasons) {
@@ -223,7 +242,7 @@ fn judge_scratch(
     let path = Path::new(&identity.path);
     if let Ok(held) = Held::at(path) {
         match Ancestry::of_directory(held.fd(), path) {
-            Ok(ancestry) => postgres::judge_directory(&ancestry, reasons),
+            Ok(ancestry) => judge_servers(identity, held.fd(), &ancestry, reasons),
             Err(errno) => add_unknown_place(errno, reasons),
         }
     }

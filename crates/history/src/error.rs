@@ -124,6 +124,18 @@ pub enum HistoryError {
         /// The file.
         path: PathBuf,
     },
+    /// A file of the history, or one with the name that such a file needs, is not this program's.
+    #[error(
+        "{} {why}, so it was not touched. Name another history with --history FILE, or use \
+         --no-history",
+        path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, as the rest of a sentence.
+        why: &'static str,
+    },
     /// A history whose version was overwritten.
     #[error(
         "the history {} contains tables, but its format version is {found}, so it was not touched. \
@@ -170,6 +182,11 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
+    /// Whether the history was refused because a file is not this program's.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::NotOurs { .. })
+    }
+
     /// The error of SQLite, classified.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let what = match error {

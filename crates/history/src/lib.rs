@@ -3,7 +3,8 @@
 //!
 //! Promises: a saved run survives `kill -9` and a power cut. Several processes may use the file at
 //! the same time. A damaged file is renamed, never deleted, and its readable runs are copied to the
-//! new one. A file that is merely busy, full or unreachable is never treated as damaged.
+//! new one. A file that is merely busy, full or unreachable is never treated as damaged. A file that
+//! this program did not make is never changed.
 #![forbid(unsafe_code)]
 
 mod add;
@@ -12,6 +13,7 @@ mod error;
 mod filesystem;
 mod lock;
 mod migrations;
+mod ours;
 mod place;
 mod query;
 mod rescue;
@@ -22,6 +24,7 @@ pub use add::{NewRun, SaveOutcome};
 pub use damage::MovedHistory;
 pub use error::HistoryError;
 pub use migrations::SCHEMA_VERSION;
+pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};
 pub use query::{Filter, Listing, StoredRun};
 pub use save::{SaveReport, save};

@@ -1,11 +1,13 @@
 //! The file `X.lock` next to the history `X`. Every open history holds it shared; making the file
 //! and moving a damaged one need it alone. SQLite's own locks belong to the file that is moved, so
-//! they cannot do this. The lock file also carries the mark that X was made by diskproof.
+//! they cannot do this. The lock file also carries the mark that X was made by diskproof: it is made
+//! before X, and beside no other file. A lock file that this process did not make is never written.
 
 use crate::error::HistoryError;
+use crate::ours::{open_own, start_of};
 use crate::place::{exists, with_suffix};
 use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +16,9 @@ use std::time::{Duration, Instant};
 /// milliseconds; slow disks and a queue of savers take seconds.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Content of the lock file of a history that diskproof made.
+/// How long a process may take between making a lock file and marking it.
+const MARK_WAIT: Duration = Duration::from_secs(1);
+/// Content of a lock file.
 const MARK: &[u8] = b"diskproof history\n";
 
 /// Whether other processes may hold the lock at the same time.
@@ -47,7 +51,7 @@ impl PlaceLock {
         let failed = |error: io::Error| HistoryError::kernel(history, error);
         let started = Instant::now();
         loop {
-            let lock = Self::open(history).map_err(failed)?;
+            let lock = Self::open(history)?;
             let attempt = match mode {
                 LockMode::Shared => lock.file.try_lock_shared(),
                 LockMode::Exclusive => lock.file.try_lock(),
@@ -68,22 +72,32 @@ impl PlaceLock {
     }
 
     /// Opens the lock file, or makes it.
-    fn open(history: &Path) -> io::Result<Self> {
+    fn open(history: &Path) -> Result<Self, HistoryError> {
         let path = with_suffix(history, ".lock");
         let mut options = File::options();
         options.read(true).write(true).mode(0o600);
         match options.clone().create_new(true).open(&path) {
-            Ok(file) => Ok(Self {
-                file,
-                path,
-                is_new: true,
-            }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Self {
-                file: options.open(&path)?,
-                path,
-                is_new: false,
-            }),
-            Err(error) => Err(error),
+            Ok(mut file) => {
+                // Without the mark a destroyed header costs the automatic rescue, nothing else.
+                let _ = file.write_all(MARK);
+                Ok(Self {
+                    file,
+                    path,
+                    is_new: true,
+                })
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                read_mark(history)?;
+                match open_own(&path, &options)? {
+                    Some(file) => Ok(Self {
+                        file,
+                        path,
+                        is_new: false,
+                    }),
+                    None => Self::open(history),
+                }
+            }
+            Err(error) => Err(HistoryError::kernel(history, error)),
         }
     }
 
@@ -96,32 +110,27 @@ impl PlaceLock {
         }
     }
 
-    /// Notes in the lock file that diskproof made the history.
-    pub(crate) fn mark(&self) -> io::Result<()> {
-        if !self.is_marked()? {
-            self.file.set_len(0)?;
-            (&self.file).rewind()?;
-            (&self.file).write_all(MARK)?;
-        }
-        Ok(())
-    }
-
-    /// Whether diskproof made the history.
-    pub(crate) fn is_marked(&self) -> io::Result<bool> {
-        let mut content = Vec::new();
-        (&self.file).rewind()?;
-        (&self.file)
-            .take(MARK.len() as u64 + 1)
-            .read_to_end(&mut content)?;
-        Ok(content == MARK)
-    }
-
-    /// Removes a lock file that this process made for a file that turned out not to be a history.
+    /// Removes a lock file that this process made for a history that it then could not make.
     pub(crate) fn discard(self) {
         if self.is_new && self.file.try_lock().is_ok() {
             // A lock file that stays behind does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Whether the lock file of this history has the mark; false also for an empty one, which is locked
+/// and never written. Any other content is that of another program, as in `Cargo.lock` of a history
+/// `Cargo`, and is an error.
+pub(crate) fn read_mark(history: &Path) -> Result<bool, HistoryError> {
+    let path = with_suffix(history, ".lock");
+    match start_of(&path)? {
+        Some(content) if content == MARK => Ok(true),
+        Some(content) if !content.is_empty() => Err(HistoryError::NotOurs {
+            path,
+            why: "exists, but was not made by diskproof",
+        }),
+        _ => Ok(false),
     }
 }
 
@@ -134,10 +143,15 @@ pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
     }
     let failed = |error| HistoryError::kernel(path, error);
     let lock = PlaceLock::exclusive(path)?;
+    // The process that made the lock file marks it in the next moment, if it was not killed.
+    let started = Instant::now();
+    while !read_mark(path)? && started.elapsed() < MARK_WAIT {
+        std::thread::sleep(POLL_INTERVAL);
+    }
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     match options.open(path) {
-        Ok(_) => lock.mark().map_err(failed),
+        Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
             lock.discard();

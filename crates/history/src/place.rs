@@ -2,10 +2,14 @@
 //! their owner only because records name machines and disks.
 
 use crate::error::HistoryError;
+use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+/// As many symlinks as the kernel follows (path_resolution(7)).
+const SYMLINKS_MAX: usize = 40;
 
 /// Where a history lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +30,20 @@ pub enum Folders {
 }
 
 impl HistoryPlace {
+    /// The path of the file, as [`Self::resolved`] finds it; `None` where there is none.
+    pub(crate) fn existing(&self) -> Option<Result<PathBuf, HistoryError>> {
+        match exists(&self.path) {
+            Ok(true) => Some(self.resolved()),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// The absolute path with all symlinks resolved: of a symlink, its target is used and replaced.
+    /// The symlinks must be this user's or root's.
     pub(crate) fn resolved(&self) -> Result<PathBuf, HistoryError> {
         let failed = |error| HistoryError::kernel(&self.path, error);
+        refuse_foreign_link(&self.path)?;
         if let Ok(path) = self.path.canonicalize() {
             return Ok(path);
         }
@@ -75,6 +90,27 @@ fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// A symlink of another user may lead anywhere, and the kernel follows it where that user makes it
+/// outside of directories like /tmp.
+fn refuse_foreign_link(path: &Path) -> Result<(), HistoryError> {
+    let mut path = path.to_owned();
+    for _ in 0..SYMLINKS_MAX {
+        let Ok(target) = std::fs::read_link(&path) else {
+            break;
+        };
+        let link =
+            std::fs::symlink_metadata(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+        if link.uid() != 0 && link.uid() != geteuid().as_raw() {
+            return Err(HistoryError::NotOurs {
+                path,
+                why: "is a symbolic link that belongs to another user",
+            });
+        }
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    Ok(())
 }
 
 /// The path with something added to its name.

@@ -6,12 +6,17 @@ use crate::error::{HistoryError, is_full};
 use crate::filesystem::{JournalMode, journal_for};
 use crate::lock::{LOCK_WAIT, PlaceLock, make_file};
 use crate::migrations::migrate;
+use crate::ours::Checked;
 use crate::place::{HistoryPlace, exists, with_suffix};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// The path has no symlink: what is one now has just replaced the file that was checked.
+const WRITABLE: OpenFlags =
+    OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
 
 /// Runs deleted in one transaction.
 const DELETED_AT_ONCE: usize = 16;
@@ -23,15 +28,17 @@ pub struct History {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
     _lock: Option<PlaceLock>,
+    _checked: Checked,
 }
 
 impl History {
     /// Opens an existing history, which may be read-only; `None` when there is no file.
     pub fn open(place: &HistoryPlace) -> Result<Option<Self>, HistoryError> {
-        if !exists(&place.path)? {
+        let Some(path) = place.existing() else {
             return Ok(None);
-        }
-        let path = place.resolved()?;
+        };
+        let path = path?;
+        let checked = Checked::new(&path)?;
         // Where no lock can be made, no process can move the file either.
         let lock = match PlaceLock::shared(&path) {
             Err(HistoryError::Unreachable { .. }) => None,
@@ -46,7 +53,12 @@ impl History {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path),
             other => other,
         };
-        Self::with(connection, path, lock).map(Some)
+        Ok(Some(Self {
+            connection: connection?,
+            path,
+            _lock: lock,
+            _checked: checked,
+        }))
     }
 
     /// Opens the file, or makes a new one.
@@ -56,6 +68,7 @@ impl History {
                 path: path.to_owned(),
             });
         }
+        let checked = Checked::new(path)?;
         let started = Instant::now();
         let lock = loop {
             make_file(path)?;
@@ -70,33 +83,12 @@ impl History {
                 });
             }
         };
-        Self::with(connect(path, Sharing::Shared), path.to_owned(), Some(lock))
-    }
-
-    /// Notes in the lock file whether this is a history, or removes the lock file again.
-    fn with(
-        connection: Result<Connection, HistoryError>,
-        path: PathBuf,
-        lock: Option<PlaceLock>,
-    ) -> Result<Self, HistoryError> {
-        match (connection, lock) {
-            (Ok(connection), lock) => {
-                if let Some(lock) = &lock {
-                    // Without the mark a destroyed header costs the automatic rescue, nothing else.
-                    let _ = lock.mark();
-                }
-                Ok(Self {
-                    connection,
-                    path,
-                    _lock: lock,
-                })
-            }
-            (Err(error), Some(lock)) => {
-                lock.discard();
-                Err(error)
-            }
-            (Err(error), None) => Err(error),
-        }
+        Ok(Self {
+            connection: connect(path, Sharing::Shared)?,
+            path: path.to_owned(),
+            _lock: Some(lock),
+            _checked: checked,
+        })
     }
 
     /// Sets or removes the label of a run.
@@ -175,8 +167,7 @@ enum Sharing {
 fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
     let journal = journal_for(path.parent().unwrap_or(Path::new("/")));
-    let mut connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let mut connection = Connection::open_with_flags(path, WRITABLE).map_err(failed)?;
     if sharing == Sharing::Alone {
         connection
             .pragma_update(None, "locking_mode", "EXCLUSIVE")

@@ -7,8 +7,9 @@ mod runs;
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, SaveOutcome};
 use diskproof_simdisk::testbed::{Disk, Mount, can_run};
 use runs::{ids, integrity, moved_histories, open, place, save_run};
+use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -323,6 +324,10 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
     );
 }
 
+/// First bytes of a log and of its index.
+const LOG: &[u8] = b"\x37\x7f\x06\x82 a log";
+const MEMORY: &[u8] = &3_007_000_u32.to_ne_bytes();
+
 #[test]
 fn the_log_of_a_damaged_history_goes_with_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -331,16 +336,12 @@ fn the_log_of_a_damaged_history_goes_with_it() {
     let files = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", place.path.display()));
     files
         .iter()
-        .zip([
-            "rubbish ".repeat(100),
-            "a log".to_owned(),
-            "memory".to_owned(),
-        ])
-        .for_each(|(file, text)| std::fs::write(file, text).unwrap());
+        .zip(["rubbish ".repeat(100).as_bytes(), LOG, MEMORY])
+        .for_each(|(file, content)| std::fs::write(file, content).unwrap());
     let moved = save_run(&place, "new").unwrap().moved.unwrap().path;
     assert_eq!(
-        std::fs::read_to_string(format!("{}-wal", moved.display())).unwrap(),
-        "a log"
+        std::fs::read(format!("{}-wal", moved.display())).unwrap(),
+        LOG
     );
     assert!(Path::new(&format!("{}-shm", moved.display())).exists());
     assert_eq!(
@@ -383,7 +384,9 @@ fn file_moved_while_a_save_waits_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
         std::fs::write(&place.path, content).unwrap();
-        let lock = std::fs::File::create(format!("{}.lock", place.path.display())).unwrap();
+        let lock = format!("{}.lock", place.path.display());
+        std::fs::write(&lock, "diskproof history\n").unwrap();
+        let lock = std::fs::File::open(lock).unwrap();
         lock.lock().unwrap();
         std::thread::scope(|scope| {
             let saver = scope.spawn(|| save_run(&place, "late"));
@@ -413,13 +416,7 @@ fn history_refuses_foreign_files_and_leaves_no_lock() {
     for name in ["notes.txt", "thumbs.db", "mail.sqlite", "data.sqlite3"] {
         std::fs::write(folder.path().join(name), &text).unwrap();
     }
-    let content = || {
-        let entries = std::fs::read_dir(folder.path()).unwrap();
-        let paths = entries.map(|entry| entry.unwrap().path());
-        paths
-            .map(|path| (path.clone(), std::fs::read(path).unwrap()))
-            .collect::<std::collections::BTreeMap<_, _>>()
-    };
+    let content = || contents(folder.path());
     let before = content();
     assert_eq!(before.len(), 6);
     for path in before.keys() {
@@ -462,9 +459,114 @@ fn history_refuses_dangling_symlink_at_once() {
     }
     let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1, "neither a lock nor the link's target is made");
-    std::fs::write(folder.path().join("nowhere.db"), "").unwrap();
+    let target = HistoryPlace {
+        path: folder.path().join("nowhere.db"),
+        ..place.clone()
+    };
+    save_run(&target, "b").unwrap();
     save_run(&place, "a").unwrap();
-    assert_eq!(ids(&place), ["a"]);
+    assert_eq!(ids(&place), ["a", "b"]);
+}
+
+/// Every file in a folder with its content.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
+}
+
+/// Neither saving nor reading nor the check before a run touches a file here.
+fn assert_refused(place: &HistoryPlace, named: &Path) {
+    let folder = place.path.parent().unwrap();
+    let before = contents(folder);
+    for (what, refused) in [
+        ("save", save_run(place, "a").map(drop)),
+        ("check", diskproof_history::refuse_foreign(place)),
+        ("read", History::open(place).map(drop)),
+    ] {
+        match refused {
+            Err(HistoryError::NotOurs { path, .. } | HistoryError::Foreign { path }) => {
+                assert_eq!(path, named, "{what}");
+            }
+            Ok(()) if what == "read" && !place.path.exists() => {}
+            other => panic!("{what} {}: {other:?}", named.display()),
+        }
+        assert!(contents(folder) == before, "{what} {}", named.display());
+    }
+}
+
+#[test]
+fn history_never_touches_files_that_it_did_not_make() {
+    for suffix in [".lock", "-wal", "-shm", "-journal"] {
+        for is_there in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let place = place(folder.path());
+            if is_there {
+                save_run(&place, "old").unwrap();
+            }
+            let side = PathBuf::from(format!("{}{suffix}", place.path.display()));
+            std::fs::write(&side, "version = 4\n".repeat(100)).unwrap();
+            assert_refused(&place, &side);
+            // A file of this name that holds nothing else may be another program's log.
+            if !is_there && suffix == "-wal" {
+                std::fs::write(&side, LOG).unwrap();
+                assert_refused(&place, &side);
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let empty = place(folder.path());
+    std::fs::write(&empty.path, "").unwrap();
+    assert_refused(&empty, &empty.path);
+    // An empty lock file may be that of a history whose maker was killed: it stays as it is.
+    std::fs::remove_file(&empty.path).unwrap();
+    let lock = folder.path().join("history.db.lock");
+    std::fs::write(&lock, "").unwrap();
+    save_run(&empty, "a").unwrap();
+    assert_eq!(std::fs::read(&lock).unwrap(), b"");
+}
+
+#[test]
+fn history_refuses_links_and_files_of_others() {
+    for suffix in ["", ".lock", "-wal", "-journal"] {
+        let outside = tempfile::tempdir().unwrap();
+        let precious = outside.path().join("precious");
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let side = PathBuf::from(format!("{}{suffix}", place.path.display()));
+        // What SQLite would take for its own, and what is in a lock file of ours.
+        for content in [&b"diskproof history\n"[..], LOG, b""] {
+            std::fs::write(&precious, content).unwrap();
+            std::fs::hard_link(&precious, &side).unwrap();
+            assert_refused(&place, &side);
+            std::fs::remove_file(&side).unwrap();
+            if suffix.is_empty() {
+                continue;
+            }
+            std::os::unix::fs::symlink(&precious, &side).unwrap();
+            assert_refused(&place, &side);
+            std::fs::remove_file(&side).unwrap();
+            assert_eq!(std::fs::read(&precious).unwrap(), content);
+        }
+    }
+    if !can_run("history_refuses_links_and_files_of_others", &[]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let own = place(folder.path());
+    save_run(&own, "a").unwrap();
+    let link = HistoryPlace {
+        path: folder.path().join("link.db"),
+        ..own.clone()
+    };
+    std::os::unix::fs::symlink(&own.path, &link.path).unwrap();
+    assert_eq!(ids(&link), ["a"]);
+    std::os::unix::fs::lchown(&link.path, Some(65534), None).unwrap();
+    assert_refused(&link, &link.path);
+    std::os::unix::fs::chown(&own.path, Some(65534), None).unwrap();
+    assert_refused(&own, &own.path);
 }
 
 #[test]

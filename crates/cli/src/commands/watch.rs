@@ -13,6 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::files;
 use crate::interrupt::Interrupt;
 use crate::output_files::OutputFiles;
+use crate::saved::refuse_foreign_history;
 use chosen::ChosenDevices;
 use live_view::LiveView;
 use steps::WatchSession;
@@ -28,6 +29,9 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
                 .to_owned(),
         )
         .into());
+    }
+    if watch.keeps() {
+        refuse_foreign_history(&watch.history)?;
     }
     let chosen = ChosenDevices::of(&watch.devices, watch.verbosity())?;
     let outputs = files(&[&watch.outputs, &watch.html]);

@@ -20,7 +20,8 @@ use capacity::find_capacities;
 use diskproof_analysis::verdict::verdict;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
-    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, save,
+    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun,
+    refuse_foreign, save,
 };
 use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::observed::MeasuredCapacity;
@@ -132,6 +133,23 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
             moved.into_iter().chain([note]).collect()
         }
         Err(error) => vec![SaveNote::Warning(format!("the run was not saved: {error}"))],
+    }
+}
+
+/// Refuses, before anything is measured, a history that the user named and that would need a file
+/// which diskproof did not make. Any other trouble with it is reported when the run is saved.
+pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Failure> {
+    if options.no_history {
+        return Ok(());
+    }
+    let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
+    else {
+        return Ok(());
+    };
+    let there = place.clone();
+    match history_answer(&place, move || refuse_foreign(&there)) {
+        Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
+        _ => Ok(()),
     }
 }
 

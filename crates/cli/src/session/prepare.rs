@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::health::{read_health, warn_of_failing};
 use crate::provenance::{run_id, timestamp};
+use crate::saved::refuse_foreign_history;
 use diskproof_analysis::expect::{Expected, Metric, SurfaceStep};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_analysis::promised::{Promised, promised};
@@ -59,6 +60,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, Failure> {
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     raise_descriptor_limit();
+    refuse_foreign_history(&flags.history)?;
     let admissions = admit_all(&job.plan, &job.identities, &flags.expected, consent)?;
     for hint in admissions.iter().filter_map(Admission::hint) {
         verbosity.note(&hint);
@@ -230,6 +232,7 @@ fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Resu
 /// Checks everything that would end the run before its first request, and opens nothing for
 /// writing.
 pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), Failure> {
+    refuse_foreign_history(&job.flags.history)?;
     let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, consent)?;
     for (admission, identity) in admissions.into_iter().zip(&job.identities) {
         let is_scratch = identity.kind == TargetKind::Directory;

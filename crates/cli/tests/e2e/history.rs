@@ -346,6 +346,27 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
 }
 
 #[test]
+fn foreign_file_beside_a_named_history_is_refused_before_the_run() {
+    let here = Here::new();
+    let text = "[[package]]\nname = \"x\"\n".repeat(100);
+    for file in ["flake.lock", "flake-journal"] {
+        let path = here.place.path().join(file);
+        std::fs::write(&path, &text).unwrap();
+        for words in [
+            &["run", "--time", "50ms", "--size", "1M"][..],
+            &["run", "--dry-run"],
+        ] {
+            let ran = here.run(&[words, &["--history", "flake"]].concat());
+            assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+            assert!(ran.err.contains(file), "{}", ran.err);
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(program::names(here.place.path()), [""; 0]);
+    }
+}
+
+#[test]
 fn a_history_that_may_not_be_written_to_is_a_warning() {
     if !diskproof_simdisk::testbed::can_run(
         "a_history_that_may_not_be_written_to_is_a_warning",

@@ -4,6 +4,7 @@
 use super::ancestry::Ancestry;
 use super::contents;
 use super::in_use;
+use super::outside::{Outside, judge_mounted_file};
 use super::permit::Overwriting;
 use super::postgres;
 use super::prerequisites::{
@@ -139,12 +140,22 @@ fn judge_owners(
     };
     let id = (stat.st_dev, stat.st_ino);
     match Ancestry::of_file(&identity.path, id) {
-        Ok(above) => {
-            postgres::judge_file(&above, reasons);
-            servers::judge_file(&above, reasons);
-        }
+        Ok(above) => judge_directories(&above, reasons),
         Err(error) => add_uninspected(&error, reasons),
     }
+    match Outside::of(root, identity, id) {
+        Outside::None => {}
+        Outside::Seen(above) => judge_directories(&above, reasons),
+        Outside::Hidden(part) => reasons.add(
+            format!(
+                "only {} of its filesystem is mounted here, so the directories above may belong to \
+                 a database server",
+                part.display()
+            ),
+            "name it where the whole filesystem is mounted, or a directory for a scratch file",
+        ),
+    }
+    judge_mounted_file(root, identity, reasons);
     judge_names(stat.st_nlink, reasons);
     let allocated_bytes = u64::try_from(stat.st_blocks)
         .unwrap_or(0)
@@ -152,6 +163,11 @@ fn judge_owners(
     judge_room(identity, allocated_bytes, reasons);
     let path = identity.path.as_str();
     in_use::judge(root, Subject::File { path, id }, reasons)
+}
+
+fn judge_directories(above: &Ancestry, reasons: &mut RefusalReasons) {
+    postgres::judge_file(above, reasons);
+    servers::judge_file(above, reasons);
 }
 
 /// A file that has lost its name belongs to who still has it open.

@@ -49,19 +49,18 @@ pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
         .collect()
 }
 
-/// The first two copies that every sparse ext filesystem has, in groups of the default size
-/// (`ext2fs_initialize` of e2fsprogs: eight blocks for each byte of a block). The copy names its
-/// own group, so that two bytes of random data are not mistaken for one.
+/// The first copies that every sparse ext filesystem has, in groups of the default size
+/// (`ext2fs_initialize` of e2fsprogs: eight blocks for each byte of a block). The copy names the
+/// size of its blocks, so that two bytes of random data are not mistaken for one. The number of its
+/// group is ignored: revision 0 of the format has none.
 fn ext(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
-    const GROUPS: [u64; 2] = [1, 3];
+    const GROUPS: [u64; 5] = [1, 3, 5, 7, 9];
     let places = (0..7u32).flat_map(|log| GROUPS.map(|group| (log, group)));
     places.filter_map(|(log, group)| {
         let block = KIB << log;
         let first_block = u64::from(log == 0);
         let at = (group * 8 * block + first_block) * block;
-        let is_copy = view.le16(at + 56)? == 0xef53
-            && view.le32(at + 24)? == log
-            && u64::from(view.le16(at + 90)?) == group;
+        let is_copy = view.le16(at + 56)? == 0xef53 && view.le32(at + 24)? == log;
         is_copy.then_some(at)
     })
 }

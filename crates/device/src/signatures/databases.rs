@@ -8,6 +8,8 @@ use diskproof_model::units::SECTOR_BYTES;
 
 const REDIS: &str = "Redis or Valkey snapshot (RDB)";
 const ROCKSDB: &str = "RocksDB or LevelDB table (SST)";
+const GDBM: &str = "GDBM database";
+const BERKELEY_DB: &str = "Berkeley DB database";
 const LMDB: &str = "LMDB database";
 const BBOLT: &str = "bbolt database (etcd)";
 
@@ -29,6 +31,32 @@ const MAGICS: &[Row] = &[
     ("Oracle data file", Start(28), b"\x7d\x7c\x7b\x7a"),
     ("Oracle data file", Start(28), b"\x7a\x7b\x7c\x7d"),
     ("SQLite database", Start(0), b"SQLite format 3\0"),
+    // `TDB_MAGIC_FOOD` of Samba's lib/tdb/common/tdb_private.h; ldb files are TDB, too.
+    ("TDB database (Samba, CUPS, LDB)", Start(0), b"TDB file\n"),
+    // `GDBM_OMAGIC` and its successors (GDBM's gdbmconst.h), in both byte orders.
+    (GDBM, Start(0), &0x1357_9ace_u32.to_le_bytes()),
+    (GDBM, Start(0), &0x1357_9acd_u32.to_le_bytes()),
+    (GDBM, Start(0), &0x1357_9acf_u32.to_le_bytes()),
+    (GDBM, Start(0), &0x1357_9ad0_u32.to_le_bytes()),
+    (GDBM, Start(0), &0x1357_9ad1_u32.to_le_bytes()),
+    // `DB_BTREEMAGIC`, `DB_HASHMAGIC`, `DB_QAMMAGIC` and `DB_HEAPMAGIC` of db.h, behind the header of
+    // a page.
+    (BERKELEY_DB, Start(12), &0x0005_3162_u32.to_le_bytes()),
+    (BERKELEY_DB, Start(12), &0x0006_1561_u32.to_le_bytes()),
+    (BERKELEY_DB, Start(12), &0x0004_2253_u32.to_le_bytes()),
+    (BERKELEY_DB, Start(12), &0x0007_4582_u32.to_le_bytes()),
+    (BERKELEY_DB, Start(12), &0x0005_3162_u32.to_be_bytes()),
+    (BERKELEY_DB, Start(12), &0x0006_1561_u32.to_be_bytes()),
+    // [MS-ESE] and mdbtools: Active Directory and Exchange, Access.
+    (
+        "ESE database (EDB)",
+        Start(4),
+        &0x89ab_cdef_u32.to_le_bytes(),
+    ),
+    ("Access database", Start(4), b"Standard Jet DB"),
+    ("Access database", Start(4), b"Standard ACE DB"),
+    ("HDF5 file", Start(0), b"\x89HDF\r\n\x1a\n"),
+    ("Tokyo Cabinet database", Start(0), b"ToKyO CaBiNeT\n"),
     ("InnoDB redo log", Start(16), b"MySQL "),
     ("InnoDB redo log", Start(16), b"MariaDB "),
     ("InnoDB redo log", Start(16), b"Percona "),

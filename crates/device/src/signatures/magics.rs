@@ -172,6 +172,12 @@ const MAGICS: &[Row] = &[
         Start(2 * MIB),
         b"\x5e\xf1\xab\x2f",
     ),
+    // Its place behind the header of the volume: `vmfs_vol_read` of vmfs-tools adds 17 MiB.
+    (
+        "VMware VMFS filesystem in its volume",
+        Start(19 * MIB),
+        b"\x5e\xf1\xab\x2f",
+    ),
     ("Ceph BlueStore device", Start(0), b"bluestore block device"),
     ("Oracle ASM disk", Start(32), b"ORCLDISK"),
     // software and firmware RAID

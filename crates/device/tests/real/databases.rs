@@ -26,7 +26,7 @@ fn assert_refused(file: &Path, part: &str) {
 fn gate_refuses_databases_by_their_magic_numbers() {
     let place = place();
     let size = 2 * MIB as usize;
-    let cases: [(&str, usize, &[u8]); 9] = [
+    let cases: [(&str, usize, &[u8]); 13] = [
         ("snapshot (RDB)", 0, b"REDIS0011"),
         (
             "append-only file (AOF)",
@@ -52,6 +52,10 @@ fn gate_refuses_databases_by_their_magic_numbers() {
         ("LMDB", 16, &[0xde, 0xc0, 0xef, 0xbe]),
         ("bbolt", 16, &[0xed, 0xda, 0x0c, 0xed]),
         ("bbolt", 4096 + 16, &[0xed, 0xda, 0x0c, 0xed]),
+        ("TDB", 0, b"TDB file\n\0\0\0"),
+        ("GDBM", 0, &[0xcf, 0x9a, 0x57, 0x13]),
+        ("Berkeley DB", 12, &[0x61, 0x15, 0x06, 0]),
+        ("Access", 4, b"Standard ACE DB\0"),
     ];
     for (part, offset, magic) in cases {
         let file = place.path().join("file");
@@ -60,6 +64,18 @@ fn gate_refuses_databases_by_their_magic_numbers() {
         std::fs::write(&file, content).unwrap();
         assert_refused(&file, part);
     }
+}
+
+#[test]
+fn gate_refuses_file_of_a_real_tdb() {
+    if !can_run("gate_refuses_file_of_a_real_tdb", &["tdbtool"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("printers.tdb");
+    let commands = format!("create {}\ninsert key value\nquit\n", file.display());
+    run("sh", &["-c", &format!("printf '{commands}' | tdbtool >&2")]);
+    assert_refused(&file, "TDB");
 }
 
 #[test]

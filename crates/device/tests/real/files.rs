@@ -1,10 +1,10 @@
 //! Regular files that --overwrite releases: whose they are, who needs them, and what they hold.
 
 use crate::support::{MIB, Process, admitted, overwriting, run};
-use diskproof_device::{Consent, OpenError, OpenTarget, probe};
+use diskproof_device::{Consent, Intent, OpenError, OpenTarget, admit, probe};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn fill(path: &Path) {
@@ -50,6 +50,75 @@ fn gate_opens_released_file_for_writing() {
         "the message names the file"
     );
     assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
+}
+
+/// A bind mount, undone at the end. `Mount` makes a directory, and a file needs a file.
+struct Bind(PathBuf);
+
+impl Bind {
+    fn new(from: &Path, to: &Path) -> Self {
+        run(
+            "mount",
+            &["--bind", from.to_str().unwrap(), to.to_str().unwrap()],
+        );
+        Self(to.to_owned())
+    }
+}
+
+impl Drop for Bind {
+    fn drop(&mut self) {
+        run("umount", &[self.0.to_str().unwrap()]);
+    }
+}
+
+#[test]
+fn gate_follows_bind_mount_to_directories_of_servers() {
+    if !can_run(
+        "gate_follows_bind_mount_to_directories_of_servers",
+        &["mount"],
+    ) {
+        return;
+    }
+    // Not in /tmp: a filesystem in memory is refused anyway.
+    let place = diskproof_simdisk::testbed::place();
+    let at = |name: &str| place.path().join(name);
+    for folder in [
+        "pg/base/5",
+        "pg/global",
+        "redis/appendonlydir",
+        "redis/more",
+        "free/in",
+        "x",
+    ] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    for file in ["pg/PG_VERSION", "pg/global/pg_control"] {
+        std::fs::write(at(file), "16\n").unwrap();
+    }
+    for (folder, part) in [
+        ("pg/base/5", "PostgreSQL data directory"),
+        ("redis/more", "data directory of Redis"),
+        ("free/in", ""),
+    ] {
+        fill(&at(folder).join("data"));
+        let _bind = Bind::new(&at(folder), &at("x"));
+        if part.is_empty() {
+            overwriting(&at("x/data")).unwrap();
+            continue;
+        }
+        assert_refused(&at("x/data"), part);
+        let identity = probe(&at("x")).unwrap();
+        let scratch = admit(identity, Intent::Scratch { size_bytes: MIB });
+        assert_eq!(scratch.is_err(), folder.starts_with("pg"), "{folder}");
+    }
+    // A file that is mounted, by both of its names.
+    std::fs::write(at("point"), "").unwrap();
+    for file in ["pg/base/5/data", "free/in/data"] {
+        let _bind = Bind::new(&at(file), &at("point"));
+        assert_refused(&at("point"), "bind mount of a file");
+        assert_refused(&at(file), "bind mount of a file");
+    }
+    overwriting(&at("free/in/data")).unwrap();
 }
 
 #[test]

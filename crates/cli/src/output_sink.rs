@@ -1,0 +1,610 @@
+//! What an output path leads to, and how a document gets there. Everything goes through a
+//! descriptor of the directory, so that no exchange of the path leads anywhere else, and a file
+//! that is replaced keeps its owner and mode.
+
+use diskproof_report::format::OutputFile;
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Uid,
+    accessat, fchmod, fchown, fstat, open, openat, readlinkat, renameat, stat, statat, statx,
+    unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, BufWriter, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+/// NAME_MAX of every filesystem that Linux writes to.
+const NAME_BYTES_MAX: usize = 255;
+/// Room for the name of a chart, which takes the place of `%`.
+const CHART_NAME_BYTES: usize = 64;
+/// As many symlinks as the kernel follows (path_resolution(7)).
+const SYMLINKS_MAX: usize = 40;
+
+/// How it is found out whether a file can be created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// By creating one and removing it.
+    Create,
+    /// By the permissions of its directory.
+    Permission,
+}
+
+/// A name in a directory that is held open.
+#[derive(Debug)]
+pub(crate) struct Place {
+    folder: OwnedFd,
+    name: OsString,
+    /// The directory as it was named, for messages.
+    shown: PathBuf,
+    /// The regular file that has this name; `None` where nothing has it.
+    found: Option<Stat>,
+}
+
+/// What an output path leads to.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// A file that a complete one replaces, or a new one.
+    Replace(Place),
+    /// A pipe, a terminal or a file that is a mount point: it is opened and written.
+    Write(PathBuf, Stat),
+}
+
+impl Sink {
+    /// Follows symlinks; the error says why nothing can be written there.
+    pub(crate) fn of(path: &Path) -> Result<Self, String> {
+        steps::before();
+        let found = match stat(path) {
+            Ok(found) => Some(found),
+            Err(Errno::NOENT) => None,
+            Err(Errno::NAMETOOLONG) => {
+                return Err(format!(
+                    "the name is longer than {NAME_BYTES_MAX} bytes; use a shorter one"
+                ));
+            }
+            Err(errno) => return Err(format!("cannot open the file: {}", io::Error::from(errno))),
+        };
+        if let Some(found) = &found
+            && !is_file(found)
+        {
+            check_type(found)?;
+            return Ok(Self::Write(path.to_owned(), *found));
+        }
+        let place = Place::of(path)?;
+        match (found, place.found) {
+            (None, None) => Ok(Self::Replace(place)),
+            (Some(found), Some(named))
+                if is_same(&found, &named)
+                    && !place.is_mount_point()
+                    && !is_standard_stream(&found) =>
+            {
+                Ok(Self::Replace(place))
+            }
+            // Also a file that was deleted and is still open as /dev/fd/N.
+            (Some(found), _) => Ok(Self::Write(path.to_owned(), found)),
+            (None, Some(_)) => Err("another process is replacing it; try again".to_owned()),
+        }
+    }
+
+    /// Whether it can be written, as far as that can be known without changing anything.
+    pub(crate) fn check(&self, trial: Trial) -> Result<(), String> {
+        match self {
+            Self::Write(path, _) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
+                .map_err(|error| format!("cannot write to it: {}", io::Error::from(error))),
+            Self::Replace(place) => {
+                check_name_length(&place.name)?;
+                place.check_replaceable()?;
+                let created = match trial {
+                    Trial::Create => place.create_temporary().and_then(|(temporary, _)| {
+                        Ok(unlinkat(&place.folder, temporary, AtFlags::empty())?)
+                    }),
+                    Trial::Permission => {
+                        let needed = Access::WRITE_OK | Access::EXEC_OK;
+                        accessat(&place.folder, ".", needed, AtFlags::EACCESS)
+                            .map_err(io::Error::from)
+                    }
+                };
+                created.map_err(|error| {
+                    format!(
+                        "cannot create a file in {}: {error}; name a writable directory",
+                        place.shown.display()
+                    )
+                })
+            }
+        }
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Replace(one), Self::Replace(other)) => {
+                let is_same_folder = match (fstat(&one.folder), fstat(&other.folder)) {
+                    (Ok(one), Ok(other)) => is_same(&one, &other),
+                    _ => false,
+                };
+                one.name == other.name && is_same_folder
+            }
+            // What is written to /dev/null is lost twice, without harm.
+            (Self::Write(_, one), Self::Write(_, other)) => {
+                is_same(one, other) && !is_null(one.st_rdev)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Place {
+    /// Follows the path to a directory and a name in it that is no symlink.
+    fn of(path: &Path) -> Result<Self, String> {
+        let failed = |errno| {
+            let shown = parent(path).display();
+            let error = io::Error::from(errno);
+            format!("cannot create a file in {shown}: {error}; name a writable directory")
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let name_of = |path: &Path| path.file_name().map(OsStr::to_owned).ok_or(Errno::ISDIR);
+        let mut name = name_of(path).map_err(failed)?;
+        let mut folder = open(parent(path), flags, Mode::empty()).map_err(failed)?;
+        for _ in 0..SYMLINKS_MAX {
+            steps::before();
+            let Ok(target) = readlinkat(&folder, &name, Vec::new()) else {
+                break;
+            };
+            refuse_foreign_link(&folder, &name)?;
+            let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+            folder = openat(&folder, parent(&target), flags, Mode::empty()).map_err(failed)?;
+            name = name_of(&target).map_err(failed)?;
+        }
+        steps::before();
+        let found = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if is_file(&found) => Some(found),
+            Ok(_) => return Err("another process is replacing it; try again".to_owned()),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(failed(errno)),
+        };
+        Ok(Self {
+            folder,
+            name,
+            shown: parent(path).to_owned(),
+            found,
+        })
+    }
+
+    fn attributes(&self) -> StatxAttributes {
+        let stay = AtFlags::SYMLINK_NOFOLLOW;
+        statx(&self.folder, &self.name, stay, StatxFlags::BASIC_STATS)
+            .map_or(StatxAttributes::empty(), |found| found.stx_attributes)
+    }
+
+    /// A file that is mounted, as into a container, cannot be replaced (rename(2), EBUSY).
+    fn is_mount_point(&self) -> bool {
+        self.attributes().contains(StatxAttributes::MOUNT_ROOT)
+    }
+
+    /// Whether the file that is there may be replaced by one with the same owner.
+    fn check_replaceable(&self) -> Result<(), String> {
+        let Some(found) = &self.found else {
+            return Ok(());
+        };
+        for (attribute, letter) in [
+            (StatxAttributes::IMMUTABLE, 'i'),
+            (StatxAttributes::APPEND, 'a'),
+        ] {
+            if self.attributes().contains(attribute) {
+                return Err(format!(
+                    "the file has the attribute {letter} and cannot be replaced (EPERM); name \
+                     another file, or run chattr -{letter} on it"
+                ));
+            }
+        }
+        if !geteuid().is_root() && found.st_uid != geteuid().as_raw() {
+            return Err(
+                "the file belongs to another user, and only its owner or root can replace it; name \
+                 another file"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes the document under a temporary name and renames it: the file is complete at every
+    /// moment.
+    fn replace(&self, output: &OutputFile<'_>) -> io::Result<()> {
+        self.check_replaceable().map_err(io::Error::other)?;
+        let (temporary, file) = self.create_temporary()?;
+        let saved = self.fill(&file, output).and_then(|()| {
+            steps::before();
+            Ok(renameat(
+                &self.folder,
+                &temporary,
+                &self.folder,
+                &self.name,
+            )?)
+        });
+        if saved.is_err() {
+            let _ = unlinkat(&self.folder, &temporary, AtFlags::empty());
+        }
+        saved
+    }
+
+    fn fill(&self, file: &File, output: &OutputFile<'_>) -> io::Result<()> {
+        if let Some(found) = &self.found {
+            keep_owner(file, found)?;
+        }
+        let mut out = BufWriter::new(file);
+        (output.write)(&mut out)?;
+        out.flush()?;
+        file.sync_all()
+    }
+
+    fn create_temporary(&self) -> io::Result<(OsString, File)> {
+        steps::before();
+        let temporary = temporary_name(&self.name);
+        let new =
+            OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+        // What replaces a file gets its mode before it gets content.
+        let mode = if self.found.is_some() { 0o600 } else { 0o666 };
+        let file = openat(&self.folder, &temporary, new, Mode::from_raw_mode(mode))?;
+        Ok((temporary, file.into()))
+    }
+}
+
+/// Gives a file the owner, group and mode of another one. Whoever may not give it that group gives
+/// no group any permission.
+fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
+    let own = fstat(file)?;
+    let mut mode = found.st_mode & 0o777;
+    if own.st_uid != found.st_uid {
+        fchown(file, Some(Uid::from_raw(found.st_uid)), None)?;
+    }
+    if own.st_gid != found.st_gid && fchown(file, None, Some(Gid::from_raw(found.st_gid))).is_err()
+    {
+        mode &= 0o707;
+    }
+    // A filesystem without modes refuses those that it cannot store.
+    if own.st_mode & 0o777 != mode {
+        match fchmod(file, Mode::from_raw_mode(mode)) {
+            Err(Errno::PERM | Errno::NOTSUP) if geteuid().as_raw() == found.st_uid => {}
+            changed => changed?,
+        }
+    }
+    Ok(())
+}
+
+/// The kernel refuses such a link (fs.protected_symlinks of proc_sys_fs(5)), and not everywhere.
+fn refuse_foreign_link(folder: &OwnedFd, name: &OsStr) -> Result<(), String> {
+    let (Ok(folder), Ok(link)) = (
+        fstat(folder),
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),
+    ) else {
+        return Ok(());
+    };
+    let is_shared = folder.st_mode & 0o1002 == 0o1002 && folder.st_uid != link.st_uid;
+    if is_shared && link.st_uid != geteuid().as_raw() {
+        return Err(
+            "it is a symlink of another user in a world-writable directory; name the destination \
+             itself"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+fn is_file(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+}
+
+/// Refuses what must never be written by a mistyped name, such as a disk behind a symlink.
+fn check_type(found: &Stat) -> Result<(), String> {
+    let rdev = found.st_rdev;
+    Err(match FileType::from_raw_mode(found.st_mode) {
+        FileType::Fifo => return Ok(()),
+        FileType::CharacterDevice if is_null(rdev) || is_standard_terminal(rdev) => return Ok(()),
+        FileType::Directory => "is a directory; name a file",
+        FileType::BlockDevice => "is a block device, and would be overwritten; name a file",
+        FileType::CharacterDevice => "is a character device; name a file",
+        _ => "is a socket; name a file",
+    }
+    .to_owned())
+}
+
+/// /dev/null (Linux, Documentation/admin-guide/devices.txt).
+fn is_null(rdev: u64) -> bool {
+    (rustix::fs::major(rdev), rustix::fs::minor(rdev)) == (1, 3)
+}
+
+fn standard_streams() -> impl Iterator<Item = Stat> {
+    let paths = ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter();
+    paths.filter_map(|path| stat(path).ok())
+}
+
+/// Whether this is the terminal on stdout or stderr.
+fn is_standard_terminal(rdev: u64) -> bool {
+    standard_streams().any(|stream| {
+        FileType::from_raw_mode(stream.st_mode) == FileType::CharacterDevice
+            && stream.st_rdev == rdev
+    })
+}
+
+/// Whether stdout or stderr goes to this file: replacing it would lose what is printed.
+fn is_standard_stream(found: &Stat) -> bool {
+    standard_streams().any(|stream| is_same(&stream, found))
+}
+
+fn check_name_length(name: &OsStr) -> Result<(), String> {
+    let name = name.as_bytes();
+    let chart = if name.contains(&b'%') {
+        CHART_NAME_BYTES
+    } else {
+        0
+    };
+    if name.len() + chart > NAME_BYTES_MAX {
+        return Err(format!(
+            "the name is longer than {} bytes; use a shorter one",
+            NAME_BYTES_MAX - chart
+        ));
+    }
+    Ok(())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// Whether a document goes to a pipe, whose reader may be late.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    stat(path).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo)
+}
+
+/// Saves a document.
+pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<()> {
+    match Sink::of(&output.path).map_err(io::Error::other)? {
+        Sink::Replace(place) => place.replace(output),
+        Sink::Write(path, found) => write_into(&path, &found, output),
+    }
+}
+
+/// Writes into what is there. Opening a pipe waits for its reader.
+fn write_into(path: &Path, expected: &Stat, output: &OutputFile<'_>) -> io::Result<()> {
+    steps::before();
+    let is_stream = is_standard_stream(expected);
+    let file = File::options().write(true).append(is_stream).open(path)?;
+    if !is_same(&fstat(&file)?, expected) {
+        return Err(io::Error::other(
+            "another process is replacing it; try again",
+        ));
+    }
+    if is_file(expected) && !is_stream {
+        file.set_len(0)?;
+    }
+    let mut out = BufWriter::new(&file);
+    (output.write)(&mut out)?;
+    out.flush()
+}
+
+/// The path under which a file is written before it gets its own.
+pub(crate) fn temporary_path(path: &Path) -> PathBuf {
+    path.with_file_name(temporary_name(path.file_name().unwrap_or_default()))
+}
+
+/// Of a long name only a hash is kept, so that every name that the filesystem takes can be used.
+fn temporary_name(name: &OsStr) -> OsString {
+    let suffix = format!(".{}.unfinished", std::process::id());
+    let mut temporary = OsString::from(".");
+    if 1 + name.len() + suffix.len() <= NAME_BYTES_MAX {
+        temporary.push(name);
+    } else {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        temporary.push(format!("{:016x}", hasher.finish()));
+    }
+    temporary.push(suffix);
+    temporary
+}
+
+/// The points at which another process can exchange the path. Tests exchange it at each of them.
+#[cfg(not(test))]
+mod steps {
+    pub(super) const fn before() {}
+}
+
+#[cfg(test)]
+mod steps {
+    use std::cell::{Cell, RefCell};
+
+    type Act = Box<dyn FnMut()>;
+
+    thread_local! {
+        static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+        static ACT: RefCell<Option<Act>> = const { RefCell::new(None) };
+    }
+
+    pub(super) fn before() {
+        LEFT.set(LEFT.get().wrapping_sub(1));
+        if LEFT.get() == 0 {
+            ACT.with_borrow_mut(|act| act.as_mut().map(|act| act()));
+        }
+    }
+
+    /// Acts once, before step `number`, which counts from 1.
+    pub(super) fn at(number: usize, act: impl FnMut() + 'static) {
+        LEFT.set(number);
+        ACT.set(Some(Box::new(act)));
+    }
+
+    /// Whether the step was reached.
+    pub(super) fn was_reached() -> bool {
+        LEFT.get() == 0 || LEFT.get() > usize::MAX / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
+
+    /// More steps than a save has.
+    const STEPS_MAX: usize = 20;
+
+    fn save(path: &Path) -> io::Result<()> {
+        save_file(&OutputFile {
+            path: path.to_owned(),
+            write: Box::new(|out| out.write_all(b"new")),
+        })
+    }
+
+    #[test]
+    fn temporary_name_fits_beside_the_longest_name() {
+        for length in [1, 240, 241, 255] {
+            let path = Path::new("/folder").join("n".repeat(length));
+            let temporary = temporary_path(&path);
+            assert_eq!(temporary.parent(), path.parent());
+            assert!(
+                temporary.file_name().unwrap().len() <= NAME_BYTES_MAX,
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn block_devices_are_refused_as_output() {
+        let Some(device) = ["/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0"]
+            .map(Path::new)
+            .into_iter()
+            .find(|path| path.exists())
+        else {
+            return;
+        };
+        let why = Sink::of(device).unwrap_err();
+        assert!(why.contains("block device"), "{why}");
+    }
+
+    /// What the path may be before and after the exchange.
+    #[derive(Debug, Clone, Copy)]
+    enum Thing {
+        Nothing,
+        File,
+        /// Of this user, to a file of this user.
+        Link,
+        /// Of another user, to the file that must not change.
+        Trap,
+        /// The same, to a name that does not exist.
+        DanglingTrap,
+    }
+
+    fn put(thing: Thing, folder: &Path, outside: &Path) {
+        let path = folder.join("out.json");
+        let _ = std::fs::remove_file(&path);
+        let link = |target: &Path, user| {
+            symlink(target, &path).unwrap();
+            lchown(&path, user, None).unwrap();
+        };
+        match thing {
+            Thing::Nothing => {}
+            Thing::File => std::fs::write(&path, "old").unwrap(),
+            Thing::Link => link(&folder.join("own"), None),
+            Thing::Trap => link(&outside.join("precious"), Some(65534)),
+            Thing::DanglingTrap => link(&outside.join("missing"), Some(65534)),
+        }
+    }
+
+    #[test]
+    fn output_never_follows_a_foreign_link_whenever_it_appears() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: output_never_follows_a_foreign_link_whenever_it_appears: root");
+            return;
+        }
+        let (outside, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let precious = outside.path().join("precious");
+        std::fs::write(&precious, "precious").unwrap();
+        let before = std::fs::metadata(&precious).unwrap().ino();
+        std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::write(shared.path().join("own"), "own").unwrap();
+        let things = [Thing::Nothing, Thing::File, Thing::Link];
+        let traps = [Thing::Trap, Thing::DanglingTrap];
+        let pairs = things
+            .iter()
+            .flat_map(|one| traps.map(|other| (*one, other)));
+        for (one, other) in pairs.flat_map(|(one, other)| [(one, other), (other, one)]) {
+            let mut steps = 0;
+            for step in 1..STEPS_MAX {
+                put(one, shared.path(), outside.path());
+                let folders = (shared.path().to_owned(), outside.path().to_owned());
+                steps::at(step, move || put(other, &folders.0, &folders.1));
+                let _ = save(&shared.path().join("out.json"));
+                if !steps::was_reached() {
+                    break;
+                }
+                steps = step;
+                let now = std::fs::metadata(&precious).unwrap().ino();
+                let content = std::fs::read_to_string(&precious).unwrap();
+                assert_eq!(
+                    (now, content.as_str()),
+                    (before, "precious"),
+                    "{one:?} {step}"
+                );
+                let names = std::fs::read_dir(outside.path()).unwrap().count();
+                assert_eq!(names, 1, "{one:?} {other:?} {step}");
+            }
+            assert!(steps >= 1, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn output_stays_in_its_directory_when_that_is_exchanged() {
+        for step in 1..STEPS_MAX {
+            let place = tempfile::tempdir().unwrap();
+            let (folder, trap) = (place.path().join("folder"), place.path().join("trap"));
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::create_dir(&trap).unwrap();
+            std::fs::write(folder.join("out.json"), "old").unwrap();
+            std::fs::write(trap.join("out.json"), "precious").unwrap();
+            let moved = (folder.clone(), place.path().join("moved"), trap.clone());
+            // The first steps look at the path for the first time.
+            steps::at(step + 2, move || {
+                std::fs::rename(&moved.0, &moved.1).unwrap();
+                symlink(&moved.2, &moved.0).unwrap();
+            });
+            let _ = save(&folder.join("out.json"));
+            if !steps::was_reached() {
+                assert!(step > 2);
+                break;
+            }
+            let content = std::fs::read_to_string(trap.join("out.json")).unwrap();
+            assert_eq!(content, "precious", "{step}");
+        }
+    }
+
+    #[test]
+    fn replaced_output_keeps_owner_and_mode() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out.json");
+        let owners = if geteuid().is_root() { 2 } else { 1 };
+        for (mode, owner) in [(0o600, None), (0o640, Some(65534)), (0o444, None)]
+            .into_iter()
+            .take(owners)
+        {
+            std::fs::write(&path, "old").unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            chown(&path, owner, owner).unwrap();
+            let facts = || {
+                let facts = std::fs::metadata(&path).unwrap();
+                (facts.uid(), facts.gid(), facts.mode())
+            };
+            let before = facts();
+            save(&path).unwrap();
+            assert_eq!(facts(), before);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+}
