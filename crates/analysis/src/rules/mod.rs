@@ -35,6 +35,7 @@ rules! {
     unwritten_blocks,
     ineffective_trims,
     not_direct,
+    unproven,
     disturbed,
     amplified,
     starved,
