@@ -13,7 +13,7 @@ use crate::moved;
 use crate::ping::ping_record;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
-use crate::shared_fall::{WorkloadSlices, shared_fall};
+use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::sweep::sweep_record;
@@ -224,17 +224,23 @@ fn reproduce_command(
 fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<MeasurementRecord> {
     let all: Vec<WorkloadSlices<'_>> = measurements.iter().map(WorkloadSlices::of).collect();
     let falls = shared_fall(&all);
-    let record = |(m, fall): (&Measurement, Option<usize>)| {
-        let mut record = measurement_record(m, fall, plan);
+    let record = |(index, m): (usize, &Measurement)| {
+        let steady = SteadyPart::of(m, falls[index]);
+        let burst_end_ns = steady.burst_end_ns().filter(|_| falls[index].is_none());
+        let is_machines = burst_end_ns.is_some_and(|at_ns| machine_fell(&all, index, at_ns));
+        let steady = if is_machines {
+            SteadyPart::unsettled(m)
+        } else {
+            steady
+        };
+        let mut record = measurement_record(m, &steady, plan);
         slices::widen(&mut record.ops, &m.slices, record.settling_ns);
         record
     };
-    measurements.iter().zip(falls).map(record).collect()
+    measurements.iter().enumerate().map(record).collect()
 }
 
-/// `fall` is the first slice after a fall that the workloads of the run share.
-fn measurement_record(m: &Measurement, fall: Option<usize>, plan: &Plan) -> MeasurementRecord {
-    let steady = SteadyPart::of(m, fall);
+fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> MeasurementRecord {
     let row = steady.row_figures();
     let workload = workload_record(m, plan);
     MeasurementRecord {

@@ -36,6 +36,7 @@ struct Levels {
     /// The first slice after the fall.
     first_after: usize,
     before: f64,
+    after: f64,
     has_fallen: bool,
     /// The rate after the fall, without the slice in which it may have happened, and by how much
     /// counting may change it: one operation at each end of a slice. `None` where no other slice
@@ -111,6 +112,7 @@ impl<'a> WorkloadSlices<'a> {
         Some(Levels {
             first_after,
             before,
+            after,
             has_fallen,
             limited: (!lasting.is_empty()).then(|| (self.rate_of(lasting), grain)),
         })
@@ -119,6 +121,31 @@ impl<'a> WorkloadSlices<'a> {
 
 fn time_of(slices: &[TimeSlice]) -> f64 {
     slices.iter().map(|slice| slice.wall_ns as f64).sum()
+}
+
+/// Whether the whole machine became slower when this workload did, after so much of its measured
+/// time: every other workload that ran in turns with it fell by at least the root of its factor.
+/// Without a common limit that is no credit of the disk.
+pub(crate) fn machine_fell(all: &[WorkloadSlices<'_>], index: usize, at_ns: u64) -> bool {
+    let own = &all[index];
+    let mut measured_ns = 0;
+    let part = own.slices.iter().find_map(|slice| {
+        let offset_ns = at_ns.saturating_sub(measured_ns);
+        measured_ns += slice.wall_ns;
+        (at_ns <= measured_ns).then_some(slice.start_ns + offset_ns)
+    });
+    let Some(moment_ns) = part else {
+        return false;
+    };
+    let factor = |one: &WorkloadSlices<'_>| {
+        let levels = one.levels(moment_ns)?;
+        Some(levels.before / levels.after.max(f64::MIN_POSITIVE))
+    };
+    let least = factor(own).unwrap_or(0.0).sqrt();
+    let others = all.iter().enumerate();
+    let others = others.filter(|(other, one)| *other != index && one.target == own.target);
+    let factors: Vec<f64> = others.filter_map(|(_, one)| factor(one)).collect();
+    least > 1.0 && factors.len() >= WORKLOADS_MIN && factors.iter().all(|one| *one >= least)
 }
 
 /// The first slice of each workload after the fall that they share, to the rate that the run
@@ -263,6 +290,25 @@ mod tests {
         none(&[&[3000.0; 5], &[1000.0; 5]]);
         none(&[&[0.0; 5], &[0.0; 5]]);
         none(&[]);
+    }
+
+    #[test]
+    fn fall_of_all_workloads_without_a_limit_is_the_machines() {
+        let fell = |rates: &[&[f64]]| {
+            let slices = slices(rates);
+            let of_one = |own| WorkloadSlices::with(0, own, vec![OpKind::Read], true);
+            let all: Vec<_> = slices.iter().map(|own| of_one(own)).collect();
+            machine_fell(&all, 0, 2 * SECOND)
+        };
+        let own: &[f64] = &[3000.0, 2960.0, 1500.0, 1500.0, 1500.0];
+        let other: &[f64] = &[900.0, 940.0, 500.0, 430.0, 450.0];
+        assert!(fell(&[own, other, other]));
+        assert!(
+            !fell(&[own, other, &[900.0; 5]]),
+            "one of them did not fall"
+        );
+        assert!(!fell(&[own, other]), "one other may fall by chance");
+        assert!(!fell(&[&[1000.0; 5], other, other]));
     }
 
     #[test]

@@ -91,6 +91,25 @@ impl<'a> SteadyPart<'a> {
         }
     }
 
+    /// All of a measurement whose rate changed for a reason that is not the disk.
+    pub(crate) fn unsettled(measurement: &'a Measurement) -> Self {
+        Self {
+            measurement,
+            settling: Settling {
+                settling_ns: 0,
+                settled: Some(false),
+            },
+            parts: None,
+        }
+    }
+
+    /// The measured time at which a burst ended, where the row begins after one.
+    pub(crate) fn burst_end_ns(&self) -> Option<u64> {
+        let (earlier, steady) = self.parts.as_ref()?;
+        let burst = &earlier[..self.burst_windows(earlier, steady)];
+        burst.last().map(|window| window.end_ns)
+    }
+
     /// The phases, where there is more than one.
     pub(crate) fn phases(&self) -> Vec<PhaseRecord> {
         let m = self.measurement;

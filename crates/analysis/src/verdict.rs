@@ -17,18 +17,25 @@ use diskproof_model::plan::Origin;
 use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
+use diskproof_model::target::TargetKind;
 use diskproof_model::units::{counted, format_bytes, format_latency, format_percent};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
 
 /// Findings after which a figure is not one of the disk, and is not graded.
-const NOT_THE_DISK: [(&str, &str); 4] = [
+const NOT_THE_DISK: [(&str, &str); 8] = [
     ("io-errors", "operations failed"),
     ("served-from-cache", "a cache answered"),
     ("unwritten-blocks", "the blocks were never written"),
     ("not-direct", "the page cache answered"),
+    ("unproven", "no disk counter confirms it"),
+    ("flush-not-sent", "syncs did not reach the disk"),
+    ("implausible-flush", "a cache acknowledged the commits"),
+    (METHOD_IN_DOUBT, "an equivalent method is far slower"),
 ];
+/// The finding on commits that may return before their data is durable.
+const METHOD_IN_DOUBT: &str = "sync-method-differs";
 /// Findings of a burst or a cache that ended.
 const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
 /// Figures in the headline of a run without grades: the table follows.
@@ -116,6 +123,7 @@ pub fn verdict(record: &Record) -> RunVerdict {
         caveats: span_caveat(record)
             .into_iter()
             .chain(unseen_burst(record))
+            .chain(no_scan(record))
             .collect(),
     }
 }
@@ -204,6 +212,33 @@ fn unseen_burst(record: &Record) -> Option<String> {
             "This run moved {} requests and {}; a larger burst credit would not have shown.",
             rounded(moved.requests as f64, Some(0.0)),
             format_bytes(moved.bytes)
+        )
+    })
+}
+
+/// How much of the disk `check` read at most, and what reads all of it.
+fn no_scan(record: &Record) -> Option<String> {
+    let Origin::Native { verb, .. } = &record.plan.origin;
+    let [target] = record.targets.as_slice() else {
+        return None;
+    };
+    let disk = target.disks().next().filter(|_| verb == "check")?;
+    let (path, disk_bytes, span_bytes) = match target.kind {
+        TargetKind::BlockDevice => (target.path.clone(), target.size_bytes, target.size_bytes),
+        _ => {
+            let spans = record.measurements.iter().map(|m| m.workload.span_bytes);
+            let span_bytes = spans.max().unwrap_or(0);
+            (format!("/dev/{}", disk.name), disk.size_bytes, span_bytes)
+        }
+    };
+    let surveyed = record.surface.iter().map(|s| s.asked.read_bytes);
+    let measured = record.measurements.iter().map(|m| m.asked.read_bytes);
+    let read_bytes = measured.chain(surveyed).sum::<u64>().min(span_bytes);
+    (disk_bytes > 0).then(|| {
+        format!(
+            "This run read at most {} of {path}, so it is no search for bad blocks. 'diskproof \
+             curve {path} --scan' reads every block.",
+            format_percent(read_bytes as f64 / disk_bytes as f64)
         )
     })
 }
@@ -314,8 +349,14 @@ fn plain_headline(record: &Record) -> String {
     clauses.extend(layers::clause(record));
     clauses.extend(observed_clauses(record));
     if clauses.is_empty() {
-        let measured = record.measurements.iter().flat_map(measurement_clauses);
-        clauses.extend(measured.take(CLAUSES_MAX));
+        let in_doubt = |index: usize| {
+            let mut findings = record.findings.iter();
+            findings.any(|finding| finding.code == METHOD_IN_DOUBT && finding.concerns(index))
+        };
+        let measured = record.measurements.iter().enumerate();
+        let trusted = measured.filter(|(index, _)| !in_doubt(*index));
+        let each = trusted.flat_map(|(_, m)| measurement_clauses(m));
+        clauses.extend(each.take(CLAUSES_MAX));
     }
     if clauses.is_empty() {
         "Nothing was measured.".to_owned()
@@ -743,7 +784,7 @@ mod tests {
             "{:?}",
             unknown.caveats
         );
-        assert_eq!(fixture::record().verdict.unwrap().caveats.len(), 1);
+        assert_eq!(fixture::record().verdict.unwrap().caveats.len(), 2);
     }
 
     #[test]
@@ -751,7 +792,11 @@ mod tests {
         let record = fixture::record();
         let moved = record.moved.unwrap();
         let caveats = &record.verdict.as_ref().unwrap().caveats;
-        assert_eq!(caveats.len(), 1);
+        assert_eq!(caveats.len(), 2);
+        assert!(
+            caveats[1].contains("'diskproof curve /dev/sda --scan'"),
+            "{caveats:?}"
+        );
         let bound = format!(
             "moved {} requests",
             rounded(moved.requests as f64, Some(0.0))
@@ -767,8 +812,9 @@ mod tests {
             remedy: String::new(),
             reproduce: None,
         });
-        assert!(
-            verdict(&ended).caveats.is_empty(),
+        assert_eq!(
+            verdict(&ended).caveats,
+            caveats[1..],
             "the credit was seen to end"
         );
         let mut run = record;

@@ -29,6 +29,11 @@ pub fn rounded(value: f64, half_width: Option<f64>) -> String {
         Some(_) => first - DIGITS_MAX + 1,
         None => first - DIGITS_UNKNOWN + 1,
     };
+    to_place(value, last)
+}
+
+/// A value with its last digit at this place.
+fn to_place(value: f64, last: i32) -> String {
     let step = 10f64.powi(last.abs());
     let rounded = if last >= 0 {
         (value / step).round() * step
@@ -39,6 +44,27 @@ pub fn rounded(value: f64, half_width: Option<f64>) -> String {
         "{rounded:.*}",
         usize::try_from(-last).unwrap_or(0)
     ))
+}
+
+/// How many digits of a value its half-width supports.
+pub fn digits_of(value: f64, half_width: Option<f64>) -> i32 {
+    match half_width.filter(|half_width| *half_width > 0.0 && half_width.is_finite()) {
+        Some(half_width) => (exponent(value) - exponent(half_width) + 1).clamp(1, DIGITS_MAX),
+        None => DIGITS_UNKNOWN,
+    }
+}
+
+/// A value other than zero to so many digits.
+pub fn to_digits(value: f64, digits: i32) -> f64 {
+    let step = 10f64.powi(exponent(value) - digits + 1);
+    (value / step).round() * step
+}
+
+/// A figure in its unit with so many digits.
+pub fn figure_to_digits(value: f64, digits: i32, unit: &str) -> String {
+    in_unit(value, unit, |by| {
+        to_place(value / by, exponent(value / by) - digits + 1)
+    })
 }
 
 /// Place of the first digit: 0 for 1 to 9.99, 3 for 1000.
@@ -74,7 +100,13 @@ fn grouped(number: &str) -> String {
 /// A figure in its unit (`1/s`, `B/s`, `ns`, or any other as it stands), with the digits that its
 /// half-width supports: `13,700/s`, `812 MB/s`, `0.48 ms`.
 pub fn figure_text(value: f64, half_width: Option<f64>, unit: &str) -> String {
-    let scaled = |by: f64| rounded(value / by, half_width.map(|half_width| half_width / by));
+    in_unit(value, unit, |by| {
+        rounded(value / by, half_width.map(|half_width| half_width / by))
+    })
+}
+
+/// A value in its unit; `scaled` prints it divided by a power of ten.
+fn in_unit(value: f64, unit: &str, scaled: impl Fn(f64) -> String) -> String {
     match unit {
         "1/s" if value.abs() >= 999_500.0 => format!("{} M/s", scaled(1e6)),
         "1/s" => format!("{}/s", scaled(1.0)),

@@ -2,7 +2,7 @@
 
 use crate::describe::comparison::{
     MetricDetail, change_text, figure_name, interval_text, is_shown, letter, ratio_text, run_text,
-    subject_text,
+    sides_text, subject_text,
 };
 use crate::describe::figures::{conditions, limited_by_text, shown_latency, shown_ops};
 use crate::describe::run::{measured_text, promise_text, request_text, start_text};
@@ -160,10 +160,11 @@ fn row(metric: &MetricComparison) -> Vec<String> {
     let text = |text: fn(diskproof_model::comparison::Ratio) -> String| {
         metric.ratio.map_or(labels::UNKNOWN.to_owned(), text)
     };
+    let [of_a, of_b] = sides_text(metric);
     vec![
         format!("{} {}", subject_text(metric), figure_name(metric)),
-        metric.a.value_text(),
-        metric.b.value_text(),
+        of_a,
+        of_b,
         text(ratio_text),
         text(change_text),
         text(interval_text),

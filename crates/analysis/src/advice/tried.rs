@@ -49,8 +49,8 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
         return;
     };
     let sentence = sentence(tried);
-    // Where the figures decided nothing, the server's own answer stands alone.
-    let is_alone = entry.why.is_empty() || (value.is_some() && entry.value.is_none());
+    // What the server decided ends the advice that the figures alone would give.
+    let is_alone = entry.why.is_empty() || value.is_some();
     entry.why = match is_alone {
         true => sentence,
         false => format!("{sentence} {}", entry.why),
@@ -59,7 +59,8 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
         entry.value = Some(value.to_owned());
         entry.default = Some(tried.trial.default.clone());
         entry.range = None;
-        entry.condition = condition(setting).map(str::to_owned);
+        let is_faster = tried.outcome == TrialOutcome::Faster;
+        entry.condition = condition(setting).filter(|_| is_faster).map(str::to_owned);
     }
     // The server silently keeps io_combine_limit below this.
     if setting == "io_combine_limit" && tried.outcome == TrialOutcome::Faster {
@@ -223,6 +224,23 @@ mod tests {
         let unproven = find(&advice, "io_workers");
         assert_eq!(unproven.value, None);
         assert!(unproven.why.contains("only 40 %"), "{}", unproven.why);
+    }
+
+    #[test]
+    fn measured_loss_ends_the_advice() {
+        let delay = |outcome| {
+            let mut trial = tried("commit_delay", outcome, (0.8, 0.7, 0.9));
+            (trial.trial.default, trial.trial.clients) = ("0".to_owned(), 16);
+            let advice = advice_of(vec![trial]);
+            find(&advice, "commit_delay").clone()
+        };
+        let loss = delay(TrialOutcome::Slower);
+        assert_eq!(
+            (loss.value.as_deref(), loss.range, loss.condition),
+            (Some("0"), None, None)
+        );
+        assert!(!loss.why.contains("try"), "{}", loss.why);
+        assert!(delay(TrialOutcome::Undecided).range.is_some());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! `amplified`: the disk moved much more than was requested, and no other process is seen to cause
 //! it. `disturbed` reports what other processes moved.
 
-use super::disturbed::{Excess, Traffic, excess_of};
 use super::evidence::{evidence, heaviest, real, scope, together, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use super::traffic::{Excess, Traffic, commits, has_whole_pages};
 use diskproof_model::finding::Severity;
-use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
+use diskproof_model::plan::{Access, CachePolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::{LayerKind, TargetIdentity};
 use diskproof_model::units::format_bytes;
@@ -37,8 +37,6 @@ const EXCESS_BYTES_MIN: u64 = 4 << 20;
 /// one in use and the next, doubled where sequential reads were announced
 /// (POSIX_FADV_SEQUENTIAL in posix_fadvise(2)).
 const WINDOWS: u64 = 4;
-/// The page cache reads and writes at least this much.
-const PAGE_BYTES: u32 = 4096;
 
 struct AmplifiedWorkload<'a> {
     index: usize,
@@ -129,7 +127,7 @@ fn hit<'a>(
 ) -> Option<AmplifiedWorkload<'a>> {
     let counted = Traffic::of_workload(record, (index, m))?;
     let target = record.targets.get(m.target)?;
-    let Excess { reads, writes } = excess_of(&counted)?;
+    let Excess { reads, writes } = counted.excess()?.own;
     // Copies are what redundancy is for, and the old data that a parity is computed from is its
     // price.
     let is_redundant = target
@@ -138,8 +136,6 @@ fn hit<'a>(
         .any(|layer| layer.kind == LayerKind::Md)
         || target.disks().count() > 1;
     // Every commit writes a block of the journal, which may be more than itself.
-    let commits =
-        |m: &MeasurementRecord| !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd);
     let journals = together(record, m).any(commits);
     let total = m.asked.total();
     let is_much =
@@ -193,22 +189,22 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
         remedy: remedy.to_owned(),
     };
     let buffered = hit.m.workload.cache != CachePolicy::Direct;
-    let small = smallest_block(hit.m) < PAGE_BYTES;
+    let partial = !has_whole_pages(hit.m);
     let sequential = hit.m.workload.access == Access::Sequential;
     let buffered_loop = hit.target.has_buffered_loop();
     match hit.did {
-        Moved::Wrote if buffered && small => cause(
+        Moved::Wrote if buffered && partial => cause(
             "Through the page cache the kernel writes whole pages of 4 KiB, and first reads the \
              missing parts.",
             "Write whole pages (--bs 4k or a multiple), or collect small writes first. Measure \
              without --buffered for the disk's own figure.",
         ),
-        Moved::Read if hit.asked == 0 && buffered => cause(
+        Moved::Read if hit.asked == 0 && buffered && partial => cause(
             "If a block does not fill a whole page or filesystem block, the kernel reads the rest \
              before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
-        Moved::Read if buffered && small => cause(
+        Moved::Read if buffered && partial => cause(
             "Through the page cache the kernel reads whole pages of 4 KiB.",
             "Read whole pages (--bs 4k or a multiple). Measure without --buffered for the disk's \
              own figure.",
@@ -258,20 +254,13 @@ fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
     }
 }
 
-fn smallest_block(m: &MeasurementRecord) -> u32 {
-    m.workload
-        .block_mix
-        .iter()
-        .map(|share| share.block_bytes)
-        .fold(m.workload.block_bytes, u32::min)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::test_rng::TestRng;
     use diskproof_model::measurement::{Measurement, OtherProcess};
+    use diskproof_model::plan::SyncPolicy;
 
     pub(super) fn fires() -> Record {
         fixture::faulty("random-write-d32", |m| {
@@ -322,6 +311,7 @@ mod tests {
         );
         assert_eq!(ahead(1), None);
         let before_writing = fixture::faulty("random-write-d32", |m| {
+            m.workload.block_bytes = 6144;
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
         let claim = check(&before_writing).unwrap().claim;

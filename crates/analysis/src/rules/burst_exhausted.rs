@@ -2,15 +2,17 @@
 //! burst credit limits reads as well; a write cache (SLC flash, a controller's memory) fills by
 //! writes alone.
 
+use super::disturbed::is_disturbed;
 use super::evidence::{Measured, evidence, gigabytes, real, scope, workload_name};
 use super::rate_limited;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use super::starved::is_late;
 use crate::estimate::{self, LastingFall, lasting_fall};
 use crate::known::HALF_WIDTH_MAX;
 use crate::moved::{self, MovedBefore};
-use crate::shared_fall::{WorkloadSlices, shared_fall};
+use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::slices;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
@@ -164,12 +166,23 @@ fn rate_evidence(hit: &SlowedWorkload<'_>) -> Evidence {
     evidence(hit.index, &place, hit.op.iops.value, threshold, "1/s")
 }
 
+/// The workloads that became slower because of the disk. One that others disturbed, or that
+/// waited for a processor, became slower because of the machine.
 fn slowed(record: &Record) -> impl Iterator<Item = SlowedWorkload<'_>> {
-    let all = record.measurements.iter().map(WorkloadSlices::of_record);
-    let shared = shared_fall(&all.collect::<Vec<_>>());
+    let all: Vec<_> = record
+        .measurements
+        .iter()
+        .map(WorkloadSlices::of_record)
+        .collect();
+    let shared = shared_fall(&all);
     real(record)
-        .filter(|(_, m)| !is_from_page_cache(record, m))
-        .filter_map(move |measured| slowed_one(measured, shared[measured.0].is_some()))
+        .filter(|(_, m)| !is_from_page_cache(record, m) && !is_late(record, m))
+        .filter(|measured| !is_disturbed(record, *measured))
+        .filter_map(move |measured| {
+            let is_shared = shared[measured.0].is_some();
+            let hit = slowed_one(measured, is_shared)?;
+            (is_shared || !machine_fell(&all, hit.index, hit.fall.at_ns)).then_some(hit)
+        })
 }
 
 /// Whether the page cache can be what was fast at first.
@@ -346,6 +359,22 @@ mod tests {
             claim.contains("wrote at 839 MB/s until the run had written 2.5 GB, then at 210 MB/s"),
             "{claim}"
         );
+    }
+
+    #[test]
+    fn fall_of_a_disturbed_or_starved_workload_is_no_burst() {
+        assert!(burst_exhausted(&burst()).is_some() && cache_cliff(&cliff()).is_some());
+        let changes: [fn(&mut MeasurementRecord); 2] = [
+            |m| m.device.read_bytes += m.asked.total(),
+            |m| (m.starved.share, m.starved.mean_wait_ns) = (0.3, 1e9),
+        ];
+        for change in changes {
+            for mut record in [burst(), cliff()] {
+                record.measurements.iter_mut().for_each(change);
+                assert_eq!(burst_exhausted(&record), None);
+                assert_eq!(cache_cliff(&record), None);
+            }
+        }
     }
 
     #[test]

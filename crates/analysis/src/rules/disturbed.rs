@@ -1,17 +1,13 @@
-//! `disturbed`: others used the disk meanwhile. Journals, copy-on-write and redundancy write more
-//! than was asked without anybody's help, so bytes written count only where a process is seen that
-//! wrote them; bytes read count by themselves.
+//! `disturbed`: others used the disk meanwhile. `traffic` decides which bytes are theirs.
 
-use super::evidence::{Measured, SURVEY, heaviest, places, real, together, workload_name};
+use super::evidence::{Measured, heaviest, places, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use super::traffic::Traffic;
 use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
-use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
-use diskproof_model::target::{LayerKind, TargetIdentity};
 use diskproof_model::units::{format_bytes, format_percent};
 use std::collections::BTreeMap;
 
@@ -40,82 +36,11 @@ const SHARE_WARNING: f64 = 0.1;
 const TIMES_MIN: f64 = 10.0;
 /// Fewer bytes than this are the background of any machine.
 const EXCESS_BYTES_MIN: u64 = 1 << 20;
-/// Filesystems that write whole trees anew, and read them for that.
-const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
-/// Kernel threads that move other processes' data, ours among it.
-const KERNEL_WORKERS: [&str; 12] = [
-    "jbd2/", "kworker/", "xfs", "btrfs-", "loop", "flush-", "dmcrypt", "kcryptd", "md", "txg_sync",
-    "z_", "iou-wrk-",
-];
-/// The kernel thread that writes the inode tables of a new ext4 filesystem.
-const INITIALISER: &str = "ext4lazyinit";
 /// Where all other disks together moved at most this share of what the processes did, the processes
 /// used this disk.
 const ELSEWHERE_SHARE_MAX: f64 = 0.1;
 /// Processes that are named; the busiest.
 const NAMED_MAX: usize = 3;
-
-/// What was requested from a target's disks and what they did: of a workload or of the survey.
-pub(super) struct Traffic<'a> {
-    index: Option<usize>,
-    name: String,
-    target: &'a TargetIdentity,
-    /// Smallest request, in bytes.
-    block_bytes: u32,
-    /// What the disks may have read on top because small requests are rounded up, in bytes.
-    rounded_bytes: u64,
-    cache: CachePolicy,
-    asked: ByteCount,
-    device: &'a DeviceUse,
-}
-
-impl<'a> Traffic<'a> {
-    /// Of a workload, with the workloads that ran at the same time.
-    pub(super) fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
-        Some(Self {
-            index: Some(index),
-            name: workload_name(record, m),
-            target: record.targets.get(m.target)?,
-            block_bytes: together(record, m).map(|m| m.workload.block_bytes).min()?,
-            rounded_bytes: 0,
-            // What one of them reads ahead, the disk reads for all of them.
-            cache: together(record, m)
-                .map(|m| m.workload.cache)
-                .find(|cache| *cache != CachePolicy::Direct)
-                .unwrap_or(m.workload.cache),
-            asked: m.asked,
-            device: &m.device,
-        })
-    }
-
-    /// The accesses are too few and too small for their rounding to hide the rest.
-    fn of_survey(record: &'a Record) -> Option<Self> {
-        let surface = record.surface.as_ref()?;
-        let target = record.targets.get(surface.target)?;
-        let sector_bytes = target
-            .layers
-            .iter()
-            .filter_map(|layer| layer.physical_block_bytes)
-            .max()
-            .unwrap_or(0);
-        Some(Self {
-            index: None,
-            name: SURVEY.to_owned(),
-            target,
-            block_bytes: u32::MAX,
-            rounded_bytes: record.access.len() as u64 * u64::from(sector_bytes),
-            cache: surface.cache,
-            asked: surface.asked,
-            device: &surface.device,
-        })
-    }
-
-    fn path(&self) -> String {
-        self.index.map_or("/surface/device".to_owned(), |index| {
-            format!("/measurements/{index}/device")
-        })
-    }
-}
 
 struct Disturbance<'a> {
     counted: Traffic<'a>,
@@ -140,38 +65,22 @@ fn check(record: &Record) -> Option<Diagnosis> {
             Severity::Note
         }
     };
-    let initialises = hits.iter().any(|hit| is_initialised(&hit.counted));
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "Other programs used the disk during {}: in {} the disk {} {} more than requested \
-             ({}). {}{}",
+             ({}). {}",
             places(record, hits.iter().map(|h| h.counted.index)),
             worst.counted.name,
             worst.did,
             format_bytes(worst.excess),
             share_text(worst.share),
-            match initialises {
-                true => {
-                    "The kernel is still writing the inode tables of a new ext4 filesystem \
-                     (ext4lazyinit). "
-                }
-                false => "",
-            },
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: match initialises {
-            true => {
-                "Measure again after the thread ext4lazyinit has ended (ps -C ext4lazyinit), or \
-                 make the filesystem with mkfs.ext4 -E lazy_itable_init=0."
-            }
-            false => {
-                "Stop the other processes, or measure when they are idle. The figures show what \
+        remedy: "Stop the other processes, or measure when they are idle. The figures show what \
                  they left of the disk's performance."
-            }
-        }
-        .to_owned(),
+            .to_owned(),
         reproduce: None,
     })
 }
@@ -185,84 +94,6 @@ fn share_text(share: f64) -> String {
     }
 }
 
-/// Bytes that the disks moved in addition to those requested.
-pub(super) struct Excess {
-    /// Read.
-    pub reads: u64,
-    /// Written.
-    pub writes: u64,
-}
-
-/// The excess of the disks: what other processes moved, where that is seen, and the rest; `None`
-/// where nothing was counted.
-fn shares_of(counted: &Traffic<'_>) -> Option<(Excess, Excess)> {
-    let Traffic {
-        target,
-        asked,
-        device,
-        ..
-    } = counted;
-    if device.unresolved.is_some() || device.accounted.is_none() {
-        return None;
-    }
-    let named = |bytes: fn(&OtherProcess) -> u64| {
-        device
-            .others
-            .iter()
-            .filter(|p| !is_kernel_worker(&p.name))
-            .map(bytes)
-            .sum::<u64>()
-    };
-    let reads = device
-        .read_bytes
-        .saturating_sub(asked.read_bytes + counted.rounded_bytes);
-    let writes = device.write_bytes.saturating_sub(asked.write_bytes);
-    // The bytes of a process count as far as the disk shows an excess. Where the disk shows less
-    // than half of them, the process worked mostly on another disk.
-    let shown = |excess: u64, named: u64| {
-        if excess >= named / 2 {
-            excess.min(named)
-        } else {
-            0
-        }
-    };
-    let read_by_others = if reads_only_what_is_asked(counted) {
-        reads
-    } else {
-        shown(reads, named(|p| p.read_bytes))
-    };
-    let initialises = is_initialised(counted);
-    let is_by_others = asked.write_bytes == 0 && !multiplies_writes(target);
-    let written_by_others = if initialises || is_by_others {
-        writes
-    } else {
-        shown(writes, named(|p| p.write_bytes))
-    };
-    let rest = Excess {
-        reads: reads - read_by_others,
-        writes: writes - written_by_others,
-    };
-    Some((
-        Excess {
-            reads: read_by_others,
-            writes: written_by_others,
-        },
-        rest,
-    ))
-}
-
-/// Whether the kernel may be writing the inode tables of the filesystem.
-fn is_initialised(counted: &Traffic<'_>) -> bool {
-    let filesystem = counted.target.filesystem.as_ref();
-    filesystem.is_some_and(|f| f.kind == "ext4")
-        && counted.device.others.iter().any(|p| p.name == INITIALISER)
-}
-
-/// The excess that no other process is seen to cause; `None` where nothing was counted.
-pub(super) fn excess_of(counted: &Traffic<'_>) -> Option<Excess> {
-    shares_of(counted).map(|(_, rest)| rest)
-}
-
 /// Whether others used so much of the disk during a workload that its figure may be wrong by more
 /// than its error bars.
 pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
@@ -271,24 +102,18 @@ pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
 }
 
 fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
-    let Traffic { asked, device, .. } = counted;
-    let (
-        Excess {
-            reads: read_by_others,
-            writes: written_by_others,
-        },
-        _,
-    ) = shares_of(&counted)?;
+    let (asked, device) = (counted.asked, counted.device);
+    let foreign = counted.excess()?.foreign;
     let is_real = |excess: u64| {
         excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.with_trims() as f64
     };
-    let (did, place, all, ours, excess) = if read_by_others >= written_by_others {
+    let (did, place, all, ours, excess) = if foreign.reads >= foreign.writes {
         (
             "read",
             "read_bytes",
             device.read_bytes,
             asked.read_bytes,
-            read_by_others,
+            foreign.reads,
         )
     } else {
         (
@@ -296,7 +121,7 @@ fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
             "write_bytes",
             device.write_bytes,
             asked.write_bytes,
-            written_by_others,
+            foreign.writes,
         )
     };
     let threshold =
@@ -316,40 +141,6 @@ fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
     })
 }
 
-/// Whether every read at the disks is ours or another process's: no read-ahead, no small block
-/// rounded up to a large one, no old data read because new data changes its parity or its tree.
-fn reads_only_what_is_asked(counted: &Traffic<'_>) -> bool {
-    let target = counted.target;
-    let rounds_up = |block: Option<u32>| block.is_some_and(|b| counted.block_bytes < b);
-    let rounded = target
-        .layers
-        .iter()
-        .any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
-    let buffered = counted.cache != CachePolicy::Direct || target.has_buffered_loop();
-    let rewrites = counted.asked.write_bytes > 0 && multiplies_writes(target);
-    !rounded && !buffered && !rewrites
-}
-
-/// Whether one byte written may become several at the disks.
-fn multiplies_writes(target: &TargetIdentity) -> bool {
-    let copy_on_write = target
-        .filesystem
-        .as_ref()
-        .is_some_and(|f| COPY_ON_WRITE.contains(&f.kind.as_str()));
-    copy_on_write || target.layers.iter().any(|l| l.kind == LayerKind::Md)
-}
-
-/// A name of the table, with nothing or a number or the rest of a kernel thread's name behind it.
-fn is_kernel_worker(name: &str) -> bool {
-    let continues = |rest: &str| {
-        rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || "/-_".contains(c))
-    };
-    KERNEL_WORKERS.iter().any(|start| {
-        name.strip_prefix(start)
-            .is_some_and(|rest| start.ends_with(['/', '-', '_']) || continues(rest))
-    })
-}
-
 /// The processes that caused it, as far as the kernel shows.
 fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
     let mut processes: BTreeMap<(u32, &str), Culprit> = BTreeMap::new();
@@ -362,11 +153,7 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         .enumerate()
         .filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
     let hits: Vec<&Disturbance<'_>> = hits.map(|(_, hit)| hit).collect();
-    for other in hits
-        .iter()
-        .flat_map(|h| &h.counted.device.others)
-        .filter(|p| !is_kernel_worker(&p.name))
-    {
+    for other in hits.iter().flat_map(|h| &h.counted.device.others) {
         let culprit = processes.entry((other.pid, &other.name)).or_default();
         culprit.read_bytes += other.read_bytes;
         culprit.write_bytes += other.write_bytes;
@@ -446,7 +233,8 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk};
-    use diskproof_model::measurement::Measurement;
+    use diskproof_model::measurement::{Measurement, OtherProcess};
+    use diskproof_model::plan::CachePolicy;
 
     fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
         OtherProcess {
@@ -476,22 +264,60 @@ mod tests {
     }
 
     #[test]
-    fn initialisation_of_a_new_ext4_is_named() {
-        let with = |filesystem: &str| {
+    fn thread_without_bytes_is_no_culprit() {
+        let with = |filesystem: &str, other: OtherProcess| {
             let mut run = fixture::run();
-            run.1[2].device.write_bytes += 16 << 20;
-            run.1[2].device.others = vec![process(INITIALISER, 0, 0)];
             run.0.targets[0].filesystem.as_mut().unwrap().kind = filesystem.to_owned();
-            check(&fixture::judge(run)).unwrap()
+            // Inode tables during reads, and the journal of commits.
+            run.1[2].device.write_bytes += 16 << 20;
+            run.1[7].device.write_bytes += run.1[7].asked.write_bytes * 3;
+            for m in &mut run.1 {
+                m.device.others = vec![other.clone()];
+            }
+            check(&fixture::judge(run)).map(|finding| finding.evidence.len())
         };
-        let found = with("ext4");
+        for filesystem in ["ext4", "xfs"] {
+            assert_eq!(with(filesystem, process("ext4lazyinit", 0, 0)), None);
+            assert_eq!(with(filesystem, process("dd", 0, 16 << 20)), Some(2));
+        }
+    }
+
+    #[test]
+    fn metadata_of_own_syncs_is_not_laid_on_a_process_of_another_disk() {
+        // Of a run on btrfs while compilers used another disk, and with one that wrote here.
+        let found = |filesystem: &str, written: u64, elsewhere: u64| {
+            let mut run = fixture::run();
+            run.0.targets[0].filesystem.as_mut().unwrap().kind = filesystem.to_owned();
+            let m = &mut run.1[7];
+            m.device.write_bytes = m.asked.write_bytes + (298 << 20);
+            m.device.others = vec![process("rustc", 0, written)];
+            m.device.elsewhere_bytes = Some(elsewhere);
+            check(&fixture::judge(run)).is_some()
+        };
         assert!(
-            found.claim.contains("a new ext4 filesystem"),
-            "{}",
-            found.claim
+            !found("btrfs", 300 << 20, 290 << 20),
+            "bytes of another disk"
         );
-        assert!(found.remedy.contains("lazy_itable_init=0"));
-        assert!(!with("xfs").claim.contains("ext4"));
+        assert!(!found("btrfs", 300 << 20, 0), "explained by 2500 syncs");
+        assert!(!found("ext4", 300 << 20, 290 << 20));
+        assert!(found("ext4", 300 << 20, 10 << 20));
+    }
+
+    #[test]
+    fn reads_beside_pure_writes_are_of_others() {
+        for block_bytes in [8192, 16384] {
+            let mut run = fixture::run();
+            let m = &mut run.1[7];
+            (m.workload.block_bytes, m.cache.used) = (block_bytes, CachePolicy::Buffered);
+            m.device.read_bytes += 64 << 20;
+            let codes: Vec<String> = fixture::judge(run)
+                .findings
+                .into_iter()
+                .map(|finding| finding.code)
+                .collect();
+            let blames = |code: &str| codes.iter().any(|found| found == code);
+            assert_eq!((blames("disturbed"), blames("amplified")), (true, false));
+        }
     }
 
     #[test]
@@ -655,21 +481,10 @@ mod tests {
                 } else {
                     1 << 19
                 };
-                m.device.others = vec![
-                    process("jbd2/sda1-8", 0, 1 << 30),
-                    process("kworker/u4:1", 0, 1 << 30),
-                    process("loop0", 0, 1 << 30),
-                ];
             },
         ];
         for (i, change) in change.into_iter().enumerate() {
             assert_eq!(check(&fixture::all_faulty(change)), None, "{i}");
         }
-        assert!(
-            !is_kernel_worker("mdadm")
-                && is_kernel_worker("md0_raid5")
-                && !is_kernel_worker("xfsdump")
-                && is_kernel_worker("xfs-conv/sda")
-        );
     }
 }

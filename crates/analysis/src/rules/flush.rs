@@ -11,7 +11,7 @@ use crate::mechanics::is_said_to_rotate;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{SyncCall, SyncPolicy, WriteFlag};
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record, positive_interval};
 use diskproof_model::target::{Layer, WriteCache};
 use diskproof_model::units::{counted, format_latency};
 
@@ -253,50 +253,69 @@ fn guarantee(sync: SyncPolicy) -> Option<Guarantee> {
     }
 }
 
-/// Among rows that differ in the method alone, the pair that is furthest apart. A row during which
-/// others used the disk is slow for another reason.
-fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
-    let known: Vec<(Measured<'_>, &OpRecord)> = single_commits(record)
-        .filter(|(measured, commits)| {
-            let width = commits.iops.relative_half_width();
-            width.is_some_and(|width| width <= HALF_WIDTH_MAX) && !is_disturbed(record, *measured)
+/// A method and one that gives the same guarantee, but is far slower.
+struct MethodPair {
+    fast: usize,
+    slow: usize,
+    /// The least factor between them that their intervals allow.
+    ratio: f64,
+}
+
+/// Rows that differ in the method alone: each that is far faster than another, with the slowest.
+/// A row during which others used the disk is slow for another reason.
+fn far_apart(record: &Record) -> Vec<MethodPair> {
+    let known: Vec<(Measured<'_>, [f64; 2])> = single_commits(record)
+        .filter(|(measured, _)| !is_disturbed(record, *measured))
+        .filter_map(|(measured, commits)| {
+            let rate = &commits.iops;
+            let interval = positive_interval(rate.value, rate.half_width_95?);
+            Some((measured, interval))
         })
         .collect();
-    let mut widest: Option<(f64, usize, usize)> = None;
-    for ((fast, m), quick) in &known {
-        for ((slow, other), late) in &known {
-            let (a, b) = (&m.workload, &other.workload);
+    let slowest = |(fast, m): Measured<'_>, low: f64| {
+        let a = &m.workload;
+        let pairs = known.iter().filter_map(|((slow, other), [_, high])| {
+            let b = &other.workload;
             let are_alike = guarantee(a.sync).is_some()
                 && guarantee(a.sync) == guarantee(b.sync)
                 && (m.target, a.block_bytes, a.cache) == (other.target, b.block_bytes, b.cache)
                 && a.write_cache == b.write_cache
                 && (a.span_start_bytes, a.span_bytes) == (b.span_start_bytes, b.span_bytes);
-            let ratio = quick.iops.value / late.iops.value.max(f64::MIN_POSITIVE);
-            if are_alike && widest.is_none_or(|(most, ..)| ratio > most) {
-                widest = Some((ratio, *fast, *slow));
-            }
-        }
-    }
-    let (ratio, fast, slow) = widest.filter(|(ratio, ..)| *ratio >= METHODS_APART)?;
-    let [quick, late] = [fast, slow].map(|index| &record.measurements[index]);
-    let rate = |m: &MeasurementRecord| m.ops[&OpKind::Commit].iops.value_text();
+            let (slow, ratio) = (*slow, low / high.max(f64::MIN_POSITIVE));
+            (are_alike && ratio >= METHODS_APART).then_some(MethodPair { fast, slow, ratio })
+        });
+        pairs.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    };
+    let all = known.iter();
+    all.filter_map(|(measured, [low, _])| slowest(*measured, *low))
+        .collect()
+}
+
+fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
+    let pairs = far_apart(record);
+    let widest = pairs.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+    let commits = |index: usize| &record.measurements[index].ops[&OpKind::Commit].iops;
+    let text = |index: usize| {
+        let name = &record.measurements[index].workload.name;
+        format!("{name} makes {}", commits(index).text())
+    };
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{} makes {} and {} makes {}, a factor of {ratio:.0}. Both guarantee the same, so the \
-             faster one may return before the data is durable.",
-            quick.workload.name,
-            rate(quick),
-            late.workload.name,
-            rate(late),
+            "{} and {}, a factor of {:.0} or more. Both guarantee the same, so the faster one may \
+             return before the data is durable.",
+            text(widest.fast),
+            text(widest.slow),
+            widest.ratio,
         ),
-        evidence: vec![evidence(
-            fast,
-            "ops/commit/iops/value",
-            quick.ops[&OpKind::Commit].iops.value,
-            late.ops[&OpKind::Commit].iops.value * METHODS_APART,
-            "1/s",
-        )],
+        evidence: pairs
+            .iter()
+            .map(|pair| {
+                let threshold = commits(pair.slow).value * METHODS_APART;
+                let rate = commits(pair.fast).value;
+                evidence(pair.fast, "ops/commit/iops/value", rate, threshold, "1/s")
+            })
+            .collect(),
         remedy: "Use the slower method until a power-cut test (diskproof powercut) has shown that \
                  the faster one is durable."
             .to_owned(),
@@ -560,7 +579,7 @@ mod tests {
         let finding = sync_method_differs(&differing()).unwrap();
         assert!(
             finding.claim.contains("open_datasync makes 9000/s")
-                && finding.claim.contains("a factor of 30"),
+                && finding.claim.contains("a factor of 29"),
             "{}",
             finding.claim
         );
@@ -582,15 +601,16 @@ mod tests {
             |m| m.workload.depth = 16,
         ];
         assert!(changes.into_iter().all(|change| last(change).is_none()));
-        let mut uncertain = differing();
-        let commits = uncertain.measurements.last_mut().unwrap();
-        commits
-            .ops
-            .get_mut(&OpKind::Commit)
-            .unwrap()
-            .iops
-            .half_width_95 = Some(4000.0);
-        assert_eq!(sync_method_differs(&uncertain), None);
+        // 9000/s against 300/s ± 1 %: the ends of the intervals decide.
+        let with_width = |half_width: f64| {
+            let mut uncertain = differing();
+            let commits = uncertain.measurements.last_mut().unwrap();
+            let op = commits.ops.get_mut(&OpKind::Commit).unwrap();
+            op.iops.half_width_95 = Some(half_width);
+            sync_method_differs(&uncertain).is_some()
+        };
+        assert!(with_width(4500.0));
+        assert!(!with_width(90_000.0));
     }
 
     #[test]

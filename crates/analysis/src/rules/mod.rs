@@ -9,6 +9,7 @@ use diskproof_model::record::Record;
 pub mod rule;
 
 mod evidence;
+mod traffic;
 
 pub use rule::{Check, Rule, Taint};
 
@@ -34,6 +35,7 @@ rules! {
     unwritten_blocks,
     ineffective_trims,
     not_direct,
+    unproven,
     disturbed,
     amplified,
     starved,
@@ -107,7 +109,7 @@ mod tests {
             let name = entry.unwrap().file_name().into_string().unwrap();
             files.insert(name.trim_end_matches(".rs").to_owned());
         }
-        for leaf in ["mod", "rule", "evidence"] {
+        for leaf in ["mod", "rule", "evidence", "traffic"] {
             assert!(files.remove(leaf), "{leaf}.rs");
         }
         let registered = FILES.iter().map(|(file, _)| (*file).to_owned()).collect();

@@ -62,7 +62,7 @@ pub(super) fn is_kept_waiting(m: &MeasurementRecord) -> bool {
 
 /// Whether the workers waited for processors so long that it shows. Where the program itself used
 /// all of them up, its threads wait for each other: `cpu-limited` says that.
-fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
+pub(super) fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
     is_kept_waiting(m) && m.wall_ns >= WALL_NS_MIN && !cpu_limited::is_cpu_limited(record, m)
 }
 

@@ -9,11 +9,13 @@ use diskproof_model::record::{Estimate, OpRecord, Record};
 use diskproof_model::units::format_latency;
 
 /// PostgreSQL's values of wal_sync_method on Linux, its default first.
-const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
+pub(super) const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
 /// Rows of sessions that share syncs, and how their names go on.
 const GROUP: &str = "group-c";
 /// Findings after which no method is known to keep data.
 const UNSAFE: [&str; 2] = ["flush-not-sent", "implausible-flush"];
+/// The finding on methods that may return before their data is durable.
+const IN_DOUBT: &str = "sync-method-differs";
 
 /// A line: its label and its text.
 pub(crate) type SummaryLine = (&'static str, String);
@@ -24,11 +26,14 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
     let Some(default) = commits(record, METHODS[0]).filter(|_| is_commit) else {
         return Vec::new();
     };
-    let of_default = format!("{}: {}", METHODS[0], text(default));
-    let measured = METHODS.iter().filter_map(|name| {
-        let commits = commits(record, name)?;
-        Some((*name, commits))
-    });
+    let is_doubted = is_in_doubt(record, METHODS[0]);
+    let doubt = match is_doubted {
+        true => format!(" (in doubt: {IN_DOUBT})"),
+        false => String::new(),
+    };
+    let of_default = format!("{}: {}{doubt}", METHODS[0], text(default));
+    let trusted = METHODS.iter().filter(|name| !is_in_doubt(record, name));
+    let measured = trusted.filter_map(|name| Some((*name, commits(record, name)?)));
     let fastest = measured.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
     let mut lines = Vec::new();
     if let Some(finding) = record
@@ -39,7 +44,7 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
         let text = format!("none is proven to keep data; see {}", finding.code);
         lines.push(("fastest", text));
     } else if let Some((name, commits)) = fastest {
-        let is_faster = low(&commits.iops) > high(&default.iops);
+        let is_faster = is_doubted || low(&commits.iops) > high(&default.iops);
         lines.push((
             "fastest",
             match is_faster {
@@ -52,6 +57,16 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
     lines.extend(group(record, default).map(|text| ("shared", text)));
     lines.extend(write_cache(record, default));
     lines
+}
+
+/// Whether the method is far faster than another with the same guarantee.
+fn is_in_doubt(record: &Record, method: &str) -> bool {
+    let mut names = record.measurements.iter().map(|m| &m.workload.name);
+    let Some(index) = names.position(|name| name == method) else {
+        return false;
+    };
+    let mut findings = record.findings.iter();
+    findings.any(|finding| finding.code == IN_DOUBT && finding.concerns(index))
 }
 
 fn commits<'a>(record: &'a Record, workload: &str) -> Option<&'a OpRecord> {
@@ -124,6 +139,7 @@ fn high(rate: &Estimate) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::finding::{Evidence, Finding, Severity};
 
     fn record(rates: &[(&str, f64)]) -> Record {
         let mut record = crate::html::tests::record();
@@ -178,5 +194,36 @@ mod tests {
             "no method is significantly faster than fdatasync"
         );
         assert_eq!(summary(&record(&rates[1..])), []);
+    }
+
+    #[test]
+    fn method_in_doubt_is_not_the_fastest() {
+        let first = |doubted: &[usize]| {
+            let mut record = record(&[
+                ("fdatasync", 159.0),
+                ("fsync", 170.0),
+                ("open_sync", 4500.0),
+            ]);
+            let evidence = doubted.iter().map(|index| Evidence {
+                path: format!("/measurements/{index}/ops/commit/iops/value"),
+                observed: 1.0,
+                threshold: 0.0,
+                unit: "1/s".to_owned(),
+            });
+            record.findings = vec![Finding {
+                code: IN_DOUBT.to_owned(),
+                title: None,
+                severity: Severity::Warning,
+                claim: String::new(),
+                evidence: evidence.collect(),
+                remedy: String::new(),
+                reproduce: None,
+            }];
+            let lines = summary(&record);
+            lines[0].1.split(':').next().unwrap().to_owned()
+        };
+        assert_eq!(first(&[]), "open_sync");
+        assert_eq!(first(&[2]), "fsync");
+        assert_eq!(first(&[0, 2]), "fsync");
     }
 }

@@ -5,7 +5,7 @@ use crate::text::glue;
 use diskproof_model::comparison::{
     Candidate, Figure, MetricComparison, Needed, Ratio, RunReference,
 };
-use diskproof_model::digits::rounded;
+use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
 use diskproof_model::units::format_duration;
 
 /// How many metrics are shown.
@@ -95,18 +95,55 @@ pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     )
 }
 
-/// The ratio with the digits that its interval supports.
+/// Most digits of the two figures of a row.
+const DIGITS_MAX: i32 = 6;
+
+/// The figures of both sides: as many digits as the intervals support, and as many more as the
+/// change needs to follow from the printed figures.
+pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
+    let (a, b) = (&metric.a, &metric.b);
+    let Some(ratio) = metric.ratio else {
+        return [a.value_text(), b.value_text()];
+    };
+    let supported = [a, b].map(|side| digits_of(side.value, side.half_width_95));
+    let least = supported[0].max(supported[1]);
+    let agrees = |digits: &i32| {
+        let value = to_digits(b.value, *digits) / to_digits(a.value, *digits);
+        percent_text(value, half_width(ratio)) == change_text(ratio)
+    };
+    // The ratio of percentiles is that of the blocks of a live comparison, not that of the figures.
+    let digits = (least..=DIGITS_MAX).find(agrees).unwrap_or(least);
+    [a, b].map(|side| figure_to_digits(side.value, digits, &side.unit))
+}
+
+/// The ratio with the digits that its interval supports, and those from which the change follows.
 pub(crate) fn ratio_text(ratio: Ratio) -> String {
-    rounded(ratio.value, Some(half_width(ratio)))
+    let own = rounded(ratio.value, Some(half_width(ratio)));
+    let printed = own.replace(',', "").parse().unwrap_or(f64::NAN);
+    match percent_text(printed, half_width(ratio)) == change_text(ratio) {
+        true => own,
+        false => format!(
+            "{:.*}",
+            2 + percent_decimals(half_width(ratio)),
+            ratio.value
+        ),
+    }
 }
 
 /// The ratio as a change, with the digits that its interval supports: `+14 %`, `−3.1 %`.
 pub(crate) fn change_text(ratio: Ratio) -> String {
-    let percent = (ratio.value - 1.0) * 100.0;
-    // The last digit is that of the half-width's first one, as in `rounded`, also where the change
-    // is smaller than the half-width.
-    let order = (half_width(ratio) * 100.0).log10().floor();
-    let digits = format!("{:.*}", (-order).clamp(0.0, 2.0) as usize, percent.abs());
+    percent_text(ratio.value, half_width(ratio))
+}
+
+/// The last digit is that of the half-width's first one, as in `rounded`, also where the change is
+/// smaller than the half-width.
+fn percent_decimals(half_width: f64) -> usize {
+    (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
+}
+
+fn percent_text(ratio: f64, half_width: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
     let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
     let sign = match percent {
         _ if is_zero => "±",
@@ -204,6 +241,8 @@ fn times_text(times: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::comparison::{Basis, Direction, Verdict};
+    use diskproof_model::record::Estimate;
 
     #[test]
     fn changes_have_a_sign_and_the_digits_of_their_interval() {
@@ -218,5 +257,63 @@ mod tests {
         assert_eq!(text(0.969, 0.966, 0.972), "−3.1\u{a0}%");
         assert_eq!(text(1.001, 0.95, 1.05), "±0\u{a0}%");
         assert_eq!(text(3.2, 3.0, 3.4), "+220\u{a0}%");
+    }
+
+    /// Sign and size of the change follow from the printed figures and from the printed ratio.
+    #[test]
+    fn printed_figures_of_a_row_agree_with_its_change() {
+        let number = |text: &str| -> f64 {
+            let digits = text
+                .split_whitespace()
+                .next()
+                .unwrap()
+                .replace([',', '/', 's'], "");
+            digits.parse().unwrap()
+        };
+        let side = |value: f64, width: f64| Estimate {
+            n: 10,
+            value,
+            half_width_95: Some(value * width),
+            unit: "1/s".to_owned(),
+        };
+        let mut metric = MetricComparison {
+            metric: "random-read-d1.iops".to_owned(),
+            subject: "random-read-d1".to_owned(),
+            target: 0,
+            op: None,
+            figure: Figure::Iops,
+            headline: true,
+            better: Direction::Higher,
+            a: side(1.0, 0.1),
+            b: side(1.0, 0.1),
+            ratio: None,
+            p_value: None,
+            p_adjusted: None,
+            basis: Basis::WithinRuns,
+            variation: None,
+            verdict: Verdict::Undecided,
+            needed: None,
+            reasons: Vec::new(),
+        };
+        let ends = [0.7, 0.9, 0.94, 0.969, 0.9969, 1.0, 1.004, 1.06, 1.4, 3.2];
+        for (a, change) in [4570.0, 1003.0, 98.7, 13_688.0]
+            .iter()
+            .flat_map(|a| ends.map(|b| (*a, b)))
+        {
+            for (own, width) in [(0.5, 0.3), (0.18, 0.05), (0.02, 0.01), (0.002, 0.001)] {
+                (metric.a, metric.b) = (side(a, own), side(a * change, own));
+                let ratio = Ratio {
+                    value: change,
+                    low_95: change - width,
+                    high_95: Some(change + width),
+                };
+                metric.ratio = Some(ratio);
+                let [x, y] = sides_text(&metric);
+                let of_figures = percent_text(number(&y) / number(&x), half_width(ratio));
+                assert_eq!(of_figures, change_text(ratio), "{x} {y}");
+                let of_ratio = percent_text(number(&ratio_text(ratio)), half_width(ratio));
+                assert_eq!(of_ratio, change_text(ratio), "{}", ratio_text(ratio));
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! INSERTs of a PostgreSQL server in words: the table's cells, and what the server adds to the
 //! disk's own commits.
 
+use super::commits::METHODS;
 use super::trials;
 use crate::labels;
 use diskproof_model::block::{Block, Tone};
@@ -76,19 +77,21 @@ fn row(load: &LoadRecord) -> Vec<String> {
     ]
 }
 
-/// What the server adds to the disk: a sentence for one session, and one for the most sessions.
+/// What the server adds to the disk: a sentence for one session, and one for the most sessions,
+/// both of the default method.
 fn explanations(postgres: &PostgresRecord) -> Vec<String> {
-    let alone = postgres.loads.iter().find(|load| load.parts.is_some());
-    let shared = postgres
-        .loads
-        .iter()
-        .rev()
+    let of_default = || {
+        let loads = postgres.loads.iter();
+        loads.filter(|load| load.load.wal_sync_method == METHODS[0] && !load.load.pgbench)
+    };
+    let alone = of_default().find(|load| load.parts.is_some());
+    let shared = of_default()
         .filter(|load| load.load.clients > 1 && load.commits_per_sync.is_some())
         .filter(|load| {
             let width = load.iops.relative_half_width();
             width.is_some_and(|width| width <= WIDTH_MAX)
         })
-        .max_by_key(|load| (!load.load.pgbench, load.load.clients));
+        .max_by_key(|load| load.load.clients);
     let disk_iops = alone.and_then(|load| load.own.as_ref());
     let mut texts: Vec<String> = alone.and_then(alone_text).into_iter().collect();
     texts.extend(shared.and_then(|load| {
@@ -96,13 +99,14 @@ fn explanations(postgres: &PostgresRecord) -> Vec<String> {
         let syncs = figure_text(load.iops.value / per_sync, load.iops.half_width_95, "1/s");
         let disk = disk_iops.map_or(String::new(), |own| {
             format!(
-                " One session alone makes {} on this disk.",
-                own.iops.value_text()
+                " One session without a server makes {} commits on this disk ({}).",
+                own.iops.value_text(),
+                own.workload
             )
         });
         Some(format!(
-            "{} sessions: {} INSERTs share a sync, so {} need {syncs} syncs.{disk}",
-            load.load.clients,
+            "{}: {} INSERTs share a sync, so {} need {syncs} syncs.{disk}",
+            load.load.name,
             rounded(per_sync, Some(per_sync * 0.02)),
             load.iops.value_text(),
         ))
@@ -116,8 +120,9 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
     let width = width(&load.iops).max(width(&own.iops));
     if width > WIDTH_MAX {
         return Some(format!(
-            "The rates of one session are known only to ±{}, so they cannot be compared. Measure \
-             longer (--time), or when the machine is quieter.",
+            "{}: the rates are known only to ±{}, so they cannot be compared. Measure longer \
+             (--time), or when the machine is quieter.",
+            load.load.name,
             format_percent(width)
         ));
     }
@@ -132,9 +137,10 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
         )
     };
     Some(format!(
-        "One session: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
+        "{}: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
          without the disk {} (synchronous_commit off). {conclusion}. Each INSERT adds {:.0} bytes \
          of WAL.",
+        load.load.name,
         time(parts.insert_ns),
         time(parts.disk_ns),
         own.workload,

@@ -84,9 +84,15 @@ fn shortened(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     Some(remark(RemarkKind::Shortened, text))
 }
 
-/// What came before the last phase, where it differs by enough to matter.
+/// What came before the last phase, where it differs by enough to matter, and the time of all
+/// phases that the figures omit.
 fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let (_, earlier) = measurement.phases.split_last()?;
+    let length_ns = |phase: &PhaseRecord| phase.end_ns.saturating_sub(phase.start_ns);
+    let omitted = earlier
+        .iter()
+        .filter(|phase| phase.name != PhaseKind::FirstWrite);
+    let omitted_ns: u64 = omitted.map(length_ns).sum();
     let told = earlier
         .iter()
         .filter(|phase| is_notable(measurement, phase));
@@ -106,14 +112,17 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
         });
         format!(
             "{} of {} ({})",
-            format_duration(phase.end_ns.saturating_sub(phase.start_ns)),
+            format_duration(length_ns(phase)),
             phase.name.as_str(),
             list(rates)
         )
     });
     let text = list(each);
     (!text.is_empty()).then(|| {
-        let text = format!("the figures begin after {text}");
+        let text = match omitted_ns {
+            0 => format!("the figures begin after {text}"),
+            ns => format!("the figures omit {}, with {text}", format_duration(ns)),
+        };
         remark(RemarkKind::Phases, text)
     })
 }

@@ -8,7 +8,7 @@ use super::read_back;
 use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
 use crate::describe::comparison::{
     MetricDetail, change_text, figure_name, interval_text, is_shown, letter, needed_text,
-    ratio_text, reach, run_text, subject_text,
+    ratio_text, reach, run_text, sides_text, subject_text,
 };
 use crate::labels;
 use diskproof_model::comparison::{
@@ -266,14 +266,15 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
     } else {
         "less is better"
     };
+    let [of_a, of_b] = sides_text(metric);
     html! {
         tr class=(tone(metric.verdict)) {
             th.operation scope="row" title=(better) {
                 span.beside aria-hidden="true" { (sign(metric.verdict)) }
                 (shown(&figure_name(metric)))
             }
-            td.number { (metric.a.value_text()) }
-            td.number { (metric.b.value_text()) }
+            td.number { (of_a) }
+            td.number { (of_b) }
             td.number { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), ratio_text)) }
             td.number { strong { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), change_text)) } }
             td.number { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), interval_text)) }

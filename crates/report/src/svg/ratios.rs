@@ -2,7 +2,8 @@
 
 use super::frame::{EDGE, STYLE, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
-    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, reach, subject_text,
+    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, reach, sides_text,
+    subject_text,
 };
 use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Verdict};
 use maud::{Markup, PreEscaped, html};
@@ -77,10 +78,11 @@ fn heading(top: f64, letter: &str) -> Markup {
 fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
     let name = format!("{} {}", subject_text(metric), figure_name(metric));
     let change = metric.ratio.map(change_text).unwrap_or_default();
+    let [of_a, of_b] = sides_text(metric);
     html! {
         (text(EDGE, top, "start", 13.0, Tone::Plain, &name))
-        (text(RIGHT_A, top, "end", 13.0, Tone::Plain, &metric.a.value_text()))
-        (text(RIGHT_B, top, "end", 13.0, Tone::Plain, &metric.b.value_text()))
+        (text(RIGHT_A, top, "end", 13.0, Tone::Plain, &of_a))
+        (text(RIGHT_B, top, "end", 13.0, Tone::Plain, &of_b))
         (text(RIGHT_CHANGE, top, "end", 13.0, Tone::Strong, &change))
         @if let Some(ratio) = metric.ratio { (interval(metric, ratio, top - 4.0, reach)) }
         (text(LEFT_VERDICT, top, "start", 13.0, Tone::Plain, metric.verdict.as_str()))

@@ -4,7 +4,7 @@
 use super::facts::fact;
 use crate::describe::comparison::{
     MetricDetail, change_text, figure_name, interval_text, is_shown, letter, needed_text,
-    ratio_text, run_text, subject_text,
+    ratio_text, run_text, sides_text, subject_text,
 };
 use crate::labels;
 use crate::page::{Page, TextStyle};
@@ -224,10 +224,11 @@ fn row(metric: &MetricComparison) -> Vec<String> {
     let name = format!("  {}", figure_name(metric));
     let of_ratio =
         |text: fn(Ratio) -> String| metric.ratio.map_or(labels::UNKNOWN.to_owned(), text);
+    let [of_a, of_b] = sides_text(metric);
     vec![
         name,
-        metric.a.value_text(),
-        metric.b.value_text(),
+        of_a,
+        of_b,
         of_ratio(ratio_text),
         of_ratio(change_text),
         of_ratio(interval_text),

@@ -1,0 +1,245 @@
+//! What the disks moved beyond what was requested, and whether other programs caused it. Every
+//! judgement on foreign traffic comes from here.
+//!
+//! Bytes beyond the request prove other programs only where neither our own requests nor the
+//! filesystem explain them: reads past the page cache, and writes to a bare device or beside pure
+//! reads. Else a process must be seen that moved them, and the other disks must not account for
+//! its bytes.
+
+use super::evidence::{Measured, SURVEY, together, workload_name};
+use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
+use diskproof_model::plan::{CachePolicy, SyncPolicy};
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
+
+/// Filesystems that write whole trees anew, and read them for that and for checksums.
+const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
+/// The kernel thread that writes the inode tables of a new ext4 filesystem. No counter has its
+/// bytes.
+const INITIALISER: &str = "ext4lazyinit";
+/// Fewer bytes than this beside pure reads are metadata of earlier writes.
+const METADATA_BYTES: u64 = 4 << 20;
+/// A sync makes a journal write at most a descriptor, two blocks and a commit record of 4 KiB.
+const JOURNAL_BYTES: u64 = 16 << 10;
+/// A sync of btrfs with two copies of its metadata writes 160 KiB (81 KiB per flush on Linux 6.1).
+const TREE_BYTES: u64 = 256 << 10;
+/// The page cache reads the missing part of a smaller write.
+const PAGE_BYTES: u32 = 4096;
+
+/// What was requested from a target's disks and what they did: of a workload or of the survey.
+pub(super) struct Traffic<'a> {
+    pub(super) index: Option<usize>,
+    pub(super) name: String,
+    pub(super) target: &'a TargetIdentity,
+    /// Smallest request, in bytes.
+    block_bytes: u32,
+    /// What the disks may have read on top because small requests are rounded up, in bytes.
+    rounded_bytes: u64,
+    /// Whether all requests consist of whole pages of 4 KiB.
+    whole_pages: bool,
+    /// Whether writes are synced.
+    commits: bool,
+    cache: CachePolicy,
+    pub(super) asked: ByteCount,
+    pub(super) device: &'a DeviceUse,
+}
+
+/// Bytes that the disks moved in addition to those requested.
+#[derive(Clone, Copy)]
+pub(super) struct Excess {
+    /// Read.
+    pub(super) reads: u64,
+    /// Written.
+    pub(super) writes: u64,
+}
+
+/// The excess by its cause.
+pub(super) struct ExcessByCause {
+    /// Proven to come from other programs.
+    pub(super) foreign: Excess,
+    /// The rest.
+    pub(super) own: Excess,
+}
+
+impl<'a> Traffic<'a> {
+    /// Of a workload, with the workloads that ran at the same time.
+    pub(super) fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
+        Some(Self {
+            index: Some(index),
+            name: workload_name(record, m),
+            target: record.targets.get(m.target)?,
+            block_bytes: together(record, m).map(smallest_block).min()?,
+            rounded_bytes: 0,
+            whole_pages: together(record, m).all(has_whole_pages),
+            commits: together(record, m).any(commits),
+            // What one of them reads ahead, the disk reads for all of them.
+            cache: together(record, m)
+                .map(|m| m.workload.cache)
+                .find(|cache| *cache != CachePolicy::Direct)
+                .unwrap_or(m.workload.cache),
+            asked: m.asked,
+            device: &m.device,
+        })
+    }
+
+    /// The accesses are too few and too small for their rounding to hide the rest.
+    pub(super) fn of_survey(record: &'a Record) -> Option<Self> {
+        let surface = record.surface.as_ref()?;
+        let target = record.targets.get(surface.target)?;
+        let sector_bytes = target
+            .layers
+            .iter()
+            .filter_map(|layer| layer.physical_block_bytes)
+            .max()
+            .unwrap_or(0);
+        Some(Self {
+            index: None,
+            name: SURVEY.to_owned(),
+            target,
+            block_bytes: u32::MAX,
+            rounded_bytes: record.access.len() as u64 * u64::from(sector_bytes),
+            whole_pages: true,
+            commits: false,
+            cache: surface.cache,
+            asked: surface.asked,
+            device: &surface.device,
+        })
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.index.map_or("/surface/device".to_owned(), |index| {
+            format!("/measurements/{index}/device")
+        })
+    }
+
+    /// The excess of the disks; `None` where nothing was counted.
+    pub(super) fn excess(&self) -> Option<ExcessByCause> {
+        let (asked, device) = (self.asked, self.device);
+        if device.unresolved.is_some() || device.accounted.is_none() {
+            return None;
+        }
+        let others = self.others_here();
+        let reads = device
+            .read_bytes
+            .saturating_sub(asked.read_bytes + self.rounded_bytes);
+        let writes = device.write_bytes.saturating_sub(asked.write_bytes);
+        let unexplained = writes.saturating_sub(self.metadata_bytes());
+        let foreign = Excess {
+            reads: match self.reads_only_what_is_asked() {
+                true => reads,
+                false => shown(reads, others.reads),
+            },
+            writes: match self.writes_only_what_is_asked() {
+                true => unexplained,
+                false => shown(unexplained, others.writes),
+            },
+        };
+        let own = Excess {
+            reads: reads - foreign.reads,
+            writes: writes - foreign.writes,
+        };
+        Some(ExcessByCause { foreign, own })
+    }
+
+    /// What other processes moved, as far as the other disks do not account for it. Nothing where
+    /// these account for half of it: a process counts what it writes earlier than a disk.
+    fn others_here(&self) -> Excess {
+        let sum = |bytes: fn(&OtherProcess) -> u64| self.device.others.iter().map(bytes).sum();
+        let all = Excess {
+            reads: sum(|p| p.read_bytes),
+            writes: sum(|p| p.write_bytes),
+        };
+        let here = (all.reads + all.writes)
+            .saturating_sub(self.device.elsewhere_bytes.unwrap_or_default());
+        match here >= (all.reads + all.writes).div_ceil(2) {
+            true => Excess {
+                reads: all.reads.min(here),
+                writes: all.writes.min(here),
+            },
+            false => Excess {
+                reads: 0,
+                writes: 0,
+            },
+        }
+    }
+
+    /// The most that filesystems write for our own requests: that of the target and those that
+    /// hold the files behind loop devices.
+    fn metadata_bytes(&self) -> u64 {
+        let behind_loop = |layer: &&Layer| layer.kind == LayerKind::Loop && !layer.below.is_empty();
+        let filesystems = u64::from(self.target.kind != TargetKind::BlockDevice)
+            + self.target.layers.iter().filter(behind_loop).count() as u64;
+        let per_sync = if copies_on_write(self.target) {
+            TREE_BYTES
+        } else {
+            JOURNAL_BYTES
+        };
+        let syncs = match self.commits {
+            true => self.asked.write_bytes / u64::from(self.block_bytes.max(1)),
+            false => 0,
+        };
+        filesystems * (METADATA_BYTES + syncs * per_sync)
+    }
+
+    /// Whether every read at the disks is ours or another program's: no read-ahead, no small block
+    /// rounded up to a large one, no old data read because new data changes its parity or its tree.
+    fn reads_only_what_is_asked(&self) -> bool {
+        let target = self.target;
+        let rounds_up = |block: Option<u32>| block.is_some_and(|b| self.block_bytes < b);
+        let rounded = target
+            .layers
+            .iter()
+            .any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
+        let buffered = self.cache != CachePolicy::Direct || target.has_buffered_loop();
+        let reads_ahead = buffered && (self.asked.read_bytes > 0 || !self.whole_pages);
+        let rewrites = copies_on_write(target) || (self.asked.write_bytes > 0 && is_raid(target));
+        !rounded && !reads_ahead && !rewrites
+    }
+
+    /// Whether every write beyond the metadata is another program's: none was requested, and no
+    /// earlier one is still on its way.
+    fn writes_only_what_is_asked(&self) -> bool {
+        let initialised = self.device.others.iter().any(|p| p.name == INITIALISER);
+        self.asked.write_bytes == 0
+            && !initialised
+            && !copies_on_write(self.target)
+            && !is_raid(self.target)
+            && !self.target.has_buffered_loop()
+    }
+}
+
+/// The bytes of processes count as far as the disk shows an excess. Where the disk shows less than
+/// half of them, the processes worked mostly on another disk.
+fn shown(excess: u64, by_processes: u64) -> u64 {
+    if excess >= by_processes / 2 {
+        excess.min(by_processes)
+    } else {
+        0
+    }
+}
+
+fn copies_on_write(target: &TargetIdentity) -> bool {
+    let filesystem = target.filesystem.as_ref();
+    filesystem.is_some_and(|f| COPY_ON_WRITE.contains(&f.kind.as_str()))
+}
+
+fn is_raid(target: &TargetIdentity) -> bool {
+    target.layers.iter().any(|l| l.kind == LayerKind::Md)
+}
+
+/// Whether its writes are made durable as they go.
+pub(super) fn commits(m: &MeasurementRecord) -> bool {
+    !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
+}
+
+/// Whether the page cache neither reads nor writes more than its requests.
+pub(super) fn has_whole_pages(m: &MeasurementRecord) -> bool {
+    let mut blocks = m.workload.block_mix.iter().map(|share| share.block_bytes);
+    m.workload.block_bytes.is_multiple_of(PAGE_BYTES)
+        && blocks.all(|block| block.is_multiple_of(PAGE_BYTES))
+}
+
+fn smallest_block(m: &MeasurementRecord) -> u32 {
+    let blocks = m.workload.block_mix.iter().map(|share| share.block_bytes);
+    blocks.fold(m.workload.block_bytes, u32::min)
+}
