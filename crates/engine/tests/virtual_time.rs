@@ -111,6 +111,45 @@ fn slow_disk_is_measured_for_the_requested_time() {
 }
 
 #[test]
+fn request_longer_than_the_measured_time_counts_with_its_full_time() {
+    // Nothing, two, and four requests complete within the warm-up of 0.1 s and the 2 s after it;
+    // where the warm-up is too short for a first request, the gate extends it to 0.6 s at most.
+    for (service_ms, depth, channels, ops) in [
+        (7_000, 1, 1, 1),
+        (7_000, 4, 4, 4),
+        (900, 1, 1, 3),
+        (1_000, 8, 1, 3),
+        (590, 1, 1, 4),
+    ] {
+        let disk = FakeDisk {
+            service_ns: service_ms * 1_000_000,
+            channels,
+            ..DISK
+        };
+        let seen = simulate(&workload(depth, 2), disk, 1, &mut Patient).unwrap();
+        let read = &seen.ops[&OpKind::Read];
+        assert_eq!(seen.stopped, StopReason::Time);
+        assert_eq!(read.count, ops, "{service_ms} ms");
+        assert_eq!(read.series.total().ops, ops, "{service_ms} ms");
+        let rate = read.count as f64 * 1e9 / seen.wall_ns as f64;
+        let truth = channels as f64 * 1e3 / service_ms as f64;
+        assert!(
+            (rate / truth - 1.0).abs() < 0.01,
+            "{rate} is not {truth} at {service_ms} ms"
+        );
+        assert!(
+            (seen.achieved_depth - f64::from(depth)).abs() < 0.01,
+            "{} at {service_ms} ms",
+            seen.achieved_depth
+        );
+        assert!(
+            (read.series.cells.len() as u64 * read.series.interval_ns).abs_diff(seen.wall_ns)
+                <= read.series.interval_ns
+        );
+    }
+}
+
+#[test]
 fn stall_counts_in_full_from_intended_start() {
     // One slow service of 1.5 s among fast ones, 100 per second offered: everything that should
     // have started meanwhile waited.

@@ -266,6 +266,26 @@ impl Counters {
                 .sum::<u128>()
     }
 
+    /// Completed operations of the measured time, up to now. Where `commits`, a write counts with
+    /// its sync.
+    #[cold]
+    pub(crate) fn operations(&mut self, commits: bool) -> u64 {
+        self.add_streak();
+        let writes = if commits {
+            OpKind::Commit
+        } else {
+            OpKind::Write
+        };
+        if !self.measuring {
+            return 0;
+        }
+        let done = |kind: OpKind| {
+            let of_kind = &self.by_kind[kind as usize];
+            of_kind.op.latency.count() + of_kind.cell.ops
+        };
+        done(OpKind::Read) + done(writes) + done(OpKind::Trim)
+    }
+
     /// When the last operation was done.
     pub(crate) fn last_ns(&self) -> u64 {
         self.last_ns

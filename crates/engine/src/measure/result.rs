@@ -52,6 +52,8 @@ pub(crate) struct WorkerResult {
     /// The measured time in windows, the last one up to [`WorkerResult::stop_ns`]; empty where it
     /// timed out.
     pub windows: Vec<Window>,
+    /// Whether its measured time ended with a completion after its planned end.
+    pub overtime: bool,
     /// Whether its rate was steady, where that ends it.
     pub steady: Option<SteadyOutcome>,
     /// What its reads found, where they are checked.

@@ -5,7 +5,7 @@
 
 use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, Extent, WaitMode};
-use crate::load::generator::RequestGenerator;
+use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
@@ -22,6 +22,11 @@ use std::sync::{Arc, Mutex};
 
 /// A worker ends after this many consecutive failures.
 const FAILURES_MAX: u32 = 1000;
+/// A measured time of at least [`LONG_NS`] with fewer operations than this ends with the next
+/// completion: the fraction of an operation that is in flight at the end would be a large error.
+/// A shorter one does so only where it has no operation at all.
+const FEW_OPS: u64 = 10;
+const LONG_NS: u64 = 1_000_000_000;
 
 /// When a worker starts, measures and ends; on its clock.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +98,11 @@ pub(crate) struct Worker<B, C> {
     /// Time in flight, before the end of the warm-up, of the requests in flight then.
     warmup_in_flight_ns: u64,
     ending: Option<(EndReason, u64)>,
+    /// Once its time is over and it waits for the operation that ends the measured time: how many
+    /// are in flight.
+    overtime: Option<usize>,
+    /// How long it had waited for its first completion when the measured time began.
+    unanswered_ns: u64,
     /// [`WorkerResult::busy_ns`], once that is known.
     busy_ns: Option<u128>,
     /// [`Clock::processor_wait`]: until the warm-up was over, and from there to the end.
@@ -161,6 +171,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             zero_blocks: ZeroSample::default(),
             warmup_in_flight_ns: 0,
             ending: None,
+            overtime: None,
+            unanswered_ns: 0,
             busy_ns: None,
             processor_wait: Default::default(),
             windows: WindowLog::new(),
@@ -264,6 +276,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             } else {
                 now = self.reap_checked(now);
             }
+            if let Some(in_flight) = self.overtime {
+                self.end_overtime(now, in_flight);
+            }
             if rolled {
                 self.sample_cell(now);
                 self.last_now_ns = now;
@@ -356,7 +371,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
         if self.generator.slots.in_flight() == 0 {
             if self.generator.is_exhausted() {
-                self.end(EndReason::Budget, now);
+                self.end(
+                    match self.overtime {
+                        Some(_) => EndReason::Time,
+                        None => EndReason::Budget,
+                    },
+                    now,
+                );
                 return Ok(None);
             }
             // An open loop with nothing due waits, at most until the end of the cell.
@@ -423,11 +444,20 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(ending, now);
         }
         let was_measuring = self.counters.is_measuring();
-        self.counters
-            .end_cell(now, &self.published, &mut lock_snapshot(&self.snapshot));
+        let is_sparse = now >= self.schedule.end_ns && self.is_sparse();
+        // In overtime, what completes at `now` is part of the measured time, which ends then.
+        let cell_end_ns = now - u64::from(is_sparse);
+        self.counters.end_cell(
+            cell_end_ns,
+            &self.published,
+            &mut lock_snapshot(&self.snapshot),
+        );
         if !was_measuring && self.counters.is_measuring() {
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
+            if self.counters.last_ns() == 0 {
+                self.unanswered_ns = self.schedule.measure_ns - self.schedule.start_ns;
+            }
         } else if was_measuring && self.ending.is_none() {
             self.end_windows(now.min(self.schedule.end_ns));
         }
@@ -442,7 +472,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         } else {
             next
         };
-        if now >= self.schedule.end_ns {
+        if is_sparse && self.overtime.is_none() {
+            self.generator.end();
+            self.overtime = Some(self.generator.slots.in_flight());
+        } else if is_sparse {
+            // Waits on: it starts nothing, and only the supervisor can end the wait.
+        } else if now >= self.schedule.end_ns {
             // The scheduled end, not `now`: the completion that woke the worker up comes after it
             // and does not count.
             self.end(EndReason::Time, self.schedule.end_ns);
@@ -450,6 +485,36 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(EndReason::Stopped, now);
         }
         self.publish_snapshot(now);
+    }
+
+    /// Whether the measured time has too few operations to end without the next completion. An open
+    /// loop has starts to make meanwhile.
+    fn is_sparse(&mut self) -> bool {
+        let is_long = self.schedule.end_ns - self.schedule.measure_ns >= LONG_NS;
+        let few = if is_long { FEW_OPS } else { 1 };
+        let after_write = self.generator.after_write;
+        let commits = matches!(after_write, AfterWrite::Durable | AfterWrite::Sync(_));
+        self.ending.is_none()
+            && !self.generator.is_paced()
+            && self.generator.slots.in_flight() > 0
+            && self.counters.operations(commits) < few
+    }
+
+    /// Ends the measured time with the first operation that ends in overtime. If nothing had
+    /// completed when the measured time began, the wait before it counts, too.
+    #[cold]
+    fn end_overtime(&mut self, now: u64, in_flight: usize) {
+        if self.ending.is_some() || self.generator.slots.in_flight() == in_flight {
+            return;
+        }
+        let mut snapshot = lock_snapshot(&self.snapshot);
+        self.counters.end_cell(now, &self.published, &mut snapshot);
+        drop(snapshot);
+        if self.unanswered_ns > 0 {
+            self.warmup_in_flight_ns = 0;
+        }
+        self.end(EndReason::Time, now + self.unanswered_ns);
+        self.busy_ns = Some(self.busy_until(now));
     }
 
     /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
@@ -595,6 +660,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             processor_wait,
             interruptions,
             windows,
+            overtime: self.overtime.is_some(),
             read_verdict: self.read_check.map(|check| check.verdict),
             ending,
         }

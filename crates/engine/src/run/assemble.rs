@@ -290,13 +290,15 @@ pub(crate) fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
-/// operations stays whole, and less than a cell cannot be cut.
+/// operations stays whole, overtime too, and less than a cell cannot be cut.
 fn within(
     all_until_ns: Option<u64>,
     (flow_ns, edge): (u64, FlowEnd),
     results: &[WorkerResult],
 ) -> (u64, FlowEnd) {
-    let counted = results.iter().any(|y| y.ending == EndReason::Budget);
+    let counted = results
+        .iter()
+        .any(|y| y.ending == EndReason::Budget || y.overtime);
     match all_until_ns {
         Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => {
             (until, FlowEnd::Ragged)
@@ -495,6 +497,7 @@ mod tests {
             },
             interruptions: Vec::new(),
             windows: Vec::new(),
+            overtime: false,
             steady: None,
             ending,
         }
