@@ -415,6 +415,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("warmup_requests", COUNT),
     ("wear_percent", WHOLE_32),
     ("weight", WHOLE_32),
+    ("within_iops", AMOUNT),
     ("window_ns", NS),
     ("workers", WHOLE_32),
     ("worse", WHOLE_32),
