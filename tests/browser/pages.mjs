@@ -37,6 +37,28 @@ function empty() {
   return Object.assign(partial(), { measurements: [], expectations: [] });
 }
 
+/** A sweep in which every shade occurs, with a predicted and an impossible cell. */
+function sweep() {
+  const estimate = (value, unit) => ({ n: 30, value, half_width_95: value / 50, unit });
+  const cell = (block_bytes, depth, state, rate) => ({
+    block_bytes,
+    depth,
+    state,
+    ...(rate && {
+      iops: estimate(rate, "1/s"),
+      throughput: estimate(rate * block_bytes, "B/s"),
+      latency_mean_ns: (depth * 1e9) / rate,
+    }),
+  });
+  const cells = [4, 64].flatMap((kib) =>
+    [1, 2, 4, 8, 16, 32].map((depth) => cell(kib * 1024, depth, "measured", (4000 * depth) / kib)),
+  );
+  cells.push(cell(1 << 20, 1, "predicted", 500));
+  cells.push({ ...cell(1 << 20, 2, "impossible"), why: "too many requests for the memory" });
+  const matrices = [{ operation: "randread", cells }];
+  return Object.assign(fixture("run-depths"), { sweep: { matrices } });
+}
+
 /** A record with every free text replaced. */
 function hostileRecord() {
   const record = fixture("check-directory");
@@ -81,6 +103,7 @@ export const pages = [
   { name: "check-partial", make: partial, charts: true },
   { name: "check-empty", make: empty, charts: false },
   { name: "run", make: () => fixture("run-depths"), charts: true },
+  { name: "sweep", make: sweep, charts: true, dark: true },
   { name: "curve", make: () => fixture("curve-scan"), charts: true, dark: true },
   { name: "compare", make: () => fixture("comparison"), charts: true, dark: true },
   { name: "compare-hostile", make: hostileComparison, charts: true },

@@ -495,6 +495,59 @@ test("map of a scan is read with mouse and keyboard", async () => {
   await close();
 });
 
+/** The colour of each cell's corner in a screenshot, its text colour, and how bright both are. */
+async function shadesOf(page, table) {
+  const image = (await table.screenshot()).toString("base64");
+  return table.evaluate(async (element, image) => {
+    const picture = new Image();
+    picture.src = `data:image/png;base64,${image}`;
+    await picture.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [picture.width, picture.height];
+    const context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    const origin = element.getBoundingClientRect();
+    const scale = picture.width / origin.width;
+    const luminance = (rgb) => {
+      const [r, g, b] = rgb.map((part) => {
+        const share = part / 255;
+        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    return [...element.querySelectorAll("tbody td")].map((cell) => {
+      const box = cell.getBoundingClientRect();
+      const [x, y] = [box.left - origin.left + 3, box.top - origin.top + 3];
+      const pixel = [...context.getImageData(x * scale, y * scale, 1, 1).data].slice(0, 3);
+      const text = getComputedStyle(cell).color.match(/\d+/g).slice(0, 3).map(Number);
+      const [back, front] = [luminance(pixel), luminance(text)];
+      const contrast = (Math.max(back, front) + 0.05) / (Math.min(back, front) + 0.05);
+      return { name: cell.className, text: cell.textContent, back, contrast };
+    });
+  }, image);
+}
+
+for (const colorScheme of ["light", "dark"])
+  test(`map of a sweep is shaded by rate, ${colorScheme}`, async () => {
+    const { address, record } = write(pages.find(({ name }) => name === "sweep"));
+    const { page, close } = await open(address, { colorScheme });
+    const table = page.locator("table", { hasText: "Operations per second by block size" }).first();
+    await table.screenshot({ path: fileURLToPath(new URL(`sweep-map-${colorScheme}.png`, place)) });
+    const shown = await shadesOf(page, table);
+    const cells = record.sweep.matrices[0].cells.map((cell, at) => ({ ...cell, ...shown[at] }));
+    const measured = cells.filter(({ state }) => state === "measured");
+    measured.sort((a, b) => a.iops.value - b.iops.value);
+    // A higher rate is never nearer to the paper than a lower one.
+    const [predicted] = cells.filter(({ state }) => state === "predicted");
+    const ink = measured.map(({ back }) => Math.abs(back - predicted.back));
+    const steps = ink.slice(1).map((value, at) => value - ink[at]);
+    assert.ok(steps.every((step) => step > -0.001), JSON.stringify(measured));
+    assert.equal(new Set(measured.map(({ back }) => back.toFixed(3))).size, 6);
+    assert.ok(ink[0] > 0.002, `the lowest shade is that of a predicted cell: ${ink[0]}`);
+    for (const cell of cells) assert.ok(cell.contrast >= 4.5, JSON.stringify(cell));
+    await close();
+  });
+
 test("hostile text is displayed and has no effect", async () => {
   const { address } = write(pages.find(({ name }) => name === "check-hostile"));
   const { page, close } = await open(address);

@@ -2,7 +2,7 @@
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
 use crate::advice::postgres;
-use crate::compare::run_to_run;
+use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::files::files_record;
 use crate::inserts::postgres_record;
@@ -100,7 +100,7 @@ pub fn judge(
     });
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
-        sweep: sweep_record(&facts.plan, &measurements),
+        sweep: None,
         latency_search,
         tool: facts.tool,
         method: METHOD_VERSION,
@@ -131,6 +131,7 @@ pub fn judge(
         expectations: Vec::new(),
     };
     add_run_to_run(&mut record, &facts.earlier);
+    record.sweep = sweep_record(&record.plan, &record.measurements);
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     record.advice = postgres::advice(&record);
@@ -155,6 +156,7 @@ fn add_run_to_run(record: &mut Record, earlier: &[Record]) {
     let varying = run_to_run(record, earlier);
     for (m, varying) in record.measurements.iter_mut().zip(varying) {
         m.run_to_run = varying;
+        widen_to_runs(m);
     }
 }
 
@@ -234,7 +236,7 @@ fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<Measure
             steady
         };
         let mut record = measurement_record(m, &steady, plan);
-        slices::widen(&mut record.ops, &m.slices, record.settling_ns);
+        slices::widen(&mut record.ops, m, record.settling_ns);
         record
     };
     measurements.iter().enumerate().map(record).collect()

@@ -28,9 +28,21 @@ pub fn may_end(m: &Measurement, goal: f64) -> bool {
 }
 
 /// Widens the intervals of a row to what its slices show. Only those after `settling_ns` of
-/// measured time count.
-pub(crate) fn widen(ops: &mut PerOp<OpRecord>, slices: &[TimeSlice], settling_ns: u64) {
-    let steady = after(slices, settling_ns);
+/// measured time count. Where they follow each other at once, slow changes are in all of them
+/// alike, so the parts of the measured time decide as well.
+pub(crate) fn widen(ops: &mut PerOp<OpRecord>, m: &Measurement, settling_ns: u64) {
+    let steady = after(&m.slices, settling_ns);
+    if !are_apart(&m.slices) {
+        for (kind, op) in ops.iter_mut() {
+            let series = &m.ops[kind].series;
+            if let Some(slow) = estimate::slow_changes(series, m.wall_ns, settling_ns) {
+                op.iops
+                    .widen(slow.relative_half_width * op.iops.value, slow.parts);
+                op.throughput
+                    .widen(slow.relative_half_width * op.throughput.value, slow.parts);
+            }
+        }
+    }
     for (kind, op) in ops {
         let of = |pick: fn(&SliceOp) -> f64| {
             rates(steady, |slice| slice.ops.get(kind).map_or(0.0, pick))
@@ -46,10 +58,8 @@ pub(crate) fn widen(ops: &mut PerOp<OpRecord>, slices: &[TimeSlice], settling_ns
 /// operations were counted: equal rates of short slices are still known to one operation only.
 pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64], count: u64) {
     let grain = mean(rates) / count.max(1) as f64;
-    if let Some(half_width) = half_width(rates).map(|half_width| half_width.max(grain))
-        && estimate.half_width_95.is_none_or(|own| half_width > own)
-    {
-        (estimate.half_width_95, estimate.n) = (Some(half_width), rates.len() as u64);
+    if let Some(half_width) = half_width(rates) {
+        estimate.widen(half_width.max(grain), rates.len() as u64);
     }
 }
 

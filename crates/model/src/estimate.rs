@@ -25,6 +25,14 @@ impl Estimate {
             .map(|h| h / self.value)
     }
 
+    /// Widens the interval to this half-width, which comes from `n` observations, where it is
+    /// narrower.
+    pub fn widen(&mut self, half_width: f64, n: u64) {
+        if self.half_width_95.is_none_or(|own| half_width > own) {
+            (self.half_width_95, self.n) = (Some(half_width), n);
+        }
+    }
+
     /// Orders rates by what is certain: the lower end of the interval, then the value. The largest
     /// value among many is often the one that is known worst.
     pub fn cmp_certain(&self, other: &Self) -> Ordering {

@@ -47,7 +47,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 ///
 /// 8: figures after a drop of the rate start one queue turnover later, and so do slices on slow
 /// disks. Workloads of one run that drop to one rate at one moment start their figures after it.
-pub const METHOD_VERSION: u32 = 8;
+///
+/// 9: intervals cover the variation from run to run, where earlier runs of the same plan or slow
+/// changes within the run show it.
+pub const METHOD_VERSION: u32 = 9;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

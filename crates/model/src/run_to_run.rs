@@ -18,4 +18,16 @@ pub struct RunToRun {
     pub next_low_iops: f64,
     /// Upper end of that interval, in operations per second.
     pub next_high_iops: f64,
+    /// Half-width of the 95 % interval by what varied within this run alone, in operations per
+    /// second; absent where it was too short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_iops: Option<f64>,
+}
+
+impl RunToRun {
+    /// Half-width of the interval of the next run, relative to its middle.
+    pub fn relative_half_width(&self) -> f64 {
+        let middle = (self.next_low_iops * self.next_high_iops).sqrt();
+        (self.next_high_iops - self.next_low_iops) / (2.0 * middle)
+    }
 }

@@ -67,6 +67,16 @@ pub(super) fn unfit_workload(
     index: usize,
     m: &MeasurementRecord,
 ) -> Option<String> {
+    unfit_rate(record, workload, (index, m), m.precision())
+}
+
+/// The same of a rate whose relative half-width is known from elsewhere.
+pub(super) fn unfit_rate(
+    record: &Record,
+    workload: &str,
+    (index, m): (usize, &MeasurementRecord),
+    precision: Option<f64>,
+) -> Option<String> {
     let misleading = record.findings.iter().find(|finding| {
         let code = finding.code.as_str();
         let is_harmless = code == UNWRITTEN && has_obvious_seeks(record);
@@ -88,7 +98,7 @@ pub(super) fn unfit_workload(
             "Leave it unchanged, because the figure of {workload} is not the disk's ({why})."
         ));
     }
-    let known = match m.precision() {
+    let known = match precision {
         Some(width) if width <= HALF_WIDTH_MAX => return None,
         Some(width) => format!("known only to ±{:.0} %", width * 100.0),
         None => "unknown".to_owned(),

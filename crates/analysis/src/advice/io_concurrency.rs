@@ -1,7 +1,7 @@
 //! Requests that PostgreSQL keeps in flight: the settings by version, and the ones that follow from
 //! the knee of a sweep.
 
-use super::fitness::{leave_alone, unfit_workload};
+use super::fitness::{leave_alone, unfit_rate};
 use diskproof_model::record::{Advice, Record};
 use diskproof_model::sweep::{DepthKnee, SweepMatrix, SweepOperation};
 use diskproof_model::units::format_bytes;
@@ -108,7 +108,8 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
         ("maintenance_io_concurrency", has_maintenance),
     ];
     let names = settings.into_iter().filter(|(_, exists)| *exists);
-    if let Some(why) = unfit_workload(record, &name, index, m) {
+    let precision = knee.iops.relative_half_width();
+    if let Some(why) = unfit_rate(record, &name, (index, m), precision) {
         let unfit = |(setting, _)| leave_alone(setting, why.clone(), &[&name]);
         return names.map(unfit).collect();
     }

@@ -4,10 +4,11 @@
 //! The first pass takes one slice of each cell of a coarse matrix, the second one of every other
 //! cell, each in random order, so that what changes over time does not look like an effect of size
 //! or depth. Then the cell that is known worst gets the next slice, until all are known to the
-//! precision or the time is over.
+//! precision or the time is over. Of that time as much is kept as the knees need for three slices.
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
 use super::order::RandomOrder;
+use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
 use diskproof_model::measurement::OpKind;
@@ -29,6 +30,8 @@ const COARSE_PARTS: u64 = 2;
 const LATENCIES: f64 = 4.0;
 /// The most of its share of the time that the slice of a slow cell takes.
 const SLOW_PARTS: u64 = 4;
+/// The most of the time that is kept for the knees: one part in this many.
+const KEPT_PARTS: u64 = 10;
 /// Between two slices, until it is known: threads, queues and counters.
 const GAP_NS: u64 = 30_000_000;
 /// Processors and queues reach their pace within it.
@@ -93,13 +96,32 @@ impl SweptCell {
         }
     }
 
+    /// Operations per second; 0 before the first slice.
+    fn rate(&self) -> f64 {
+        if self.rates.is_empty() {
+            0.0
+        } else {
+            mean(&self.rates)
+        }
+    }
+
+    /// Whether its slices are too few for an interval.
+    fn is_rough(&self) -> bool {
+        self.rates.len() < SLICES_MIN
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let (asked, other) = (&self.workload, &other.workload);
+        other.access == asked.access && other.read_permille == asked.read_permille
+    }
+
     /// Relative half-width of the 95 % interval of its rate. Before three slices it counts as
     /// larger than any interval worth having, the fewer operations the larger.
     fn error(&self) -> f64 {
         let count = self.rates.len() as f64;
-        let rate = mean(&self.rates);
+        let rate = self.rate();
         let operations = self.operations.max(1) as f64;
-        if self.rates.len() < SLICES_MIN || rate <= 0.0 {
+        if self.is_rough() || rate <= 0.0 {
             return 1.0 + 1.96 / operations.sqrt();
         }
         let half_width = multiple_95(count - 1.0) * (variance(&self.rates) / count).sqrt();
@@ -192,12 +214,9 @@ impl Sweep {
             return known_ns;
         }
         let asked = &cell.workload;
-        let is_like = |other: &Workload| {
-            other.access == asked.access && other.read_permille == asked.read_permille
-        };
         let mut nearest = (f64::INFINITY, 0.0);
         for other in &self.cells {
-            let Some(known_ns) = other.latency_ns.filter(|_| is_like(&other.workload)) else {
+            let Some(known_ns) = other.latency_ns.filter(|_| cell.is_like(other)) else {
                 continue;
             };
             let deeper = f64::from(asked.depth) / f64::from(other.workload.depth.max(1));
@@ -297,6 +316,58 @@ impl Sweep {
         Some(cell)
     }
 
+    /// Whether this cell is the knee of its operation, at the size nearest to a page.
+    fn is_knee(&self, index: usize) -> bool {
+        let cell = &self.cells[index];
+        let like = || self.cells.iter().filter(|other| cell.is_like(other));
+        let distance = |of: &SweptCell| {
+            let size = f64::from(of.workload.block_bytes.max(1));
+            (size / f64::from(PAGE_BYTES)).ln().abs()
+        };
+        let nearest = like().map(distance).fold(f64::INFINITY, f64::min);
+        let power = |of: &SweptCell| of.rate().powi(2) / f64::from(of.workload.depth.max(1));
+        distance(cell) <= nearest
+            && cell.rate() > 0.0
+            && like().all(|other| distance(other) > nearest || power(other) <= power(cell))
+    }
+
+    /// A knee without an interval, once the time left is needed for all of them.
+    fn next_knee(&mut self, now_ns: u64) -> Option<CampaignCell> {
+        if !self.coarse.is_empty() {
+            return None;
+        }
+        let is_open = |index: &usize| {
+            let cell = &self.cells[*index];
+            cell.is_rough() && !cell.is_over && self.is_knee(*index)
+        };
+        let open: Vec<usize> = (0..self.cells.len()).filter(is_open).collect();
+        let mut needed_ns = 0;
+        for index in &open {
+            let missing = SLICES_MIN - self.cells[*index].rates.len();
+            needed_ns += missing as u64 * self.whole_ns(*index, now_ns);
+        }
+        // One more slice of another cell fits before them.
+        let kept_ns = (needed_ns + SLICE_NS_MAX).min(self.time_ns / KEPT_PARTS);
+        if now_ns + kept_ns < self.time_ns {
+            return None;
+        }
+        let index = open
+            .into_iter()
+            .min_by_key(|index| self.cells[*index].rates.len())?;
+        let cell = self.slice_of(index, now_ns)?;
+        self.latest = Some(index);
+        Some(cell)
+    }
+
+    /// The time of a slice of this cell, until the next one can begin.
+    fn whole_ns(&self, index: usize, now_ns: u64) -> u64 {
+        let slice = self.slice_of(index, now_ns);
+        let measured_ns = slice.map_or(0, |cell| {
+            cell.workload.warmup_ns + cell.workload.stop.time_ns.unwrap_or(0)
+        });
+        measured_ns + self.end_ns(index)
+    }
+
     /// The cell that is known worst, and not the one that was just measured, if there is another.
     fn next_worst(&mut self, now_ns: u64) -> Option<CampaignCell> {
         let mut open: Vec<usize> = (0..self.cells.len())
@@ -331,7 +402,8 @@ impl Campaign for Sweep {
         self.end_slice(done);
         let now_ns = self.now_ns(done);
         match self
-            .next_of_pass(now_ns)
+            .next_knee(now_ns)
+            .or_else(|| self.next_of_pass(now_ns))
             .or_else(|| self.next_worst(now_ns))
         {
             Some(cell) => Next::Run(Box::new(cell)),

@@ -35,7 +35,7 @@ mod survey;
 
 pub use error::CompareError;
 pub use limit::{Limit, LimitError};
-pub(crate) use run_to_run::run_to_run;
+pub(crate) use run_to_run::{run_to_run, widen as widen_to_runs};
 pub use sides::{Run, RunGroup};
 
 use comparable::Measured;

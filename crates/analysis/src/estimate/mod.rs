@@ -8,6 +8,7 @@ mod paired;
 mod settle;
 mod settle_slices;
 mod single;
+mod slow;
 mod stats;
 pub(crate) mod student;
 
@@ -23,6 +24,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use settle::{begins_off, settle};
 pub(crate) use settle_slices::falls_by_chance;
 use settle_slices::settle_slices;
+pub(crate) use slow::slow_changes;
 
 /// The stopping rule wants the settling to be at most one part in this many of what was measured: a
 /// slow ramp is only seen to be over well after its end.

@@ -43,6 +43,9 @@ const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 /// Longest time that is suggested; what needs more does not get precise by waiting.
 const SUGGESTED_NS_MAX: f64 = 3600e9;
 
+/// Share of an interval from which on it is that of the runs, not of this one.
+const OF_RUNS: f64 = 0.99;
+
 struct ImpreciseWorkload {
     index: usize,
     severity: Severity,
@@ -466,6 +469,12 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     }
     if !worst.width.is_finite() {
         return format!("Measure longer ({longer}).");
+    }
+    let of_runs = m.run_to_run.map_or(0.0, |runs| runs.relative_half_width());
+    if of_runs > OF_RUNS * worst.width {
+        return "Compare several runs per side, because runs of this plan differ that much. A \
+                longer measurement hardly helps."
+            .to_owned();
     }
     let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {

@@ -1,5 +1,5 @@
 //! `varies-between-runs`: earlier runs of the same plan on the same target show that a rate changes
-//! more from run to run than this run alone can tell.
+//! more from run to run than this run alone shows. Its intervals cover that.
 
 use super::evidence::{Measured, evidence, real, scope, workload_name};
 #[cfg(test)]
@@ -13,8 +13,8 @@ use diskproof_model::run_to_run::RunToRun;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "varies-between-runs",
     title: "The rate differs from run to run",
-    meaning: "Earlier runs of the same plan on this target differ by more than the interval of \
-              this run. A single run does not show changes from one hour to the next.",
+    meaning: "Earlier runs of the same plan on this target differ by more than a single run shows, \
+              which misses changes from one hour to the next. The intervals include them.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -26,8 +26,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 /// Relative half-width of the interval of the next run up to which it needs no comment.
 const WIDTH_MIN: f64 = 0.10;
-/// Least multiple of this run's own half-width: with less, the table already says it.
-const TIMES_OWN_MIN: f64 = 2.0;
+/// Least multiple of the half-width by what varied within this run: with less, this run shows it.
+const TIMES_WITHIN_MIN: f64 = 2.0;
 /// From this block size on a rate is stated in bytes.
 const LARGE_BLOCK_BYTES: u32 = 64 << 10;
 /// Share of the half-width that the last digit of a rate shows.
@@ -77,8 +77,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "Runs of {} differ by more than the interval of this run. {} earlier runs of {} \
-             reached {}; expect {} from the next one.",
+            "Runs of {} differ by more than a single run shows. {} earlier runs of {} reached {}; \
+             expect {} from the next one.",
             scope(record, found.iter().map(|varying| varying.index)),
             runs.earlier_runs,
             workload_name(record, worst.m),
@@ -112,13 +112,9 @@ fn total_iops(m: &MeasurementRecord) -> f64 {
 
 fn varying((index, m): Measured<'_>) -> Option<Varying<'_>> {
     let runs = m.run_to_run?;
-    let own: f64 = m
-        .headline_ops()
-        .iter()
-        .filter_map(|(_, op)| op.iops.half_width_95)
-        .sum();
+    let within = runs.within_iops.unwrap_or(0.0);
     let found = Varying { index, m, runs };
-    let is_wide = found.width() >= WIDTH_MIN && found.half_width() >= TIMES_OWN_MIN * own;
+    let is_wide = found.width() >= WIDTH_MIN && found.half_width() >= TIMES_WITHIN_MIN * within;
     is_wide.then_some(found)
 }
 
@@ -127,8 +123,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Two earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
-    fn after(shares: [f64; 2]) -> Record {
+    /// Three earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
+    fn after(shares: [f64; 3]) -> Record {
         let mut run = fixture::run();
         run.0.earlier = Vec::from_iter(shares.iter().enumerate().map(|(index, share)| {
             let mut record = fixture::record();
@@ -144,11 +140,11 @@ mod tests {
     }
 
     pub(super) fn fires() -> Record {
-        after([0.8, 1.25])
+        after([0.8, 1.25, 1.0])
     }
 
     pub(super) fn silent() -> Record {
-        after([0.99, 1.01])
+        after([0.99, 1.01, 1.0])
     }
 
     #[test]
@@ -158,9 +154,9 @@ mod tests {
             (finding.severity, finding.claim.as_str()),
             (
                 Severity::Note,
-                "Runs of 1 of 8 workloads (random-read-d32) differ by more than the interval of \
-                 this run. 2 earlier runs of random-read-d32 reached 8000 to 13,000/s; expect 3000 \
-                 to 30,000/s from the next one."
+                "Runs of 1 of 8 workloads (random-read-d32) differ by more than a single run \
+                 shows. 3 earlier runs of random-read-d32 reached 8000 to 12,500/s; expect 5200 to \
+                 19,100/s from the next one."
             )
         );
         assert_eq!(finding.evidence.len(), 2);
@@ -172,9 +168,9 @@ mod tests {
         assert_eq!(check(&fixture::record()), None);
         let mut imprecise = fires();
         for m in &mut imprecise.measurements {
-            m.ops.values_mut().for_each(|op| {
-                op.iops.half_width_95 = Some(op.iops.value);
-            });
+            if let Some(runs) = &mut m.run_to_run {
+                runs.within_iops = Some(runs.next_high_iops);
+            }
         }
         assert_eq!(check(&imprecise), None);
     }

@@ -19,6 +19,10 @@ use knee::{KneePoint, knee};
 
 /// A slice of this many turns of the queue is hardly affected by where it begins.
 const TURNS_MIN: f64 = 50.0;
+/// Bandwidth limits a block that reaches less than this share of the most operations per second, or
+/// more than it of the highest bandwidth. Where the transfer takes as long as everything else, both
+/// are half; where the disk has a limit of operations, all of them are reached.
+const LIMITED: f64 = 0.75;
 /// With fewer operations not even a rough interval is known.
 const OPERATIONS_MIN: u64 = 3;
 
@@ -234,10 +238,23 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
     let found = knee(&points)?;
     let highest = points.iter().map(|point| point.rate);
     let highest = highest.max_by(|a, b| a.cmp_certain(b))?;
+    let operations = |point: &KneePoint<'_>| point.rate.value / f64::from(point.at.max(1));
+    let most = points.iter().map(operations).fold(0.0, f64::max);
+    let largest = points.last().map_or(0, |point| point.at);
+    // Of a disk with a limit of operations the knee is the last size that reaches it.
+    let starts_at = |size: u32| {
+        let is_limited = |point: &&KneePoint<'_>| {
+            let is_near_highest = point.rate.value >= LIMITED * highest.value;
+            let is_limited =
+                operations(point) <= LIMITED * most || (is_near_highest && point.at < largest);
+            point.at >= size && is_limited
+        };
+        points.iter().find(is_limited).map(|point| point.at)
+    };
     Some(BandwidthLimit {
-        block_bytes: found.at,
-        block_bytes_low: found.low,
-        block_bytes_high: found.high,
+        block_bytes: starts_at(found.at)?,
+        block_bytes_low: starts_at(found.low)?,
+        block_bytes_high: found.high.and_then(starts_at),
         throughput: highest.clone(),
     })
 }
@@ -307,4 +324,72 @@ pub fn span_block_bytes(sweep: &SweepPlan) -> Option<u32> {
     let sizes = &sweep.block_bytes;
     let page = sizes.iter().find(|bytes| **bytes == PAGE_BYTES);
     page.or(sizes.first()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit of a disk that does this many operations of each size (in KiB) per second.
+    fn limit(rates: &[(u32, f64)]) -> Option<(u32, u32, Option<u32>)> {
+        let cell = |(kib, rate): &(u32, f64)| {
+            let estimate = |value: f64| Estimate {
+                n: 30,
+                value,
+                half_width_95: Some(0.01 * value),
+                unit: "1/s".to_owned(),
+            };
+            SweepCell {
+                block_bytes: kib << 10,
+                depth: 16,
+                state: CellState::Measured,
+                why: None,
+                iops: Some(estimate(*rate)),
+                throughput: Some(estimate(rate * f64::from(kib << 10))),
+                latency_mean_ns: None,
+                latency_p50_ns: None,
+                latency_p99_ns: None,
+                latency_max_ns: None,
+            }
+        };
+        let sweep = SweepPlan {
+            operations: vec![SweepOperation::RandRead],
+            block_bytes: rates.iter().map(|(kib, _)| kib << 10).collect(),
+            depths: vec![16],
+            span_bytes: Vec::new(),
+            view: None,
+        };
+        let matrix = SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells: rates.iter().map(cell).collect(),
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        };
+        let found = bandwidth_limit(&matrix, &sweep)?;
+        let kib = |bytes: u32| bytes >> 10;
+        let high = found.block_bytes_high.map(kib);
+        Some((kib(found.block_bytes), kib(found.block_bytes_low), high))
+    }
+
+    /// 20,000/s or 256 MiB/s, whichever is less: 8 KiB still reach 20,000/s.
+    #[test]
+    fn size_that_operations_limit_is_below_the_bandwidth_limit() {
+        let capped = [4, 8, 32, 128, 1024].map(|kib| {
+            let by_bytes = 256.0 * 1024.0 / f64::from(kib);
+            (kib, by_bytes.min(20_000.0))
+        });
+        assert_eq!(limit(&capped), Some((32, 32, Some(32))));
+        // No size reaches the bandwidth.
+        assert_eq!(limit(&[4, 8, 16, 32].map(|kib| (kib, 20_000.0))), None);
+    }
+
+    /// 100 µs and 1 GB/s: at 128 KiB the transfer takes longer than the rest.
+    #[test]
+    fn size_whose_transfer_takes_as_long_as_the_rest_is_the_limit() {
+        let of = |kib: u32| (kib, 1.0 / (100e-6 + f64::from(kib << 10) / 1e9));
+        assert_eq!(limit(&[4, 16, 64, 128, 256, 1024].map(of)).unwrap().0, 128);
+        // All of these sizes are beyond it.
+        assert_eq!(limit(&[512, 1024, 2048, 4096].map(of)).unwrap().0, 512);
+    }
 }

@@ -84,7 +84,12 @@ pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
         .flat_map(|m| shown_ops(m))
         .map(|(_, op)| op)
         .collect();
-    let mut legend = "±: half of the 95 % interval of the rate.".to_owned();
+    let mut legend = "±: half of the 95 % interval of the rate".to_owned();
+    let runs = measurements.iter().filter_map(|m| m.run_to_run);
+    match runs.map(|runs| runs.earlier_runs).max() {
+        Some(earlier) => legend.push_str(&format!(", from run to run ({earlier} earlier runs).")),
+        None => legend.push('.'),
+    }
     if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
         legend.push_str(" ±?: measured too briefly for an interval.");
     }

@@ -29,9 +29,9 @@ pub(super) fn sweep_figures(record: &Record, sweep: &SweepRecord) -> Markup {
         @let missing = missing_texts(record);
         @if !missing.is_empty() { ul { @for text in missing { li { (shown(&text)) } } } }
         p.legend {
-            "Colours run from the lowest to the highest rate. ?: known only to ±10 % or worse. ~: \
-             predicted by the cost model. ×: impossible. –: not measured. The figures of each cell \
-             follow."
+            "Colours run from the lowest to the highest measured rate. ?: known only to ±10 % or \
+             worse. ~, without a colour: predicted by the cost model. ×: impossible. –: not \
+             measured. The figures of each cell follow."
         }
     }
 }
@@ -56,7 +56,12 @@ fn heat_map(matrix: &SweepMatrix) -> Markup {
     let mut depths: Vec<u32> = matrix.cells.iter().map(|cell| cell.depth).collect();
     depths.sort_unstable();
     depths.dedup();
-    let rates = matrix.cells.iter().filter_map(|cell| cell.iops.as_ref());
+    let measured = |cell: &&SweepCell| cell.state == CellState::Measured;
+    let rates = matrix
+        .cells
+        .iter()
+        .filter(measured)
+        .filter_map(|cell| cell.iops.as_ref());
     let logs: Vec<f64> = rates
         .filter(|rate| rate.value > 0.0)
         .map(|rate| rate.value.ln())
@@ -90,12 +95,18 @@ fn heat_cell(cell: &SweepCell, heat: &dyn Fn(f64) -> String) -> Markup {
     let p99 = cell
         .latency_p99_ns
         .map(|ns| format!(", p99 {}", format_latency(ns)));
-    let title = match cell.state {
-        CellState::Predicted => format!("predicted, {}", labels::interval(rate)),
-        _ => format!("{}{}", labels::interval(rate), p99.unwrap_or_default()),
+    let (class, title) = match cell.state {
+        CellState::Predicted => (
+            "number predicted".to_owned(),
+            format!("predicted, {}", labels::interval(rate)),
+        ),
+        _ => (
+            heat(rate.value),
+            format!("{}{}", labels::interval(rate), p99.unwrap_or_default()),
+        ),
     };
     html! {
-        td class=(heat(rate.value)) title=(title) {
+        td class=(class) title=(title) {
             (rounded(rate.value, rate.half_width_95)) (sign(cell).to_string().trim_end())
         }
     }

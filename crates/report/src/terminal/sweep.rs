@@ -56,9 +56,10 @@ pub(super) fn write_sweep(
     if !sweep.matrices.iter().any(|matrix| is_shown(&matrix)) {
         return Ok(());
     }
-    let legend = "Shades from the lowest (blank) to the highest rate (█). ?: known only to ±10 % \
-                  or worse. ~: predicted by the cost model. ×: impossible. –: not measured, or \
-                  fewer than ten samples beyond it. Every cell with its interval: -o FILE.csv";
+    let legend = "Shades from the lowest (blank) to the highest measured rate (█). ?: known only \
+                  to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
+                  impossible. –: not measured, or fewer than ten samples beyond it. Every cell \
+                  with its interval: -o FILE.csv";
     page.text(TextStyle::Dim.of(legend))
 }
 
@@ -158,7 +159,9 @@ fn write_table(
 
 /// The heat map of the rate.
 fn write_map(page: &mut Page<'_>, matrix: &SweepMatrix) -> io::Result<()> {
-    let known = matrix.cells.iter().filter_map(|cell| cell.iops.as_ref());
+    let is_measured = |cell: &SweepCell| cell.state == CellState::Measured;
+    let measured = matrix.cells.iter().filter(|cell| is_measured(cell));
+    let known = measured.filter_map(|cell| cell.iops.as_ref());
     let logs: Vec<f64> = known
         .filter(|rate| rate.value > 0.0)
         .map(|rate| rate.value.ln())
@@ -174,7 +177,10 @@ fn write_map(page: &mut Page<'_>, matrix: &SweepMatrix) -> io::Result<()> {
             return (" ", no_figure(cell).to_owned());
         };
         let share = (rate.value.ln() - low) / (high - low).max(f64::MIN_POSITIVE);
-        let shade = SHADES[((share * SHADES.len() as f64) as usize).min(SHADES.len() - 1)];
+        let shade = match is_measured(cell) {
+            true => SHADES[((share * SHADES.len() as f64) as usize).min(SHADES.len() - 1)],
+            false => " ",
+        };
         (shade, short_rate(rate.value, rate.half_width_95))
     })
 }

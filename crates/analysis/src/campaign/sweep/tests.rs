@@ -217,6 +217,24 @@ fn extra_time_goes_to_the_largest_error() {
     assert_eq!(slices.values().filter(|count| **count == 3).count(), 3);
 }
 
+/// Sixteen requests in parallel, so the knee is at depth 16. The time ends before the second pass.
+#[test]
+fn knees_get_three_slices_of_a_short_time() {
+    let mut disk = Disk::new(1e6, 16, 0.02);
+    let mut setup = setup(24, None);
+    let writes = setup
+        .cells
+        .iter_mut()
+        .filter(|cell| cell.workload.name.starts_with('b'));
+    writes.for_each(|cell| cell.workload.read_permille = 0);
+    let done = carry_out(&setup, &mut disk);
+    let slices = slices(&done);
+    assert!((50..98).contains(&slices.len()), "{slices:?}");
+    for name in ["a-8k-d16", "b-8k-d16"] {
+        assert!(slices[name] >= 3, "{name}: {slices:?}");
+    }
+}
+
 #[test]
 fn cell_moves_no_more_than_its_bytes() {
     let limit = 64 << 20;
