@@ -22,7 +22,7 @@ pub(crate) enum PlaceUse {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldPlace {
     number: u64,
     used: PlaceUse,
     /// To end it; `None` where the kernel had no descriptor left.
@@ -31,13 +31,13 @@ struct Held {
 
 /// All places, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
-    held: Mutex<Vec<Held>>,
+pub(crate) struct ConnectionPlaces {
+    held: Mutex<Vec<HeldPlace>>,
     taken: AtomicU64,
 }
 
-impl Places {
-    fn held(&self) -> MutexGuard<'_, Vec<Held>> {
+impl ConnectionPlaces {
+    fn held(&self) -> MutexGuard<'_, Vec<HeldPlace>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -52,7 +52,7 @@ impl Places {
             }
         }
         let number = all.taken.fetch_add(1, Ordering::Relaxed);
-        held.push(Held {
+        held.push(HeldPlace {
             number,
             used: PlaceUse::Nothing,
             stream: stream.try_clone().ok(),
@@ -67,7 +67,7 @@ impl Places {
 /// One of the places; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    all: Arc<Places>,
+    all: Arc<ConnectionPlaces>,
     number: u64,
 }
 
@@ -99,9 +99,9 @@ mod tests {
     fn idle_connections_and_readers_leave_places_for_writers() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let all = Arc::new(Places::default());
+        let all = Arc::new(ConnectionPlaces::default());
         let mut places: Vec<Place> = (0..PLACES)
-            .map(|_| Places::take(&all, &stream).unwrap())
+            .map(|_| ConnectionPlaces::take(&all, &stream).unwrap())
             .collect();
         let reads = |place: &Place| place.is_kept_for(PlaceUse::Reader);
         assert_eq!(
@@ -112,16 +112,16 @@ mod tests {
         let idle = places.split_off(READERS_MAX);
         let mut writers = Vec::new();
         for _ in READERS_MAX..PLACES {
-            let writer = Places::take(&all, &stream).unwrap();
+            let writer = ConnectionPlaces::take(&all, &stream).unwrap();
             assert!(writer.is_kept_for(PlaceUse::Writer));
             writers.push(writer);
         }
         assert!(!idle.iter().any(|place| place.is_kept_for(PlaceUse::Writer)));
-        assert!(Places::take(&all, &stream).is_none());
+        assert!(ConnectionPlaces::take(&all, &stream).is_none());
         drop(idle);
-        assert!(Places::take(&all, &stream).is_none());
+        assert!(ConnectionPlaces::take(&all, &stream).is_none());
         drop(writers);
-        assert!(Places::take(&all, &stream).is_some());
+        assert!(ConnectionPlaces::take(&all, &stream).is_some());
         assert_eq!(all.held().len(), READERS_MAX);
     }
 }

@@ -3,7 +3,7 @@
 //! than a frame, or write anywhere but to a new log.
 
 use crate::log_store::{LogStore, OpenLog, follows};
-use crate::places::{Place, PlaceUse, Places};
+use crate::places::{ConnectionPlaces, Place, PlaceUse};
 use crate::protocol::{PROOF_BYTES, WireError, WireMessage, refusal};
 use crate::run::{LogEnd, RunProgress};
 use crate::token::Token;
@@ -23,7 +23,7 @@ pub struct LogServer {
     listener: TcpListener,
     store: LogStore,
     token: Token,
-    places: Arc<Places>,
+    places: Arc<ConnectionPlaces>,
 }
 
 /// Why the server cannot start.
@@ -73,7 +73,7 @@ impl LogServer {
                     continue;
                 }
             };
-            let Some(place) = Places::take(&self.places, &stream) else {
+            let Some(place) = ConnectionPlaces::take(&self.places, &stream) else {
                 let mut stream = DeadlineStream::new(stream);
                 let _ = refusal("too many connections; try again later").send(&mut stream);
                 continue;

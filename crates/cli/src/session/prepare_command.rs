@@ -12,7 +12,7 @@ use std::time::Duration;
 const SHELL: &str = "/bin/sh";
 /// How often a command is looked at. Doubled up to the second value: most take milliseconds.
 const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// After Ctrl-C a command is told to end, and has this long.
+/// After Ctrl-C a command gets SIGTERM, and has this long to end.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// Most of what a command prints on stderr that an error quotes.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
