@@ -450,7 +450,7 @@ mod steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt, chown, lchown, symlink};
 
     /// More steps than a save has.
     const STEPS_MAX: usize = 20;
@@ -588,11 +588,10 @@ mod tests {
     fn replaced_output_keeps_owner_and_mode() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("out.json");
-        let owners = if geteuid().is_root() { 2 } else { 1 };
-        for (mode, owner) in [(0o600, None), (0o640, Some(65534)), (0o444, None)]
-            .into_iter()
-            .take(owners)
-        {
+        for (mode, owner) in [(0o600, None), (0o444, None), (0o640, Some(65534))] {
+            if owner.is_some() && !geteuid().is_root() {
+                continue;
+            }
             std::fs::write(&path, "old").unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             chown(&path, owner, owner).unwrap();
