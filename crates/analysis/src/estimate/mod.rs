@@ -24,7 +24,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use settle::{begins_off, settle};
 pub(crate) use settle_slices::falls_by_chance;
 use settle_slices::settle_slices;
-pub(crate) use slow::slow_changes;
+use slow::SlowChanges;
 
 /// The stopping rule wants the settling to be at most one part in this many of what was measured: a
 /// slow ramp is only seen to be over well after its end.
@@ -172,6 +172,17 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
         settling_ns: settling.settling_ns,
         settled: settling.settled,
     }
+}
+
+/// What slow changes make of the operation rate after the settling time.
+pub(crate) fn slow_changes(
+    series: &TimeSeries,
+    wall_ns: u64,
+    settling_ns: u64,
+) -> Option<SlowChanges> {
+    let counts = per_cell(series, wall_ns, |cell| cell.ops);
+    let skipped = settling_ns.saturating_sub(series.start_ns) / series.interval_ns.max(1);
+    slow::of_counts(counts.get(skipped as usize..)?)
 }
 
 /// Whether a workload that has run for `elapsed_ns` of at most `time_ns` may end because its rate

@@ -3,14 +3,12 @@
 //! (flicker noise; Allan 1966). Then a run varies as a part of it does, and its interval is the one
 //! in which a further part lies, not that of the mean of so many parts.
 //!
-//! On a virtual disk that was read at random for 3 s at a time, the rates of parts of 0.1 s, 1 s and
-//! 3 s varied by 20 %, 14 % and 13 % at depth 1, and by 13 %, 10 % and 9 % at depth 32.
+//! On a virtual disk that was read at random for 3 s at a time, the rates of parts of 0.1 s, 1 s
+//! and 3 s varied by 20 %, 14 % and 13 % at depth 1, and by 13 %, 10 % and 9 % at depth 32.
 //! Works on counts per cell.
 
-use super::per_cell;
 use super::stats::{mean, variance};
 use super::student::multiple_95;
-use diskproof_model::series::TimeSeries;
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
 /// Parts of a run, as many as the most slices of `run`.
@@ -30,18 +28,9 @@ pub(crate) struct SlowChanges {
     pub(crate) parts: u64,
 }
 
-/// `None` where what varies from one cell to the next explains the variation of the parts.
-pub(crate) fn slow_changes(
-    series: &TimeSeries,
-    wall_ns: u64,
-    settling_ns: u64,
-) -> Option<SlowChanges> {
-    let counts = per_cell(series, wall_ns, |cell| cell.ops);
-    let skipped = settling_ns.saturating_sub(series.start_ns) / series.interval_ns.max(1);
-    of_counts(counts.get(skipped as usize..)?)
-}
-
-fn of_counts(counts: &[f64]) -> Option<SlowChanges> {
+/// Of counts per cell. `None` where what varies from one batch to the next explains the variation
+/// of the parts.
+pub(super) fn of_counts(counts: &[f64]) -> Option<SlowChanges> {
     let cells = counts.len() / (PARTS * PART_BATCHES);
     if cells == 0 {
         return None;

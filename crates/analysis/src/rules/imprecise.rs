@@ -470,13 +470,18 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     if !worst.width.is_finite() {
         return format!("Measure longer ({longer}).");
     }
+    remedy_of_width(record, m, worst.width, how)
+}
+
+/// Where the interval is known: what makes it narrower.
+fn remedy_of_width(record: &Record, m: &MeasurementRecord, width: f64, how: &str) -> String {
     let of_runs = m.run_to_run.map_or(0.0, |runs| runs.relative_half_width());
-    if of_runs > OF_RUNS * worst.width {
+    if of_runs > OF_RUNS * width {
         return "Compare several runs per side, because runs of this plan differ that much. A \
                 longer measurement hardly helps."
             .to_owned();
     }
-    let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
+    let needed_ns = m.wall_ns as f64 * (width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
         return "Find out why the rate varies (other programs, the disk's own housekeeping). A \
                 longer measurement hardly helps."

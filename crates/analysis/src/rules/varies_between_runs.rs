@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Three earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
+    /// Earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
     fn after(shares: [f64; 3]) -> Record {
         let mut run = fixture::run();
         run.0.earlier = Vec::from_iter(shares.iter().enumerate().map(|(index, share)| {
