@@ -252,8 +252,8 @@ impl Place {
     }
 }
 
-/// Gives a file the owner, group and mode of another one. Whoever may not give it that group gives
-/// no group any permission.
+/// Gives a file the owner, group and mode of another one. A user who may not give it that group
+/// gives no group any permission.
 fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
     let own = fstat(file)?;
     let mut mode = found.st_mode & 0o777;

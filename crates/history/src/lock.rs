@@ -1,11 +1,11 @@
 //! The file `X.lock` next to the history `X`. Every open history holds it shared; making the file
 //! and moving a damaged one need it alone. SQLite's own locks belong to the file that is moved, so
-//! they cannot do this. The lock file also carries the mark that X was made by diskproof: it is made
-//! before X, and beside no other file. A lock file that this process did not make is never written.
+//! they cannot do this. The lock file also carries the mark that X was made by diskproof: it is
+//! made before X, and beside no other file. A lock file that this process did not make is never
+//! written.
 
 use crate::error::HistoryError;
-use crate::ours::{open_own, start_of};
-use crate::place::{exists, with_suffix};
+use crate::place::{exists, open_own, start_of, with_suffix};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};

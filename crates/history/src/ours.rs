@@ -5,20 +5,14 @@
 use crate::error::HistoryError;
 use crate::lock::read_mark;
 use crate::migrations::APPLICATION_ID;
-use crate::place::{Folders, HistoryPlace, exists, with_suffix};
-use rustix::fs::OFlags;
-use rustix::process::geteuid;
+use crate::place::{Folders, HistoryPlace, exists, start_of, with_suffix};
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// First bytes of every SQLite file, and the length of its header:
+/// First bytes of every SQLite file:
 /// <https://www.sqlite.org/fileformat.html#the_database_header>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const HEADER_BYTES: u64 = 100;
 /// Where the header holds the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
 /// The files that SQLite puts beside a database.
@@ -109,64 +103,9 @@ pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// The first bytes of a file of the history; `None` where there is no file.
-pub(crate) fn start_of(path: &Path) -> Result<Option<Vec<u8>>, HistoryError> {
-    let Some(file) = open_own(path, File::options().read(true))? else {
-        return Ok(None);
-    };
-    let mut start = Vec::new();
-    file.take(HEADER_BYTES)
-        .read_to_end(&mut start)
-        .map_err(|error| HistoryError::kernel(path, error))?;
-    Ok(Some(start))
-}
-
-/// Opens a file of the history; `None` where there is none. Refuses a symlink, and everything but
-/// a regular file of this user with one name.
-pub(crate) fn open_own(
-    path: &Path,
-    options: &std::fs::OpenOptions,
-) -> Result<Option<File>, HistoryError> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match options
-        .clone()
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)
-    {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(HistoryError::NotOurs {
-                path: path.to_owned(),
-                why: "is a symbolic link",
-            });
-        }
-        result => result.map_err(|error| HistoryError::kernel(path, error))?,
-    };
-    let facts = file
-        .metadata()
-        .map_err(|error| HistoryError::kernel(path, error))?;
-    match why_foreign(&facts) {
-        None => Ok(Some(file)),
-        Some(why) => Err(HistoryError::NotOurs {
-            path: path.to_owned(),
-            why,
-        }),
-    }
-}
-
-fn why_foreign(facts: &Metadata) -> Option<&'static str> {
-    if !facts.is_file() {
-        return Some("is not a regular file");
-    }
-    if facts.uid() != geteuid().as_raw() {
-        return Some("belongs to another user");
-    }
-    (facts.nlink() > 1).then_some("has more than one name (hard links)")
-}
-
 /// Whether SQLite wrote the file (<https://www.sqlite.org/fileformat.html>, "the rollback journal",
-/// "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index header"). Its header is
-/// zero until the first sync, and may be zero after a power cut.
+/// "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index header"). The header
+/// is zero until the first sync, and may be zero after a power cut.
 fn is_of_sqlite(suffix: &str, start: &[u8]) -> bool {
     let (magics, header_bytes): (&[&[u8]], usize) = match suffix {
         "-wal" => (&[&[0x37, 0x7f, 6, 0x82], &[0x37, 0x7f, 6, 0x83]], 32),

@@ -1,13 +1,16 @@
-//! Where a history lies: its path with symlinks resolved, and its folders, which are readable by
-//! their owner only because records name machines and disks.
+//! Where a history lies: its path with symlinks resolved, its files, and its folders, which are
+//! readable by their owner only because records name machines and disks.
 
 use crate::error::HistoryError;
+use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// So much of a file is read: the header of a SQLite database.
+const HEADER_BYTES: u64 = 100;
 /// As many symlinks as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
 
@@ -111,6 +114,61 @@ fn refuse_foreign_link(path: &Path) -> Result<(), HistoryError> {
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
     Ok(())
+}
+
+/// The first bytes of a file of the history; `None` where there is no file.
+pub(crate) fn start_of(path: &Path) -> Result<Option<Vec<u8>>, HistoryError> {
+    let Some(file) = open_own(path, File::options().read(true))? else {
+        return Ok(None);
+    };
+    let mut start = Vec::new();
+    file.take(HEADER_BYTES)
+        .read_to_end(&mut start)
+        .map_err(|error| HistoryError::kernel(path, error))?;
+    Ok(Some(start))
+}
+
+/// Opens a file of the history; `None` where there is none. Refuses a symlink, and everything but
+/// a regular file of this user with one name.
+pub(crate) fn open_own(
+    path: &Path,
+    options: &std::fs::OpenOptions,
+) -> Result<Option<File>, HistoryError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match options
+        .clone()
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+    {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Err(HistoryError::NotOurs {
+                path: path.to_owned(),
+                why: "is a symbolic link",
+            });
+        }
+        result => result.map_err(|error| HistoryError::kernel(path, error))?,
+    };
+    let facts = file
+        .metadata()
+        .map_err(|error| HistoryError::kernel(path, error))?;
+    match why_foreign(&facts) {
+        None => Ok(Some(file)),
+        Some(why) => Err(HistoryError::NotOurs {
+            path: path.to_owned(),
+            why,
+        }),
+    }
+}
+
+fn why_foreign(facts: &Metadata) -> Option<&'static str> {
+    if !facts.is_file() {
+        return Some("is not a regular file");
+    }
+    if facts.uid() != geteuid().as_raw() {
+        return Some("belongs to another user");
+    }
+    (facts.nlink() > 1).then_some("has more than one name (hard links)")
 }
 
 /// The path with something added to its name.

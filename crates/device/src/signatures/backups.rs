@@ -49,12 +49,12 @@ pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
         .collect()
 }
 
-/// The first copies that every sparse ext filesystem has, in groups of the default size
+/// The first two copies that every sparse ext filesystem has, in groups of the default size
 /// (`ext2fs_initialize` of e2fsprogs: eight blocks for each byte of a block). The copy names the
 /// size of its blocks, so that two bytes of random data are not mistaken for one. The number of its
 /// group is ignored: revision 0 of the format has none.
 fn ext(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
-    const GROUPS: [u64; 5] = [1, 3, 5, 7, 9];
+    const GROUPS: [u64; 2] = [1, 3];
     let places = (0..7u32).flat_map(|log| GROUPS.map(|group| (log, group)));
     places.filter_map(|(log, group)| {
         let block = KIB << log;

@@ -39,8 +39,8 @@ const MAGICS: &[Row] = &[
     (GDBM, Start(0), &0x1357_9acf_u32.to_le_bytes()),
     (GDBM, Start(0), &0x1357_9ad0_u32.to_le_bytes()),
     (GDBM, Start(0), &0x1357_9ad1_u32.to_le_bytes()),
-    // `DB_BTREEMAGIC`, `DB_HASHMAGIC`, `DB_QAMMAGIC` and `DB_HEAPMAGIC` of db.h, behind the header of
-    // a page.
+    // `DB_BTREEMAGIC`, `DB_HASHMAGIC`, `DB_QAMMAGIC` and `DB_HEAPMAGIC` of Berkeley DB's db.h,
+    // behind the header of a page.
     (BERKELEY_DB, Start(12), &0x0005_3162_u32.to_le_bytes()),
     (BERKELEY_DB, Start(12), &0x0006_1561_u32.to_le_bytes()),
     (BERKELEY_DB, Start(12), &0x0004_2253_u32.to_le_bytes()),

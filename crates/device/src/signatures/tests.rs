@@ -93,6 +93,17 @@ fn every_text_of_the_tables_is_found_where_it_stands() {
     }
 }
 
+#[test]
+fn ext_copy_without_group_number_is_found() {
+    // Revision 0 with blocks of 1 KiB: the copy of group 1 stands in block 8193.
+    let copy = 8 * MIB + 1024;
+    let found = Disk::new(64 * MIB).plant(copy + 56, b"\x53\xef").found();
+    assert_eq!(
+        found,
+        [("backup superblock of an ext2/3/4 filesystem", copy, None)]
+    );
+}
+
 const NUMBERED_SIZE: u64 = 256 * MIB + 512;
 
 fn disk() -> Disk {
