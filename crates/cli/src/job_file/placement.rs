@@ -108,10 +108,7 @@ pub(crate) fn place(
     notes: &mut TranslationNotes,
 ) -> Result<Placements, JobFileError> {
     let given = (!overrides.targets.is_empty()).then(|| given(overrides, environment));
-    let paths: Vec<Vec<PathBuf>> = jobs
-        .iter()
-        .map(|job| paths_of(job, environment))
-        .collect();
+    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, environment)).collect();
     let places = Places {
         given,
         written: jobs
@@ -174,7 +171,13 @@ pub(crate) fn place(
                 notes.add(TranslationNote::Holes, &job.section);
             }
         }
-        placements.add_target(root, root.bytes().unwrap_or(total), &members, notes, environment)?;
+        placements.add_target(
+            root,
+            root.bytes().unwrap_or(total),
+            &members,
+            notes,
+            environment,
+        )?;
     }
     placements.by_job = by_job.into_iter().flatten().collect();
     Ok(placements)
@@ -290,7 +293,10 @@ struct Places<'a> {
 impl Places<'_> {
     /// The files of a job, and their target.
     fn files(&self, job: &FioJob, paths: &[PathBuf]) -> Result<JobFiles, JobFileError> {
-        let source = job.filename.as_ref().map_or(&job.source, |file| &file.source);
+        let source = job
+            .filename
+            .as_ref()
+            .map_or(&job.source, |file| &file.source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
         let is_device = matches!(self.environment.found(&paths[0]), PathKind::Device(_));
         let root = match &self.given {

@@ -211,10 +211,7 @@ fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
 }
 
 /// Copies whose files are on several disks, or in several directories, become a job each.
-fn over_places(
-    job: &FioJob,
-    environment: &dyn Environment,
-) -> Result<Vec<FioJob>, JobFileError> {
+fn over_places(job: &FioJob, environment: &dyn Environment) -> Result<Vec<FioJob>, JobFileError> {
     let paths = paths_of(job, environment);
     let place = |path: &PathBuf| match environment.found(path) {
         PathKind::Device(_) => path.clone(),

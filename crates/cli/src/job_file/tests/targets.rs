@@ -176,31 +176,32 @@ fn the_final_path_of_a_file_decides_its_directory() {
     }
     assert_eq!(targets("a", ""), Ok(vec![PathBuf::from(".")]));
     // Copies in two directories, and on two disks.
-    let [both, disks] = ["filename_format=/$jobnum/x", "filename_format=/dev/disk$jobnum"]
-        .map(|format| {
-            let found = [
-                ("/0", PathKind::Directory),
-                ("/1", PathKind::Directory),
-                ("/dev/disk0", PathKind::Device(GIB)),
-                ("/dev/disk1", PathKind::Device(GIB)),
-            ];
-            let machine = Fake {
-                found: found.into(),
-                ..Fake::default()
-            };
-            let text = format!("[a]\nsize=16m\nrw=randread\nnumjobs=2\n{format}\n");
-            let file = JobFile::translate(
-                &text,
-                Path::new("x.fio"),
-                CliOverrides::default(),
-                &machine,
-            );
-            let file = file.unwrap();
-            assert_eq!(file.jobs.jobs[0].workloads.len(), 2);
-            file.plan.targets
-        });
+    let [both, disks] = [
+        "filename_format=/$jobnum/x",
+        "filename_format=/dev/disk$jobnum",
+    ]
+    .map(|format| {
+        let found = [
+            ("/0", PathKind::Directory),
+            ("/1", PathKind::Directory),
+            ("/dev/disk0", PathKind::Device(GIB)),
+            ("/dev/disk1", PathKind::Device(GIB)),
+        ];
+        let machine = Fake {
+            found: found.into(),
+            ..Fake::default()
+        };
+        let text = format!("[a]\nsize=16m\nrw=randread\nnumjobs=2\n{format}\n");
+        let file = JobFile::translate(&text, Path::new("x.fio"), CliOverrides::default(), &machine);
+        let file = file.unwrap();
+        assert_eq!(file.jobs.jobs[0].workloads.len(), 2);
+        file.plan.targets
+    });
     assert_eq!(both, [PathBuf::from("/0"), PathBuf::from("/1")]);
-    assert_eq!(disks, [PathBuf::from("/dev/disk0"), PathBuf::from("/dev/disk1")]);
+    assert_eq!(
+        disks,
+        [PathBuf::from("/dev/disk0"), PathBuf::from("/dev/disk1")]
+    );
 }
 
 #[test]
