@@ -287,6 +287,8 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("offset_bytes", POSITION),
     ("one_of", WHOLE_32),
     ("ops", COUNT),
+    ("other_size_blocks", COUNT),
+    ("other_size_bytes", WHOLE_32),
     ("others_hidden", WHOLE_32),
     ("over_ns", NS),
     ("p50", NS),

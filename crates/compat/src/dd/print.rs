@@ -27,6 +27,10 @@ impl CopyPrinter {
 }
 
 impl ToolPrinter for CopyPrinter {
+    fn prints_failed(&self) -> bool {
+        true
+    }
+
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let (mut blocks, mut bytes, mut wall_ns) = (0, 0, 0);
         if let Some(measurement) = result.measurements.first() {
