@@ -2,6 +2,8 @@
 //! the figures can be relied on. docs/verdict.md explains the thresholds. Knows the record only;
 //! how a verdict is printed is the printers' affair.
 
+mod verification;
+
 use crate::checked::name_in_check;
 use crate::known::HALF_WIDTH_MAX;
 use crate::latency_search;
@@ -110,10 +112,13 @@ const STREAM_SOURCE: &str =
 pub fn verdict(record: &Record) -> RunVerdict {
     let grades: Vec<UseGrade> = USES.iter().flat_map(|use_| grades(record, use_)).collect();
     // Of several targets each has its own grades, which no sentence holds.
-    let headline = if grades.is_empty() || record.targets.len() > 1 {
-        plain_headline(record)
-    } else {
-        graded_headline(&grades)
+    let figures = match grades.is_empty() || record.targets.len() > 1 {
+        true => plain_headline(record),
+        false => graded_headline(&grades),
+    };
+    let headline = match verification::headline(record) {
+        Some(outcome) => format!("{outcome} {figures}"),
+        None => figures,
     };
     RunVerdict {
         headline,

@@ -180,7 +180,7 @@ impl Live {
 
     /// The current workloads are over.
     pub(crate) fn end(&mut self, measured: &[Measurement]) {
-        if let Some(tool) = &self.tool {
+        if let Some(tool) = &mut self.tool {
             tool.measured(measured);
         }
         if self.verbosity != Verbosity::Lines {

@@ -22,6 +22,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The printer of a tool: the run's thread and the main one use it, one after the other.
 #[derive(Clone)]
 pub(crate) struct SharedPrinter {
+    /// The name of the tool.
+    pub name: &'static str,
+    /// The file that the tool creates, as the command line names it.
+    pub output: Option<PathBuf>,
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
@@ -31,13 +35,15 @@ pub(crate) struct SharedPrinter {
 
 impl SharedPrinter {
     /// Nothing is printed yet.
-    pub(crate) fn new(printer: Box<dyn ToolPrinter>) -> Self {
+    pub(crate) fn new(name: &'static str, printer: Box<dyn ToolPrinter>) -> Self {
         let status_due = Arc::default();
         if printer.survives_usr1() {
             // Where it cannot be caught, the signal ends the program as it does others.
             let _ = signal_hook::flag::register(SIGUSR1, Arc::clone(&status_due));
         }
         Self {
+            name,
+            output: None,
             printer: Arc::new(Mutex::new(printer)),
             status_due,
             saved_to: None,
@@ -45,10 +51,14 @@ impl SharedPrinter {
     }
 
     /// As [`SharedPrinter::new`]; the text at the end goes to this file.
-    pub(crate) fn saved_to(printer: Box<dyn ToolPrinter>, path: PathBuf) -> Self {
+    pub(crate) fn saved_to(
+        name: &'static str,
+        printer: Box<dyn ToolPrinter>,
+        path: PathBuf,
+    ) -> Self {
         Self {
             saved_to: Some(path),
-            ..Self::new(printer)
+            ..Self::new(name, printer)
         }
     }
 
@@ -72,12 +82,23 @@ impl SharedPrinter {
         measurements: &[Measurement],
         surface: Option<&SurfaceMeasurement>,
         is_interrupted: bool,
+        error: Option<&str>,
     ) -> ToolText {
+        let own: Vec<Measurement>;
+        let measurements = match self.lock().prints_failed() {
+            true => measurements,
+            false => {
+                let good = measurements.iter().filter(|one| !one.has_errors());
+                own = good.cloned().collect();
+                &own
+            }
+        };
         let host = host_facts();
         let result = ToolResult {
             measurements,
             surface,
             interrupted: is_interrupted,
+            error,
             unix_ns: unix_ns(),
             host_name: &host.name,
         };
@@ -131,6 +152,8 @@ pub(crate) struct ToolLines {
     interval_ns: Option<u64>,
     /// Intervals of the current workloads that were reported.
     reported: u64,
+    /// Whether requests failed, and the tool ends at its first error.
+    has_failed: bool,
 }
 
 impl ToolLines {
@@ -144,6 +167,7 @@ impl ToolLines {
             lines,
             interval_ns,
             reported: 0,
+            has_failed: false,
         };
         started.print(begin);
         Ok(started)
@@ -196,8 +220,12 @@ impl ToolLines {
     }
 
     /// Workloads have been measured.
-    pub(crate) fn measured(&self, measurements: &[Measurement]) {
+    pub(crate) fn measured(&mut self, measurements: &[Measurement]) {
         for measurement in measurements {
+            if measurement.has_errors() && !self.printer.lock().prints_failed() {
+                self.has_failed = true;
+                continue;
+            }
             let text = self.printer.lock().measured(measurement);
             self.print(text);
         }
@@ -205,7 +233,7 @@ impl ToolLines {
 
     /// Whether no further workload is needed.
     pub(crate) fn is_complete(&self) -> bool {
-        self.printer.lock().is_complete()
+        self.has_failed || self.printer.lock().is_complete()
     }
 
     /// Waits until everything is printed.

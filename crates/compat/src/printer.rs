@@ -33,6 +33,8 @@ pub struct ToolResult<'a> {
     pub surface: Option<&'a SurfaceMeasurement>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
+    /// The error that ended the run, by its name such as `EDQUOT`, where one did.
+    pub error: Option<&'a str>,
     /// Wall-clock time in nanoseconds since 1970.
     pub unix_ns: u64,
     /// The name of the machine.
@@ -89,6 +91,12 @@ pub trait ToolPrinter: Send {
 
     /// The operations on many small files are over; the end follows.
     fn files_measured(&mut self, _files: &FilesMeasurement) {}
+
+    /// Whether it also prints the figures of workloads that requests failed in. Other tools end at
+    /// their first error.
+    fn prints_failed(&self) -> bool {
+        false
+    }
 
     /// Whether what was measured suffices: the other workloads are skipped then.
     fn is_complete(&self) -> bool {

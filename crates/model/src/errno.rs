@@ -82,58 +82,69 @@ const OTHER: Entry = Entry {
     remedy: "see the kernel log (dmesg)",
 };
 
-/// Numbers of the names that the engine gives to errors: those of Linux on all machines but Alpha,
-/// MIPS, PA-RISC and SPARC.
-const NUMBERS: [(&str, u32); 31] = [
-    ("EPERM", 1),
-    ("EINTR", 4),
-    ("EIO", 5),
-    ("ENXIO", 6),
-    ("EBADF", 9),
-    ("EAGAIN", 11),
-    ("ENOMEM", 12),
-    ("EACCES", 13),
-    ("EFAULT", 14),
-    ("EBUSY", 16),
-    ("ENODEV", 19),
-    ("EINVAL", 22),
-    ("EFBIG", 27),
-    ("ENOSPC", 28),
-    ("EROFS", 30),
-    ("ENOTCONN", 107),
-    ("ECONNABORTED", 103),
-    ("ENOLINK", 67),
-    ("EBADE", 52),
-    ("ETIME", 62),
-    ("ETIMEDOUT", 110),
-    ("EOPNOTSUPP", 95),
-    ("EDQUOT", 122),
-    ("EREMOTEIO", 121),
-    ("EILSEQ", 84),
-    ("ENODATA", 61),
-    ("EBADMSG", 74),
-    ("EUCLEAN", 117),
-    ("ESTALE", 116),
-    ("ECANCELED", 125),
-    ("EOF", 5),
+/// The names of error numbers, from 1 on: those of Linux on all machines but Alpha, MIPS, PA-RISC and
+/// SPARC. 41 and 58 are not used.
+#[rustfmt::skip]
+const NAMES: [&str; 133] = [
+    "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD",
+    "EAGAIN", "ENOMEM", "EACCES", "EFAULT", "ENOTBLK", "EBUSY", "EEXIST", "EXDEV", "ENODEV",
+    "ENOTDIR", "EISDIR", "EINVAL", "ENFILE", "EMFILE", "ENOTTY", "ETXTBSY", "EFBIG", "ENOSPC",
+    "ESPIPE", "EROFS", "EMLINK", "EPIPE", "EDOM", "ERANGE", "EDEADLK", "ENAMETOOLONG", "ENOLCK",
+    "ENOSYS", "ENOTEMPTY", "ELOOP", "", "ENOMSG", "EIDRM", "ECHRNG", "EL2NSYNC", "EL3HLT", "EL3RST",
+    "ELNRNG", "EUNATCH", "ENOCSI", "EL2HLT", "EBADE", "EBADR", "EXFULL", "ENOANO", "EBADRQC",
+    "EBADSLT", "", "EBFONT", "ENOSTR", "ENODATA", "ETIME", "ENOSR", "ENONET", "ENOPKG", "EREMOTE",
+    "ENOLINK", "EADV", "ESRMNT", "ECOMM", "EPROTO", "EMULTIHOP", "EDOTDOT", "EBADMSG", "EOVERFLOW",
+    "ENOTUNIQ", "EBADFD", "EREMCHG", "ELIBACC", "ELIBBAD", "ELIBSCN", "ELIBMAX", "ELIBEXEC",
+    "EILSEQ", "ERESTART", "ESTRPIPE", "EUSERS", "ENOTSOCK", "EDESTADDRREQ", "EMSGSIZE",
+    "EPROTOTYPE", "ENOPROTOOPT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EOPNOTSUPP", "EPFNOSUPPORT",
+    "EAFNOSUPPORT", "EADDRINUSE", "EADDRNOTAVAIL", "ENETDOWN", "ENETUNREACH", "ENETRESET",
+    "ECONNABORTED", "ECONNRESET", "ENOBUFS", "EISCONN", "ENOTCONN", "ESHUTDOWN", "ETOOMANYREFS",
+    "ETIMEDOUT", "ECONNREFUSED", "EHOSTDOWN", "EHOSTUNREACH", "EALREADY", "EINPROGRESS", "ESTALE",
+    "EUCLEAN", "ENOTNAM", "ENAVAIL", "EISNAM", "EREMOTEIO", "EDQUOT", "ENOMEDIUM", "EMEDIUMTYPE",
+    "ECANCELED", "ENOKEY", "EKEYEXPIRED", "EKEYREVOKED", "EKEYREJECTED", "EOWNERDEAD",
+    "ENOTRECOVERABLE", "ERFKILL", "EHWPOISON",
 ];
+
+/// Takes the place of an error's name where a read found the end of the file.
+pub const END_OF_FILE: &str = "EOF";
 
 /// The number of an error, for formats that know numbers only: also of `errno 123`. `EOF` has no
 /// number of its own and counts as EIO, as in fio; `None` for an unknown name.
 pub fn number(errno: &str) -> Option<u32> {
-    let known = NUMBERS
+    const EIO: u32 = 5;
+    let known = NAMES
         .iter()
-        .find(|(name, _)| *name == errno)
-        .map(|(_, number)| *number);
-    known.or_else(|| errno.strip_prefix("errno ")?.parse().ok())
+        .zip(1..)
+        .find(|(name, _)| **name == errno && !errno.is_empty());
+    match known {
+        Some((_, number)) => Some(number),
+        None if errno == END_OF_FILE => Some(EIO),
+        None => errno.strip_prefix("errno ")?.parse().ok(),
+    }
 }
 
-/// The name of an error number; `None` for a number without an entry in the table.
-pub fn name(number: u32) -> Option<&'static str> {
-    NUMBERS
-        .iter()
-        .find(|(_, known)| *known == number)
-        .map(|(name, _)| *name)
+/// `EINVAL` for 22, and so on; `errno 524` for a number that manual pages do not name.
+pub fn name(number: i32) -> String {
+    let index = usize::try_from(number)
+        .ok()
+        .and_then(|number| number.checked_sub(1));
+    match index.and_then(|index| NAMES.get(index)) {
+        Some(name) if !name.is_empty() => (*name).to_owned(),
+        _ => format!("errno {number}"),
+    }
+}
+
+/// What tools print for an error: `No space left on device`, as strerror(3) has it.
+pub fn text(errno: &str) -> String {
+    if errno == END_OF_FILE {
+        return "unexpected end of file".to_owned();
+    }
+    let Some(number) = number(errno) else {
+        return errno.to_owned();
+    };
+    let full = std::io::Error::from_raw_os_error(number as i32).to_string();
+    let end = full.rfind(" (os error").unwrap_or(full.len());
+    full[..end].to_owned()
 }
 
 fn entry(errno: &str) -> &'static Entry {
@@ -180,10 +191,27 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_names() {
-        assert_eq!(
-            ["EIO", "EOF", "ETIMEDOUT", "errno 133", "EVIL"].map(number),
-            [Some(5), Some(5), Some(110), Some(133), None]
+    fn names_and_numbers_of_all_errors_agree() {
+        for errno in 1..=600 {
+            assert_eq!(number(&name(errno)), Some(errno as u32), "{}", name(errno));
+        }
+        let names = [5, 28, 75, 122, 133, 524].map(name);
+        let wanted = [
+            "EIO",
+            "ENOSPC",
+            "EOVERFLOW",
+            "EDQUOT",
+            "EHWPOISON",
+            "errno 524",
+        ];
+        assert_eq!(names, wanted);
+        assert_eq!(["EOF", "EVIL", ""].map(number), [Some(5), None, None]);
+        assert_eq!(text("EDQUOT"), "Disk quota exceeded");
+        assert!(
+            TABLE
+                .iter()
+                .flat_map(|entry| entry.names)
+                .all(|name| number(name).is_some())
         );
     }
 

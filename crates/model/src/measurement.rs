@@ -97,6 +97,13 @@ pub struct Measurement {
     pub stopped: StopReason,
 }
 
+impl Measurement {
+    /// Whether requests failed.
+    pub fn has_errors(&self) -> bool {
+        self.ops.values().any(|op| !op.errors.is_empty())
+    }
+}
+
 /// A target that did not answer when everything was over, nor for a long time after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -398,20 +405,41 @@ pub struct VerifyResult {
     /// where the check was cut short; `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_written: Option<u64>,
-    /// Blocks that were wrong.
+    /// Blocks that do not have the content they were checked for: damaged ones, and, where the data
+    /// of earlier runs was checked, those of the next two fields.
     pub bad_blocks: u64,
-    /// Those among them that carry no signature: zeros, or the data of something else. Only where
-    /// the data of earlier runs was checked.
+    /// Those among them that carry no signature, as never written: zeros, or the data of something
+    /// else. Only where the data of earlier runs was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsigned_blocks: Option<u64>,
+    /// Those among them that were written in blocks of another size. Only where the data of earlier
+    /// runs was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_size_blocks: Option<u64>,
+    /// One of these sizes in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_size_bytes: Option<u32>,
     /// Runs that wrote the others, at most 100. Only where the data of earlier runs was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
-    /// Where, and what was wrong; the first 100.
+    /// Where damaged blocks are, and what was wrong; the first 100. In older records also blocks
+    /// without a signature.
     pub bad: Vec<BadBlock>,
 }
 
 impl VerifyResult {
+    /// Blocks that are damaged: the others were never written, or in another size.
+    pub fn wrong_blocks(&self) -> u64 {
+        let other = [self.unsigned_blocks, self.other_size_blocks];
+        let unknown = other.into_iter().flatten().sum();
+        self.bad_blocks.saturating_sub(unknown)
+    }
+
+    /// Blocks that were checked and have the right content.
+    pub fn good_blocks(&self) -> u64 {
+        self.blocks.saturating_sub(self.bad_blocks)
+    }
+
     /// Blocks that were written and not checked since.
     pub fn unchecked(&self) -> u64 {
         self.blocks_written

@@ -12,9 +12,6 @@ use crate::workload::Access;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// From this block size on a reader thinks in MB/s, below in operations per second.
-const LARGE_BLOCK_BYTES: u32 = 128 << 10;
-
 /// A saved run in short.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedRun {
@@ -180,7 +177,7 @@ enum Kind {
 impl Kind {
     fn of(measurement: &MeasurementRecord, operation: OpKind) -> Self {
         let workload = &measurement.workload;
-        let is_large = workload.block_bytes >= LARGE_BLOCK_BYTES;
+        let is_large = measurement.is_rated_in_bytes();
         match operation {
             OpKind::Commit | OpKind::Sync => Self::Commit,
             _ if measurement.headline_ops().len() > 1 => Self::Mixed,
@@ -207,7 +204,7 @@ fn headlines(record: &Record) -> Vec<Headline> {
     for measurement in measurements {
         for (operation, op) in measurement.headline_ops() {
             let kind = Kind::of(measurement, operation);
-            let figure = if measurement.workload.block_bytes >= LARGE_BLOCK_BYTES {
+            let figure = if measurement.is_rated_in_bytes() {
                 &op.throughput
             } else {
                 &op.iops

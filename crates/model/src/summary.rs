@@ -29,6 +29,9 @@ impl LatencySummary {
     }
 }
 
+/// From this block size on a disk is limited by bytes, below by operations, and a reader thinks so.
+const RATED_IN_BYTES_FROM: u32 = 64 << 10;
+
 impl MeasurementRecord {
     /// When its last operation was measured, in nanoseconds after the start of the run. The slices
     /// of a workload lie apart.
@@ -67,6 +70,12 @@ impl MeasurementRecord {
         } else {
             (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.steady_ns() as f64
         }
+    }
+
+    /// Whether its rates are shown in bytes per second, and not in operations per second.
+    pub fn is_rated_in_bytes(&self) -> bool {
+        let is_large = self.workload.block_bytes >= RATED_IN_BYTES_FROM;
+        is_large && !self.ops.contains_key(&OpKind::Commit)
     }
 
     /// Failed operations of all kinds.

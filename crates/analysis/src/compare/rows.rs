@@ -12,9 +12,6 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::record::MeasurementRecord;
 
-/// From this block size on a disk is limited by bytes, below by operations: what it can do is then
-/// told in MB/s or in operations per second.
-const LARGE_BLOCK_BYTES: u32 = 64 << 10;
 const LATENCIES: [Figure; 4] = [Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9];
 
 /// A metric before its verdict.
@@ -231,8 +228,7 @@ fn leading(
                 .unwrap_or(Figure::Mean),
         );
     }
-    let is_large = m.workload.block_bytes >= LARGE_BLOCK_BYTES && op != Some(OpKind::Commit);
-    let figure = if is_large {
+    let figure = if m.is_rated_in_bytes() {
         Figure::Throughput
     } else {
         Figure::Iops

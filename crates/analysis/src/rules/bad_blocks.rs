@@ -6,10 +6,13 @@ use super::evidence::{evidence, scope};
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::Severity;
+use diskproof_model::measurement::VerifyResult;
 use diskproof_model::record::Record;
-use diskproof_model::units::counted;
+use diskproof_model::units::{counted, format_bytes};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const RULES: &[Rule] = &[BAD, UNVERIFIED];
+
+const BAD: Rule = Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
     meaning: "Blocks that the disk had acknowledged contained other data when they were read back, \
@@ -24,7 +27,21 @@ pub(super) const RULES: &[Rule] = &[Rule {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
+
+const UNVERIFIED: Rule = Rule {
+    code: "unverified-blocks",
+    title: "Blocks without a signature to verify",
+    meaning: "Blocks that --verify read were never written with --verify, or in blocks of another \
+              size. Whether they changed is unknown.",
+    taints: None,
+    check: Check::Workloads(check_unverified),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::unsigned,
+        silent: tests::silent,
+    },
+};
 
 const WRONG: &str = "Move the data off this disk, because the disk, its cable, the controller or \
                      the memory loses or changes writes. Repeat the run with the same seed, then \
@@ -32,8 +49,8 @@ const WRONG: &str = "Move the data off this disk, because the disk, its cable, t
 const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
                               disk, because it loses or changes data. Read the blocks again, then \
                               run memtest and smartctl -a.";
-const NONE_IS_SIGNED: &str = "Write the blocks first: diskproof run TARGET --rw write --verify, \
-                              with the same block size and span.";
+const NOT_SIGNED: &str = "Verify with the block size and the span of the run that wrote the \
+                          blocks, or write them first: diskproof run TARGET --rw write --verify.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -44,10 +61,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .iter()
         .enumerate()
         .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)));
-    let hits: Vec<_> = verified.filter(|(_, v)| v.bad_blocks > 0).collect();
+    let hits: Vec<_> = verified.filter(|(_, v)| v.wrong_blocks() > 0).collect();
     let (_, first) = hits.first()?;
     let (bad, all) = hits.iter().fold((0, 0), |(bad, all), (_, v)| {
-        (bad + v.bad_blocks, all + v.blocks)
+        (bad + v.wrong_blocks(), all + v.blocks)
     });
     // A check that was cut short says nothing of the rest.
     let unchecked: u64 = hits.iter().map(|(_, v)| v.unchecked()).sum();
@@ -64,40 +81,75 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let scope = scope(record, hits.iter().map(|h| h.0));
     let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
-    let none_is_signed = hits
-        .iter()
-        .all(|(_, v)| v.runs == Some(0) && v.unsigned_blocks == Some(v.bad_blocks));
-    let (claim, remedy) = if none_is_signed {
-        (
-            format!(
-                "None of {} in {scope} has a signature of diskproof, so nothing was verified.",
-                counted(all, "block")
-            ),
-            NONE_IS_SIGNED,
-        )
-    } else {
-        let (what, remedy) = match are_earlier {
-            true => ("not what an earlier run wrote", NOT_AS_WRITTEN),
-            false => ("wrong when read back", WRONG),
-        };
-        let blocks = counted(all, "block");
-        let is = if bad == 1 { "is" } else { "are" };
-        (
-            format!(
-                "{bad} of {blocks} {is} {what} in {scope}: {}{rest}.",
-                named.join("; ")
-            ),
-            remedy,
-        )
+    let (what, remedy) = match are_earlier {
+        true => ("not what an earlier run wrote", NOT_AS_WRITTEN),
+        false => ("wrong when read back", WRONG),
     };
+    let blocks = counted(all, "block");
+    let is = if bad == 1 { "is" } else { "are" };
+    let named = match named.as_slice() {
+        [] => String::new(),
+        named => format!(": {}", named.join("; ")),
+    };
+    let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
     Some(Diagnosis {
         severity: Severity::Failure,
         claim,
         evidence: hits
             .iter()
-            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1"))
+            .map(|(index, v)| {
+                evidence(
+                    *index,
+                    "verify/bad_blocks",
+                    v.wrong_blocks() as f64,
+                    0.0,
+                    "1",
+                )
+            })
             .collect(),
         remedy: remedy.to_owned(),
+        reproduce: None,
+    })
+}
+
+/// Blocks that cannot be judged are a warning where none could be.
+fn check_unverified(record: &Record) -> Option<Diagnosis> {
+    let verified = record.measurements.iter().enumerate();
+    let hits: Vec<_> = verified
+        .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)))
+        .filter(|(_, v)| v.bad_blocks > v.wrong_blocks())
+        .collect();
+    let (_, first) = hits.first()?;
+    let sum = |of: fn(&VerifyResult) -> u64| hits.iter().map(|(_, v)| of(v)).sum::<u64>();
+    let blocks = counted(sum(|v| v.blocks), "block");
+    let scope = scope(record, hits.iter().map(|hit| hit.0));
+    let is_none = sum(|v| v.good_blocks() + v.wrong_blocks()) == 0;
+    let claim = match is_none {
+        true => format!("None of {blocks} in {scope} has a signature to verify"),
+        false => format!(
+            "{} of {blocks} in {scope} have no signature to verify",
+            sum(|v| v.bad_blocks - v.wrong_blocks())
+        ),
+    };
+    let other = sum(|v| v.other_size_blocks.unwrap_or(0));
+    let sizes = match first.other_size_bytes {
+        Some(bytes) if other > 0 => format!(
+            "; {other} of them are starts of blocks written in another size ({})",
+            format_bytes(u64::from(bytes))
+        ),
+        _ => String::new(),
+    };
+    Some(Diagnosis {
+        severity: match is_none {
+            true => Severity::Warning,
+            false => Severity::Note,
+        },
+        claim: format!("{claim}{sizes}."),
+        evidence: hits
+            .iter()
+            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1"))
+            .collect(),
+        remedy: NOT_SIGNED.to_owned(),
         reproduce: None,
     })
 }
@@ -106,7 +158,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::measurement::{BadBlock, VerifyResult};
+    use diskproof_model::measurement::BadBlock;
 
     pub(super) fn fires() -> Record {
         let bad = vec![BadBlock {
@@ -162,35 +214,50 @@ mod tests {
         );
     }
 
-    #[test]
-    fn data_of_earlier_runs_is_told_from_data_that_was_never_written() {
-        let claim = |bad_blocks, unsigned, runs| {
-            let bad = fixture::faulty("random-write-d32", |m| {
-                m.verify = Some(VerifyResult {
-                    blocks: 1000,
-                    bad_blocks,
-                    unsigned_blocks: Some(unsigned),
-                    runs: Some(runs),
-                    ..VerifyResult::default()
-                });
+    /// Of 1000 blocks.
+    fn earlier(bad_blocks: u64, unsigned: u64, other_size: u64, runs: u64) -> Record {
+        fixture::faulty("random-write-d32", |m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                bad_blocks,
+                unsigned_blocks: Some(unsigned),
+                other_size_blocks: Some(other_size),
+                other_size_bytes: (other_size > 0).then_some(65_536),
+                runs: Some(runs),
+                ..VerifyResult::default()
             });
-            let found = check(&bad).unwrap();
-            (found.claim, found.remedy)
-        };
-        let (never, remedy) = claim(1000, 1000, 0);
+        })
+    }
+
+    pub(super) fn unsigned() -> Record {
+        earlier(900, 900, 0, 1)
+    }
+
+    #[test]
+    fn blocks_that_were_never_written_are_no_failure() {
+        // Some written, none written, all in another size.
+        for (record, severity, part) in [
+            (unsigned(), Severity::Note, "900 of 1000 blocks"),
+            (
+                earlier(1000, 1000, 0, 0),
+                Severity::Warning,
+                "None of 1000 blocks",
+            ),
+            (earlier(1000, 900, 100, 0), Severity::Warning, "64 KiB"),
+        ] {
+            assert_eq!(check(&record), None);
+            let found = check_unverified(&record).unwrap();
+            assert_eq!(found.severity, severity);
+            assert!(found.claim.contains(part), "{}", found.claim);
+        }
+        let found = check(&earlier(907, 900, 0, 1)).unwrap();
+        assert_eq!(found.severity, Severity::Failure);
         assert!(
-            never.starts_with("None of 1000 blocks in ")
-                && never.contains("has a signature of diskproof")
-                && remedy.contains("--rw write --verify"),
-            "{never}"
+            found.claim.contains("7 of 1000 blocks are not"),
+            "{}",
+            found.claim
         );
-        let (one, remedy) = claim(1, 1, 1);
-        assert!(
-            one.contains("1 of 1000 blocks is not what an earlier run wrote")
-                && remedy.contains("nothing else has written"),
-            "{one}"
-        );
-        assert!(claim(7, 0, 0).0.contains("7 of 1000 blocks are not"));
+        assert!(found.remedy.contains("nothing else has written"));
     }
 
     #[test]

@@ -28,8 +28,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
 const WIDTH_MIN: f64 = 0.10;
 /// Least multiple of the half-width by what varied within this run: with less, this run shows it.
 const TIMES_WITHIN_MIN: f64 = 2.0;
-/// From this block size on a rate is stated in bytes.
-const LARGE_BLOCK_BYTES: u32 = 64 << 10;
 /// Share of the half-width that the last digit of a rate shows.
 const FINEST: f64 = 0.1;
 
@@ -46,7 +44,7 @@ impl Varying<'_> {
         let ops = self.m.headline_ops();
         let bytes: f64 = ops.iter().map(|(_, op)| op.throughput.value).sum();
         let iops = total_iops(self.m);
-        let (scale, unit) = if self.m.workload.block_bytes >= LARGE_BLOCK_BYTES && iops > 0.0 {
+        let (scale, unit) = if self.m.is_rated_in_bytes() && iops > 0.0 {
             (bytes / iops, "B/s")
         } else {
             (1.0, "1/s")

@@ -242,7 +242,7 @@ fn run_loads(
         if !matches!(ended, Ok(Exit::Done)) {
             // The printer still holds the figures of the previous load.
             if let Some(printer) = printer.filter(|_| is_shared) {
-                print_text(&printer.end(&[], None, true))?;
+                print_text(&printer.end(&[], None, true, None))?;
             }
             return ended;
         }
@@ -296,10 +296,11 @@ fn run_load(
             eprint_line(&format!("{}: {note}", tool.name));
         }
     }
-    let printer = match kept {
+    let mut printer = match kept {
         Some(printer) => printer.clone(),
-        None => SharedPrinter::new(load.printer(&plan, &identity)),
+        None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
     };
+    printer.output = new_name.as_ref().map(|_| target.path().clone());
     *kept = Some(printer.clone());
     let mut identities = vec![identity];
     identities.extend(others);

@@ -63,4 +63,6 @@ pub trait Environment {
     fn text(&self, path: &Path) -> Result<String, String>;
     /// What a path leads to.
     fn found(&self, path: &Path) -> PathKind;
+    /// The path from the root.
+    fn absolute(&self, path: &Path) -> PathBuf;
 }

@@ -6,10 +6,10 @@ use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
 use super::notes::{TranslationNote, TranslationNotes};
 use super::numbers::Amount;
-use super::spread::path_of;
+use super::spread::{directory_of, paths_of};
 use crate::workload::RwDirection;
 use diskproof_model::units::format_bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Parts of different jobs begin at multiples of this, which is a multiple of every sector, page
@@ -108,9 +108,22 @@ pub(crate) fn place(
     notes: &mut TranslationNotes,
 ) -> Result<Placements, JobFileError> {
     let given = (!overrides.targets.is_empty()).then(|| given(overrides, environment));
+    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, environment)).collect();
+    let places = Places {
+        given,
+        written: jobs
+            .iter()
+            .zip(&paths)
+            .filter(|(job, _)| job.rw.direction != RwDirection::Read)
+            .flat_map(|(_, paths)| paths)
+            .collect(),
+        size: overrides.size,
+        environment,
+    };
     let files = jobs
         .iter()
-        .map(|job| files(job, given.as_ref(), overrides, environment))
+        .zip(&paths)
+        .map(|(job, paths)| places.files(job, paths))
         .collect::<Result<Vec<_>, _>>()?;
     let mut roots: Vec<&TargetRoot> = Vec::new();
     for file in &files {
@@ -158,7 +171,13 @@ pub(crate) fn place(
                 notes.add(TranslationNote::Holes, &job.section);
             }
         }
-        placements.add_target(root, root.bytes().unwrap_or(total), &members, notes)?;
+        placements.add_target(
+            root,
+            root.bytes().unwrap_or(total),
+            &members,
+            notes,
+            environment,
+        )?;
     }
     placements.by_job = by_job.into_iter().flatten().collect();
     Ok(placements)
@@ -172,6 +191,7 @@ impl Placements {
         total: u64,
         members: &[(&FioJob, &JobFiles)],
         notes: &mut TranslationNotes,
+        environment: &dyn Environment,
     ) -> Result<(), JobFileError> {
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
@@ -203,22 +223,26 @@ impl Placements {
                         .source
                         .error(format!("[{}]: {}", job.section, DIFFERENT_WORKLOADS)));
                 }
-                notes.add_line(match paths.as_slice() {
-                    [path] => format!(
-                        "{} does not exist: a scratch file of {} in {} replaces it. The scratch \
-                         file is filled before its first use and vanishes at the end",
-                        path.display(),
-                        format_bytes(total),
-                        directory.display()
-                    ),
+                let what = match paths.as_slice() {
+                    [path] => {
+                        let state = match environment.found(path) {
+                            PathKind::Nothing => "does not exist",
+                            _ => "stays unchanged",
+                        };
+                        let path = environment.absolute(path);
+                        format!("{} {state}: a scratch file replaces it", path.display())
+                    }
                     _ => format!(
-                        "the {} files of the jobs become parts of one scratch file of {} in {}. \
-                         The scratch file is filled before its first use and vanishes at the end",
-                        paths.len(),
-                        format_bytes(total),
-                        directory.display()
+                        "the {} files of the jobs become parts of one scratch file",
+                        paths.len()
                     ),
-                });
+                };
+                notes.add_line(format!(
+                    "{what}. The scratch file of {} in {} is filled before its first use and \
+                     vanishes at the end",
+                    format_bytes(total),
+                    environment.absolute(directory).display()
+                ));
                 self.targets.push(directory.clone());
                 self.total_bytes.push(total);
                 self.scratch_bytes = Some(total);
@@ -256,119 +280,94 @@ fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRo
     }
 }
 
-/// The files of a job, and their target.
-fn files(
-    job: &FioJob,
-    given: Option<&TargetRoot>,
-    overrides: CliOverrides<'_>,
-    environment: &dyn Environment,
-) -> Result<JobFiles, JobFileError> {
-    let within = |name: &str| path_of(job, name);
-    let copies = |path: PathBuf| vec![path; job.numjobs as usize];
-    if let Some(file) = &job.filename {
-        let path = within(&file.names[0]);
-        let root = given.map_or_else(
-            || root_of(&path, job, overrides, environment).map_err(|why| file.source.error(why)),
-            |given| Ok(given.clone()),
-        )?;
-        return Ok(JobFiles {
-            root,
-            paths: copies(path),
-            is_own: false,
-        });
-    }
-    // fio takes the name of a section for a device where there is one.
-    if job.section.contains('/')
-        && let path = within(&job.section)
-        && let PathKind::Device(bytes) = environment.found(&path)
-    {
-        let root = given.cloned().unwrap_or(TargetRoot::Existing {
-            path: path.clone(),
-            bytes,
-        });
-        return Ok(JobFiles {
-            root,
-            paths: copies(path),
-            is_own: false,
-        });
-    }
-    let name = |copy: u64| {
-        let format = job
-            .filename_format
-            .replace("$jobnum", &copy.to_string())
-            .replace("$filenum", "0")
-            .replace("$clientuid", "");
-        within(&format.replace("$jobname", &job.section))
-    };
-    let root = match given {
-        Some(given) => given.clone(),
-        None => scratch_in(
-            Path::new(job.directories.first().map_or(".", String::as_str)),
-            overrides,
-            environment,
-        )
-        .map_err(|why| job.source.error(format!("[{}]: {why}", job.section)))?,
-    };
-    Ok(JobFiles {
-        root,
-        paths: (0..job.numjobs).map(name).collect(),
-        is_own: true,
-    })
+/// What decides where the files of jobs are.
+struct Places<'a> {
+    given: Option<TargetRoot>,
+    /// The files that a job writes or trims.
+    written: BTreeSet<&'a PathBuf>,
+    /// Size of the scratch file, where the command line sets one.
+    size: Option<u64>,
+    environment: &'a dyn Environment,
 }
 
-fn root_of(
-    path: &Path,
-    job: &FioJob,
-    overrides: CliOverrides<'_>,
-    environment: &dyn Environment,
-) -> Result<TargetRoot, String> {
-    let shown = quoted(&path.display().to_string());
-    match environment.found(path) {
-        PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot::Existing {
-            path: path.to_path_buf(),
-            bytes,
-        }),
-        PathKind::Directory => Err(format!(
-            "filename={shown}: this is a directory; write it as directory, or name it on the \
-             command line"
-        )),
-        PathKind::Other(why) => Err(why),
-        // A file in /dev would be made of memory.
-        PathKind::Nothing if path.starts_with("/dev") && !path.starts_with("/dev/shm") => {
-            Err(format!(
-                "[{}]: {shown} does not exist; write the disk's name here, or name it on the \
-                 command line",
-                job.section
-            ))
+impl Places<'_> {
+    /// The files of a job, and their target.
+    fn files(&self, job: &FioJob, paths: &[PathBuf]) -> Result<JobFiles, JobFileError> {
+        let source = job
+            .filename
+            .as_ref()
+            .map_or(&job.source, |file| &file.source);
+        let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
+        let is_device = matches!(self.environment.found(&paths[0]), PathKind::Device(_));
+        let root = match &self.given {
+            Some(given) => given.clone(),
+            None => self.root(job, paths, &paths[0]).map_err(wrong)?,
+        };
+        for path in paths.iter().skip(1).filter(|path| **path != paths[0]) {
+            if self.given.is_none() && self.root(job, paths, path).map_err(wrong)? != root {
+                return Err(wrong(
+                    "its copies have files in several places; write a section for each".to_owned(),
+                ));
+            }
         }
-        PathKind::Nothing => {
-            let parent = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
-            scratch_in(parent, overrides, environment)
-                .map_err(|why| format!("[{}]: {why}", job.section))
+        Ok(JobFiles {
+            root,
+            paths: paths.to_vec(),
+            is_own: job.filename.is_none() && !is_device,
+        })
+    }
+
+    /// The target that holds one of the job's files.
+    fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
+        let shown = quoted(&self.environment.absolute(path).display().to_string());
+        match self.environment.found(path) {
+            PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
+                self.scratch_beside(path)
+            }
+            PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot::Existing {
+                path: path.clone(),
+                bytes,
+            }),
+            PathKind::Directory => Err(format!(
+                "{shown} is a directory; write it as directory, or name it on the command line"
+            )),
+            PathKind::Other(why) => Err(why),
+            // A file in /dev would be made of memory.
+            PathKind::Nothing if path.starts_with("/dev") && !path.starts_with("/dev/shm") => {
+                Err(format!(
+                    "{shown} does not exist; write the disk's name here, or name it on the command \
+                     line"
+                ))
+            }
+            PathKind::Nothing => self.scratch_beside(path),
         }
     }
-}
 
-fn scratch_in(
-    directory: &Path,
-    overrides: CliOverrides<'_>,
-    environment: &dyn Environment,
-) -> Result<TargetRoot, String> {
-    match environment.found(directory) {
-        PathKind::Directory => Ok(TargetRoot::Scratch {
-            directory: directory.to_path_buf(),
-            bytes: overrides.size,
-        }),
-        PathKind::Other(why) => Err(why),
-        _ => {
-            let shown = quoted(&directory.display().to_string());
-            Err(format!(
-                "the directory {shown} does not exist; create it, or name a target on the command \
-                 line"
-            ))
+    /// Whether a scratch file replaces an existing file. A file that the author names is used. One
+    /// that fio would name and make stays as it is, unless it only needs to be read.
+    fn is_replaced(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf, bytes: u64) -> bool {
+        let is_too_small = matches!(job.extent.size, Some(Amount::Bytes(size)) if size > bytes);
+        let is_one = paths.iter().all(|other| other == path);
+        job.filename.is_none() && (self.written.contains(path) || is_too_small || !is_one)
+    }
+
+    /// A scratch file in the directory of this path.
+    fn scratch_beside(&self, path: &Path) -> Result<TargetRoot, String> {
+        let directory = directory_of(path);
+        match self.environment.found(directory) {
+            PathKind::Directory => Ok(TargetRoot::Scratch {
+                directory: directory.to_path_buf(),
+                bytes: self.size,
+            }),
+            PathKind::Other(why) => Err(why),
+            _ => {
+                let shown = self.environment.absolute(directory).display().to_string();
+                Err(format!(
+                    "the directory {} does not exist; create it, or name a target on the command \
+                     line",
+                    quoted(&shown)
+                ))
+            }
         }
     }
 }

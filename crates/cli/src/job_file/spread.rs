@@ -55,7 +55,8 @@ pub(crate) fn spread(
             Some(file) if file.names.len() > 1 => over_files(job, file, environment, notes)?,
             // As in fio, a job with file names takes the first directory.
             Some(_) => vec![job.clone()],
-            None => over_directories(job)?,
+            None if job.directories.len() > 1 => over_directories(job)?,
+            None => over_places(job, environment)?,
         };
         let over_files = job.filename.is_some();
         all.files.push(if over_files { parts.len() } else { 1 });
@@ -66,12 +67,41 @@ pub(crate) fn spread(
 }
 
 /// The path of a file of the job.
-pub(crate) fn path_of(job: &FioJob, name: &str) -> PathBuf {
+fn path_of(job: &FioJob, name: &str) -> PathBuf {
     match job.directories.first() {
         // As in fio, the directory precedes even an absolute name.
         Some(directory) => PathBuf::from(format!("{}/{name}", directory.trim_end_matches('/'))),
         None => PathBuf::from(name),
     }
+}
+
+/// The file of each copy of a job, as fio names it.
+pub(crate) fn paths_of(job: &FioJob, environment: &dyn Environment) -> Vec<PathBuf> {
+    let copies = |path: PathBuf| vec![path; job.numjobs as usize];
+    if let Some(file) = &job.filename {
+        return copies(path_of(job, &file.names[0]));
+    }
+    // fio takes the name of a section for a device where there is one.
+    let device = path_of(job, &job.section);
+    if job.section.contains('/') && matches!(environment.found(&device), PathKind::Device(_)) {
+        return copies(device);
+    }
+    let name = |copy: u64| {
+        let format = job
+            .filename_format
+            .replace("$jobnum", &copy.to_string())
+            .replace("$filenum", "0")
+            .replace("$clientuid", "");
+        path_of(job, &format.replace("$jobname", &job.section))
+    };
+    (0..job.numjobs).map(name).collect()
+}
+
+/// The directory that a file of this path is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 fn over_files(
@@ -157,9 +187,6 @@ fn over_new_files(
 /// fio gives the directories to the copies of a job in turn.
 fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
     let count = job.directories.len() as u64;
-    if count < 2 {
-        return Ok(vec![job.clone()]);
-    }
     // With fewer copies the last directories stay unused.
     let used = count.min(job.numjobs);
     if !job.numjobs.is_multiple_of(used) {
@@ -181,6 +208,35 @@ fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
             move |part: &mut FioJob| part.directories = directories
         }),
     ))
+}
+
+/// Copies whose files are on several disks, or in several directories, become a job each.
+fn over_places(job: &FioJob, environment: &dyn Environment) -> Result<Vec<FioJob>, JobFileError> {
+    let paths = paths_of(job, environment);
+    let place = |path: &PathBuf| match environment.found(path) {
+        PathKind::Device(_) => path.clone(),
+        _ => directory_of(path).to_path_buf(),
+    };
+    let first = place(&paths[0]);
+    if paths.iter().all(|path| place(path) == first) {
+        return Ok(vec![job.clone()]);
+    }
+    if job.extent.increment > 0 {
+        return Err(job.source.error(format!(
+            "[{}]: offset_increment with files in several directories is not supported; write a \
+             section for each",
+            job.section
+        )));
+    }
+    let shared = FioJob {
+        numjobs: 1,
+        ..job.clone()
+    };
+    let copies = (0..paths.len()).map(|copy| {
+        let format = job.filename_format.replace("$jobnum", &copy.to_string());
+        move |part: &mut FioJob| part.filename_format = format
+    });
+    Ok(parts_of(&shared, copies))
 }
 
 /// A part for each change; they run together.

@@ -7,7 +7,7 @@ use diskproof_model::target::TargetKind;
 use diskproof_model::units::format_bytes;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// This machine.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +51,15 @@ impl Environment for System {
             },
             Err(ProbeError::Missing { .. }) => PathKind::Nothing,
             Err(error) => PathKind::Other(error.to_string()),
+        }
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        // Without the components that are "." only.
+        let path: PathBuf = path.components().collect();
+        match path.as_path() == Path::new(".") {
+            true => std::env::current_dir().unwrap_or(path),
+            false => std::path::absolute(&path).unwrap_or(path),
         }
     }
 }

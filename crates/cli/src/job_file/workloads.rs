@@ -499,7 +499,7 @@ fn syncs_only_at_end(job: &FioJob) -> bool {
 fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
-    let passes = |pass: u64| pass / block * block.saturating_mul(loops);
+    let passes = |pass: u64| (pass / block * block).saturating_mul(loops);
     let refuse = |why: &str| Err(job.source.error(format!("[{}]: {why}", job.section)));
     let io_size = job
         .extent

@@ -16,6 +16,8 @@ use diskproof_analysis::judge::{RunFacts, judge, judge_files, judge_layers};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_model::errno;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
@@ -87,14 +89,25 @@ pub(super) fn conclude(
     let record = Arc::new(judged(facts, results, flags));
     let tool = conclusion.tool.as_ref().map(|tool| {
         let is_interrupted = interrupt.signal().is_some();
+        let failed = FailedRequest::first_of(&record);
+        let error = match &end.ended {
+            Err(error) => error.errno(),
+            Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
+        };
         if let Some(files) = &results.files {
             tool.files_measured(files);
         }
-        tool.end(
+        let mut text = tool.end(
             &results.measurements,
             results.surface.as_ref(),
             is_interrupted,
-        )
+            error.as_deref(),
+        );
+        // An error that ended the run is printed with its remedy.
+        if let (Some(failed), Ok(_)) = (failed, &end.ended) {
+            text.stderr.insert_str(0, &failed.line(tool));
+        }
+        text
     });
     let saved = save_and_print(&record, files, (flags, tool), &wait);
     let hung = [&end.hung[..], &saved.hung].concat();
@@ -336,6 +349,7 @@ fn exit_of(
     Ok(match interrupt.signal() {
         Some(signal) if record.partial => Exit::Signal(signal),
         _ if !hung.is_empty() || has_errors(record) => Exit::Failed,
+        _ if has_verified_nothing(record) => Exit::Undecided,
         _ => exit_of_expectations(record, undecided),
     })
 }
@@ -356,6 +370,60 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
+/// The first request that the target answered with an error.
+struct FailedRequest {
+    target: String,
+    /// What it did, such as `writing`.
+    verb: &'static str,
+    errno: String,
+}
+
+impl FailedRequest {
+    fn first_of(record: &Record) -> Option<Self> {
+        let of_workloads = record.measurements.iter().flat_map(|measured| {
+            measured.ops.iter().flat_map(move |(kind, op)| {
+                let verb = match kind {
+                    OpKind::Read => "reading",
+                    OpKind::Write | OpKind::Commit => "writing",
+                    OpKind::Sync => "syncing",
+                    OpKind::Trim => "trimming",
+                };
+                op.errors
+                    .keys()
+                    .map(move |errno| (measured.target, verb, errno))
+            })
+        });
+        let of_files = record.files.iter().flat_map(|files| &files.steps);
+        let of_files = of_files.flat_map(|step| step.figures.errors.keys());
+        let surfaces = record.surface.iter();
+        let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
+        let mut all = of_workloads
+            .chain(of_files.map(|errno| (0, "using files in", errno)))
+            .chain(of_surface.map(|errno| (0, "reading", errno)));
+        let (target, verb, errno) = all.next()?;
+        Some(Self {
+            target: record.plan.targets.get(target)?.clone(),
+            verb,
+            errno: errno.clone(),
+        })
+    }
+
+    /// `dd: error writing 'x': Disk quota exceeded (EDQUOT)`.
+    fn line(&self, tool: &SharedPrinter) -> String {
+        let Self {
+            target,
+            verb,
+            errno,
+        } = self;
+        let target = match &tool.output {
+            Some(path) => path.display().to_string(),
+            None => target.clone(),
+        };
+        let (tool, text) = (tool.name, errno::text(errno));
+        format!("{tool}: error {verb} '{target}': {text} ({errno})\n")
+    }
+}
+
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
     record.partial
@@ -366,7 +434,13 @@ pub(crate) fn has_errors(record: &Record) -> bool {
 
 fn has_measured_errors(measured: &MeasurementRecord) -> bool {
     let verify = measured.verify.as_ref();
-    measured.errors_total() > 0 || verify.is_some_and(|verify| verify.bad_blocks > 0)
+    measured.errors_total() > 0 || verify.is_some_and(|verify| verify.wrong_blocks() > 0)
+}
+
+/// Whether a check of earlier writes found none of them.
+fn has_verified_nothing(record: &Record) -> bool {
+    let mut verified = record.measurements.iter().filter_map(|m| m.verify.as_ref());
+    verified.any(|verify| verify.runs == Some(0) && verify.blocks > 0)
 }
 
 fn has_file_errors(record: &Record) -> bool {

@@ -541,3 +541,47 @@ fn bonnie_measures_many_files_alone() {
     );
     assert!(names(here.path()).is_empty());
 }
+
+/// A limit on the size of files stands for a full disk.
+fn as_tool_with_file_limit(here: &Path, kib: u64, words: &str) -> Ran {
+    let binary = env!("CARGO_BIN_EXE_diskproof");
+    let line = format!("ulimit -f {kib}; exec {binary} as --no-history {words}");
+    Command::new("bash")
+        .args(["-c", &line])
+        .current_dir(here)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+        .into()
+}
+
+#[test]
+fn tools_end_with_the_reason_and_without_the_figure_of_a_failed_step() {
+    let here = place();
+    let ran = as_tool_with_file_limit(here.path(), 8192, "dd if=/dev/zero of=new bs=1M count=32");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("dd: error writing 'new': "), "{}", ran.err);
+    assert!(ran.err.contains("EFBIG"), "{}", ran.err);
+
+    let bonnie = "bonnie++ -d . -s 64 -r 32 -n 0 -f -u root -q -m host";
+    let ran = as_tool_with_file_limit(here.path(), 8192, bonnie);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("bonnie++: error writing"), "{}", ran.err);
+    let fields: Vec<&str> = ran.out.trim_end().split(',').collect();
+    // The block write, and what would follow it.
+    assert_eq!(
+        (fields[2], fields[11], fields[17]),
+        ("host", "", ""),
+        "{}",
+        ran.out
+    );
+
+    for rw in ["write", "randread"] {
+        let fio = format!("fio --name=t --rw={rw} --size=64m --bs=1m --output-format=json");
+        let ran = as_tool_with_file_limit(here.path(), 8192, &fio);
+        assert_eq!(ran.code, Some(1), "{rw}: {}", ran.err);
+        assert!(ran.err.contains("EFBIG"), "{rw}: {}", ran.err);
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(json["jobs"][0]["error"], 27, "{rw}: {}", ran.out);
+    }
+}

@@ -373,7 +373,7 @@ fn earlier_data_is_verified_by_a_later_run() {
     let path = file.to_str().unwrap();
     let check = |rw: &str| run(["run", path, "--rw", rw, "--bs", "64k", "--verify", "--json"]);
     let never = check("read");
-    assert_eq!(never.code, Some(4), "{}", never.err);
+    assert_eq!(never.code, Some(5), "{}", never.err);
     let found = never.record().measurements[0].verify.clone().unwrap();
     assert_eq!(
         (found.blocks, found.bad_blocks, found.runs),

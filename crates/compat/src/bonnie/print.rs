@@ -312,7 +312,10 @@ impl ToolPrinter for TablePrinter {
             .flat_map(|order| operations.map(|operation| FileStep { operation, order }));
         for (figures, step) in self.files.iter_mut().zip(wanted) {
             let found = files.steps.iter().find(|one| one.step == step);
-            if let Some(measured) = found.filter(|one| one.wall_ns > 0 && one.op.count > 0) {
+            let is_good = |one: &&FileStepMeasurement| {
+                one.wall_ns > 0 && one.op.count > 0 && one.op.errors.is_empty()
+            };
+            if let Some(measured) = found.filter(is_good) {
                 *figures = step_figures(measured);
             }
         }

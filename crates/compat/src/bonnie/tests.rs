@@ -79,6 +79,7 @@ fn printed(line: &str) -> ToolText {
         measurements: &measured,
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     })
@@ -104,6 +105,7 @@ fn default_command_line_has_a_table_for_each_part() {
         measurements,
         surface: None,
         interrupted,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     };

@@ -50,6 +50,10 @@ impl CopyPrinter {
 }
 
 impl ToolPrinter for CopyPrinter {
+    fn prints_failed(&self) -> bool {
+        true
+    }
+
     fn survives_usr1(&self) -> bool {
         true
     }

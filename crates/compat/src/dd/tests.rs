@@ -148,6 +148,7 @@ fn status_goes_to_stderr() {
         measurements: &measured,
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns,
         host_name: "vm",
     });

@@ -7,7 +7,7 @@ use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
 use super::number::{Steps, short};
 use super::options::EMULATES;
-use super::stats::{JobEntry, entries};
+use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use crate::jobs::DescribedJobs;
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
@@ -148,7 +148,13 @@ impl FioPrinter {
     }
 
     fn text(&self, result: &ToolResult<'_>) -> String {
-        let entries = entries(&self.described, result.measurements);
+        let mut entries = entries(&self.described, result.measurements);
+        for entry in entries.iter_mut().filter(|entry| entry.runtime_ms == 0) {
+            let failed = result
+                .error
+                .map(|name| (error_number(name), name.to_owned()));
+            entry.error = entry.error.take().or(failed);
+        }
         let frame = RunFrame {
             unix_ns: result.unix_ns,
             time: local_time(result.unix_ns),
@@ -195,6 +201,10 @@ impl ToolPrinter for FioPrinter {
         }
     }
 
+    fn prints_failed(&self) -> bool {
+        true
+    }
+
     fn interval_ns(&self) -> Option<u64> {
         self.status_interval_ns
     }
@@ -205,6 +215,7 @@ impl ToolPrinter for FioPrinter {
             measurements: &measurements,
             surface: None,
             interrupted: false,
+            error: None,
             unix_ns: results.unix_ns,
             host_name: "",
         });

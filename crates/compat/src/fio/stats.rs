@@ -2,6 +2,7 @@
 
 use super::number::TimeFigures;
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
+use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, bin};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
@@ -414,7 +415,7 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         if measurement
             .verify
             .as_ref()
-            .is_some_and(|verify| verify.bad_blocks > 0)
+            .is_some_and(|verify| verify.wrong_blocks() > 0)
         {
             entry.error = Some((84, "EILSEQ".to_owned()));
         }
@@ -448,13 +449,7 @@ fn sample(entry: &mut JobEntry, members: &[&Measurement]) {
     }
 }
 
-/// The number of the errors that disks return; EIO for all others.
-fn error_number(name: &str) -> i32 {
-    match name {
-        "ENOSPC" => 28,
-        "EROFS" => 30,
-        "EINVAL" => 22,
-        "ETIMEDOUT" => 110,
-        _ => 5,
-    }
+/// The number of an error; EIO for an unknown name.
+pub(super) fn error_number(name: &str) -> i32 {
+    errno::number(name).map_or(5, |number| number as i32)
 }

@@ -126,6 +126,7 @@ fn printed(line: &str) -> ToolText {
         measurements: &[reads("a"), reads("b")],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 1_700_000_000_000_000_000,
         host_name: "vm",
     });
@@ -220,12 +221,38 @@ fn output_so_far_comes_first_in_a_file() {
         measurements: &measurements,
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });
     let of_line = |line: &str| line.split(';').nth(5).map(str::to_owned);
     let found: Vec<_> = end.stdout.lines().filter_map(of_line).collect();
     assert_eq!(found, ["8000", "16000"]);
+}
+
+#[test]
+fn the_error_field_has_the_number_of_what_ended_a_job() {
+    let error = |measurements: &[Measurement], error| {
+        let end = printer("--output-format=json --name=a").end(&ToolResult {
+            measurements,
+            surface: None,
+            interrupted: false,
+            error,
+            unix_ns: 0,
+            host_name: "vm",
+        });
+        let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
+        json["jobs"][0]["error"].clone()
+    };
+    // Before its first request, and during the run.
+    assert_eq!(error(&[], Some("EDQUOT")), 122);
+    let mut failed = reads("a");
+    let read = failed.ops.get_mut(&OpKind::Read).unwrap();
+    read.errors.insert("EREMOTEIO".to_owned(), 1);
+    assert_eq!(error(&[failed], Some("EREMOTEIO")), 121);
+    assert_eq!(error(&[reads("a")], None), 0);
+    // Another job failed.
+    assert_eq!(error(&[reads("a")], Some("EIO")), 0);
 }
 
 /// As fio prints them; a disk whose requests the kernel does not time has no line.
@@ -244,6 +271,7 @@ fn disk_stats_have_the_counts_and_the_busy_share() {
             measurements: &[one],
             surface: None,
             interrupted: false,
+            error: None,
             unix_ns: 0,
             host_name: "vm",
         };
@@ -293,6 +321,7 @@ fn logs_of_latencies_have_the_columns_of_fio() {
         measurements: &[read],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });

@@ -34,6 +34,7 @@ fn both_timings_run_the_cache_first() {
         measurements: &[],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });

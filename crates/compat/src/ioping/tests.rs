@@ -155,6 +155,7 @@ fn printed(line: &str, requests: &[SingleRequest]) -> String {
         measurements: &[],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 1_700_000_001_000_000_000,
         host_name: "vm",
     });

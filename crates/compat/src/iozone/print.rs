@@ -151,7 +151,7 @@ impl ToolPrinter for MatrixPrinter {
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let mut stdout = String::new();
-        if !result.interrupted {
+        if !result.interrupted && result.error.is_none() {
             stdout.push_str("\niozone test complete.\n");
         }
         if self.prints_excel {

@@ -83,6 +83,7 @@ fn table_and_matrices_have_the_layout_of_the_tool() {
         measurements: &[],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });

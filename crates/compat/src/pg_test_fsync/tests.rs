@@ -97,6 +97,7 @@ fn output_has_the_layout_of_the_tool() {
         measurements: &measured,
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });

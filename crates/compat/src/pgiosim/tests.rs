@@ -83,6 +83,7 @@ fn lines_have_the_layout_of_the_tool() {
         measurements: &[one],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });

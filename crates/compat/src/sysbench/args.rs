@@ -164,7 +164,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     };
     let syncs = Syncs::read(given)?;
     let limits = Limits::read(given)?;
-    if mode.is_random && limits.is_endless() {
+    if limits.is_endless() {
         return Err(ENDLESS.to_owned());
     }
     let seed = above_zero(number(given, &["rand-seed"], 0..=1 << 53)?);
@@ -445,8 +445,6 @@ impl DropInLoad for FileioLoad {
             .limits
             .events
             .map(|events| events.saturating_mul(block_bytes));
-        // A sequential test ends with its file.
-        let by_size = (!self.mode.is_random).then_some(self.total_bytes);
         let workload = Workload {
             read_permille: self.read_permille,
             access: match self.mode.is_random {
@@ -464,7 +462,7 @@ impl DropInLoad for FileioLoad {
             },
             stop: Stop {
                 time_ns: self.limits.time_ns,
-                bytes: by_events.into_iter().chain(by_size).min(),
+                bytes: by_events,
                 ..Stop::default()
             },
             rate: self.limits.rate,

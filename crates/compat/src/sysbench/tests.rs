@@ -49,7 +49,32 @@ fn published_command_lines_of_both_spellings_are_read() {
     assert_eq!(commits.workloads[0].stop.bytes, Some(100 * 16_384));
     let create = plan_of("fileio --file-total-size=64M --file-test-mode=seqwr run");
     assert_eq!(create.workloads[0].layout, Layout::Provides);
-    assert_eq!(create.workloads[0].stop.bytes, Some(64 << 20));
+}
+
+#[test]
+fn sequential_tests_go_on_until_their_limit() {
+    for mode in ["seqrd", "seqwr", "seqrewr"] {
+        let stop = |limits: &str| {
+            let size = "--file-total-size=64M --file-block-size=1M";
+            let plan = plan_of(&format!(
+                "fileio {size} --file-test-mode={mode} {limits} run"
+            ));
+            plan.workloads[0].stop.clone()
+        };
+        let by_time = stop("--time=2");
+        assert_eq!(
+            (by_time.time_ns, by_time.bytes),
+            (Some(2_000_000_000), None),
+            "{mode}"
+        );
+        // More events than the files have blocks.
+        let by_events = stop("--time=0 --events=1000");
+        assert_eq!(
+            (by_events.time_ns, by_events.bytes),
+            (None, Some(1000 << 20)),
+            "{mode}"
+        );
+    }
 }
 
 #[test]
@@ -59,6 +84,7 @@ fn other_tests_and_endless_runs_are_refused() {
         ("oltp_read_write run", "measures no disk"),
         ("fileio run", "--file-test-mode"),
         ("fileio --file-test-mode=rndrd --time=0 run", "never ends"),
+        ("fileio --file-test-mode=seqrd --time=0 run", "never ends"),
         (
             "fileio --validate=on --file-test-mode=rndrd run",
             "diskproof run --verify",
@@ -113,6 +139,7 @@ fn report_has_the_layout_of_the_tool() {
         measurements: &[one],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });
@@ -260,6 +287,7 @@ fn intervals_of_fileio_are_printed_while_it_runs() {
         measurements: &[whole],
         surface: None,
         interrupted: false,
+        error: None,
         unix_ns: 0,
         host_name: "vm",
     });

@@ -125,6 +125,7 @@ fn passes_are_averaged_without_the_fastest_and_the_slowest_third() {
             measurements: &[],
             surface: Some(&surface),
             interrupted: false,
+            error: None,
             unix_ns: 0,
             host_name: "vm",
         };

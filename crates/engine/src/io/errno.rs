@@ -5,13 +5,12 @@ use diskproof_model::errno;
 /// Takes the place of an errno where a read found the end of the file inside the span.
 pub(crate) const END_OF_FILE: i32 = -1;
 
-/// `EIO` for 5, and so on; `errno 123` for an error without a known name.
+/// `EIO` for 5, and so on.
 pub(crate) fn errno_name(errno: i32) -> String {
-    if errno == END_OF_FILE {
-        return "EOF".to_owned();
+    match errno {
+        END_OF_FILE => errno::END_OF_FILE.to_owned(),
+        errno => errno::name(errno),
     }
-    let known = u32::try_from(errno).ok().and_then(errno::name);
-    known.map_or_else(|| format!("errno {errno}"), str::to_owned)
 }
 
 #[cfg(test)]

@@ -26,17 +26,21 @@ pub(crate) enum SignatureFault {
     Foreign,
     /// The checksum is another.
     Checksum,
+    /// Written in blocks of this many bytes.
+    OtherSize(u32),
 }
 
 impl BlockSignature {
     /// Writes the header of a block. The payload may be anything.
     pub(crate) fn sign(self, block: &mut [u8]) {
+        // The upper half is the size of the block; blocks of older versions have none.
+        let generation = self.generation | (block.len() as u64) << 32;
         let header = [
             MAGIC,
             self.seed,
             self.offset,
-            self.generation,
-            self.checksum(&block[HEADER_WORDS * 8..]),
+            generation,
+            self.checksum(generation, &block[HEADER_WORDS * 8..]),
         ];
         block
             .chunks_exact_mut(8)
@@ -55,23 +59,35 @@ impl BlockSignature {
         let found = Self {
             seed: word(1),
             offset: word(2),
-            generation: word(3),
+            generation: word(3) & u64::from(u32::MAX),
+        };
+        let size = (word(3) >> 32) as usize;
+        let is_sum_of = |block: &[u8]| {
+            word(4) == found.checksum(word(3), block.get(HEADER_WORDS * 8..).unwrap_or_default())
         };
         // A flipped bit of the header is damage, too: the checksum covers it.
         if word(0) != MAGIC {
             match block.iter().all(|byte| *byte == 0) {
                 true => Err(SignatureFault::Zero),
+                // Only the mark is damaged.
+                false if is_sum_of(block) => Err(SignatureFault::Checksum),
                 false => Err(SignatureFault::Foreign),
             }
-        } else if word(4) != found.checksum(block.get(HEADER_WORDS * 8..).unwrap_or_default()) {
-            Err(SignatureFault::Checksum)
-        } else {
+        } else if size != 0 && size != block.len() {
+            // Of a larger block, only the header is here.
+            match block.get(..size).is_none_or(is_sum_of) {
+                true => Err(SignatureFault::OtherSize(size as u32)),
+                false => Err(SignatureFault::Checksum),
+            }
+        } else if is_sum_of(block) {
             Ok(found)
+        } else {
+            Err(SignatureFault::Checksum)
         }
     }
 
-    fn checksum(self, payload: &[u8]) -> u64 {
-        checksum(payload) ^ self.seed ^ self.offset ^ self.generation
+    fn checksum(self, generation: u64, payload: &[u8]) -> u64 {
+        checksum(payload) ^ self.seed ^ self.offset ^ generation
     }
 }
 

@@ -99,7 +99,9 @@ impl WriteJournal {
             Err(SignatureFault::Foreign) => {
                 "not written by diskproof: overwritten or corrupted".to_owned()
             }
-            Err(SignatureFault::Checksum) => "wrong checksum: torn or corrupted".to_owned(),
+            Err(SignatureFault::Checksum | SignatureFault::OtherSize(_)) => {
+                "wrong checksum: torn or corrupted".to_owned()
+            }
             Ok(found) if found.seed != self.seed => {
                 "a block of another run: the write is lost".to_owned()
             }

@@ -14,15 +14,26 @@ const DISTINCT_MAX: usize = 4096;
 /// More runs than these are counted as so many.
 const RUNS_MAX: usize = 100;
 
+/// What is not right about a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Mismatch {
+    /// It carries no signature of ours.
+    Unsigned,
+    /// It was written in blocks of this size.
+    OtherSize(u32),
+    /// It is damaged, in this way.
+    Wrong(String),
+}
+
 /// What a workload's reads found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReadVerdict {
     /// Blocks checked.
     blocks: u64,
-    /// Bad blocks by offset: what is wrong, and whether they carry no signature of ours.
-    bad: BTreeMap<u64, (String, bool)>,
-    /// Bad blocks beyond those, and how many of them carry no signature.
-    more: (u64, u64),
+    /// Blocks that are not right, by offset.
+    bad: BTreeMap<u64, Mismatch>,
+    /// Those beyond them: all, without a signature, and of another size.
+    more: [u64; 3],
     /// Seeds of the runs that wrote the good ones.
     seeds: BTreeSet<u64>,
 }
@@ -31,64 +42,74 @@ impl ReadVerdict {
     /// Checks a block that was read from `offset`.
     pub(crate) fn check(&mut self, block: &[u8], offset: u64) {
         self.blocks += 1;
-        let (why, is_unsigned) = match BlockSignature::of(block) {
+        let mismatch = match BlockSignature::of(block) {
             Ok(found) if found.offset == offset => {
                 if self.seeds.len() < RUNS_MAX {
                     self.seeds.insert(found.seed);
                 }
                 return;
             }
-            Ok(found) => (misdirected(found.offset), false),
-            Err(SignatureFault::Zero) => (
-                "only zeros: never written, or the write is lost".to_owned(),
-                true,
-            ),
-            Err(SignatureFault::Foreign) => (
-                "no signature: not written with --verify, overwritten or corrupted".to_owned(),
-                true,
-            ),
-            Err(SignatureFault::Checksum) => (
-                "wrong checksum: torn, corrupted, or written in blocks of another size".to_owned(),
-                false,
-            ),
+            Ok(found) => Mismatch::Wrong(misdirected(found.offset)),
+            Err(SignatureFault::Zero | SignatureFault::Foreign) => Mismatch::Unsigned,
+            Err(SignatureFault::OtherSize(bytes)) => Mismatch::OtherSize(bytes),
+            Err(SignatureFault::Checksum) => {
+                Mismatch::Wrong("wrong checksum: torn or corrupted".to_owned())
+            }
         };
-        self.add(offset, why, is_unsigned);
+        self.add(offset, mismatch);
     }
 
-    fn add(&mut self, offset: u64, why: String, is_unsigned: bool) {
+    fn add(&mut self, offset: u64, mismatch: Mismatch) {
         if self.bad.len() < DISTINCT_MAX || self.bad.contains_key(&offset) {
-            self.bad.insert(offset, (why, is_unsigned));
+            self.bad.insert(offset, mismatch);
         } else {
-            self.more.0 += 1;
-            self.more.1 += u64::from(is_unsigned);
+            self.more[0] += 1;
+            self.more[1] += u64::from(mismatch == Mismatch::Unsigned);
+            self.more[2] += u64::from(matches!(mismatch, Mismatch::OtherSize(_)));
         }
     }
 
     /// Adds what another worker found.
     pub(crate) fn merge(&mut self, other: Self) {
         self.blocks += other.blocks;
-        self.more.0 += other.more.0;
-        self.more.1 += other.more.1;
+        for (own, more) in self.more.iter_mut().zip(other.more) {
+            *own += more;
+        }
         self.seeds.extend(other.seeds);
-        for (offset, (why, is_unsigned)) in other.bad {
-            self.add(offset, why, is_unsigned);
+        for (offset, mismatch) in other.bad {
+            self.add(offset, mismatch);
         }
     }
 
     /// The outcome as a record keeps it.
     pub(crate) fn result(self) -> VerifyResult {
-        let unsigned = self.bad.values().filter(|(_, is_unsigned)| *is_unsigned);
+        let count = |wanted: fn(&Mismatch) -> bool| {
+            self.bad
+                .values()
+                .filter(|mismatch| wanted(mismatch))
+                .count() as u64
+        };
+        let unsigned = count(|mismatch| *mismatch == Mismatch::Unsigned);
+        let other_size = count(|mismatch| matches!(mismatch, Mismatch::OtherSize(_)));
         VerifyResult {
             blocks: self.blocks,
             blocks_written: None,
-            bad_blocks: self.bad.len() as u64 + self.more.0,
-            unsigned_blocks: Some(unsigned.count() as u64 + self.more.1),
+            bad_blocks: self.bad.len() as u64 + self.more[0],
+            unsigned_blocks: Some(unsigned + self.more[1]),
+            other_size_blocks: Some(other_size + self.more[2]),
+            other_size_bytes: self.bad.values().find_map(|mismatch| match mismatch {
+                Mismatch::OtherSize(bytes) => Some(*bytes),
+                _ => None,
+            }),
             runs: Some(self.seeds.len() as u64),
             bad: self
                 .bad
                 .into_iter()
+                .filter_map(|(offset_bytes, mismatch)| match mismatch {
+                    Mismatch::Wrong(why) => Some(BadBlock { offset_bytes, why }),
+                    _ => None,
+                })
                 .take(NAMED_MAX)
-                .map(|(offset_bytes, (why, _))| BadBlock { offset_bytes, why })
                 .collect(),
         }
     }
@@ -158,11 +179,38 @@ mod tests {
             ),
             (10, 4, Some(2), Some(2))
         );
-        let parts = ["zeros", "no signature", "checksum", "misdirected"];
-        for (bad, part) in found.bad.iter().zip(parts) {
+        assert_eq!((found.wrong_blocks(), found.good_blocks()), (2, 6));
+        assert_eq!(found.bad.len(), 2);
+        for (bad, part) in found.bad.iter().zip(["checksum", "misdirected"]) {
             assert!(bad.why.contains(part), "{bad:?}");
         }
         assert_eq!(found.unchecked(), 0);
+    }
+
+    #[test]
+    fn blocks_of_another_size_are_no_damage() {
+        let (mut larger, mut smaller) = (ReadVerdict::default(), ReadVerdict::default());
+        // Written in blocks of 4 KiB, read in blocks of 8 and of 1.
+        let written = [signed(1, 0), signed(1, 4096)].concat();
+        larger.check(&written, 0);
+        for (index, part) in written.chunks_exact(1024).enumerate() {
+            smaller.check(part, index as u64 * 1024);
+        }
+        let [larger, smaller] = [larger, smaller].map(ReadVerdict::result);
+        for (found, unsigned, other) in [(&larger, 0, 1), (&smaller, 6, 2)] {
+            let classes = (found.unsigned_blocks, found.other_size_blocks);
+            assert_eq!(classes, (Some(unsigned), Some(other)));
+            assert_eq!(
+                (found.wrong_blocks(), found.other_size_bytes),
+                (0, Some(4096))
+            );
+        }
+        // A damaged block of another size is damaged.
+        let mut torn = written;
+        torn[4000] ^= 1;
+        let mut verdict = ReadVerdict::default();
+        verdict.check(&torn, 0);
+        assert_eq!(verdict.result().wrong_blocks(), 1);
     }
 
     #[test]
@@ -179,7 +227,7 @@ mod tests {
         assert_eq!((found.blocks, found.bad_blocks), (6000, 6000));
         assert_eq!(
             (found.unsigned_blocks, found.bad.len(), found.runs),
-            (Some(6000), NAMED_MAX, Some(0))
+            (Some(6000), 0, Some(0))
         );
     }
 }

@@ -166,6 +166,20 @@ pub enum RunError {
     Thread(io::Error),
 }
 
+impl RunError {
+    /// The name of the error that the system returned, such as `EDQUOT`, where it returned one.
+    pub fn errno(&self) -> Option<String> {
+        match self {
+            Self::Layout { errno, .. } => errno.split(',').next().map(str::to_owned),
+            Self::Worker { source, .. } | Self::Thread(source) => {
+                source.raw_os_error().map(diskproof_model::errno::name)
+            }
+            Self::Stalled { .. } => Some("ETIMEDOUT".to_owned()),
+            _ => None,
+        }
+    }
+}
+
 /// A worker of `workload` on `target` stopped with `source`.
 pub(crate) fn worker_error(
     workload: &Workload,

@@ -7,9 +7,6 @@ use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
 use diskproof_model::units::format_duration;
 
-/// Rates are in MB/s from this block size on, in IOPS below.
-const BLOCK_FOR_THROUGHPUT: u32 = 64 * 1024;
-
 /// The unit that a rate counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateUnit {
@@ -221,9 +218,7 @@ fn rate_text(estimate: &Estimate) -> String {
 
 /// The unit of this workload's rate.
 pub(crate) fn counted(m: &MeasurementRecord) -> RateUnit {
-    let is_large =
-        m.workload.block_bytes >= BLOCK_FOR_THROUGHPUT && !m.ops.contains_key(&OpKind::Commit);
-    if is_large {
+    if m.is_rated_in_bytes() {
         RateUnit::Bytes
     } else {
         RateUnit::Operations

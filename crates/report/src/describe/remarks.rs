@@ -103,7 +103,7 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
                 .latency
                 .p50
                 .map_or_else(String::new, |ns| format!(", p50 {}", format_latency(ns)));
-            let rate = if measurement.workload.block_bytes >= THROUGHPUT_BYTES {
+            let rate = if measurement.is_rated_in_bytes() {
                 op.throughput.text()
             } else {
                 op.rate.text()
@@ -139,8 +139,6 @@ fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
         })
 }
 
-/// From this block size on, throughput says more than operations per second.
-const THROUGHPUT_BYTES: u32 = 1 << 16;
 /// Difference between the rates of two phases that needs a remark.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
@@ -215,14 +213,26 @@ fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<MeasurementRemark> {
         0 | 1 => String::new(),
         _ => format!("; {runs} runs wrote them"),
     };
-    let (kind, text) = match verify.bad_blocks {
-        0 => (
+    let (kind, text) = match (verify.wrong_blocks(), verify.bad_blocks) {
+        (0, 0) => (
             RemarkKind::Verified,
             format!("{blocks} of earlier writes checked, all correct{by}"),
         ),
-        bad => (
+        (0, unknown) if unknown == verify.blocks => (
             RemarkKind::Failed,
-            format!("{bad} of {blocks} are not what an earlier run wrote{by}"),
+            format!("none of {blocks} could be verified: not written with --verify and this --bs"),
+        ),
+        (0, unknown) => (
+            RemarkKind::Verified,
+            format!(
+                "{} of {blocks} verified, all correct; {unknown} not written with --verify and \
+                 this --bs{by}",
+                verify.good_blocks()
+            ),
+        ),
+        (wrong, _) => (
+            RemarkKind::Failed,
+            format!("{wrong} of {blocks} are not what an earlier run wrote{by}"),
         ),
     };
     Some(remark(kind, text))

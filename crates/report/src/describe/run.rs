@@ -133,14 +133,14 @@ pub(crate) fn third_digit(value: f64) -> f64 {
 }
 
 /// The unit of the metric in an expression such as `random-read-d32.p99.9 <= 5ms`.
-fn observed_unit(expression: &str) -> Option<&'static str> {
+pub(crate) fn observed_unit(expression: &str) -> Option<&'static str> {
     let figure = expression.split(['<', '>', '=']).next()?.trim();
     if figure.starts_with("curve.") {
         return Some("B/s");
     }
     // Not at the last dot, because `p99.9` contains one.
     let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
-    let metric = ["read.", "write.", "commit.", "sync."]
+    let metric = ["read.", "write.", "trim.", "commit.", "sync."]
         .iter()
         .find_map(|operation| metric.strip_prefix(operation))
         .unwrap_or(metric);

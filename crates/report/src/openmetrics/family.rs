@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 /// A metric with all its samples, which both formats require in one place.
 pub(super) struct MetricFamily {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) kind: &'static str,
     pub(super) help: &'static str,
     pub(super) samples: Vec<MetricSample>,
@@ -20,7 +20,7 @@ pub(super) type MetricSample = (&'static str, Labels, f64);
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 pub(super) fn write_family(family: &MetricFamily, out: &mut dyn Write) -> io::Result<()> {
-    let name = family.name;
+    let name = &family.name;
     writeln!(out, "# HELP {name} {}", family.help)?;
     writeln!(out, "# TYPE {name} {}", family.kind)?;
     let mut written = BTreeSet::new();
@@ -56,13 +56,9 @@ pub(super) fn escaped(value: &str) -> String {
     clean(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-pub(super) fn gauge(
-    name: &'static str,
-    help: &'static str,
-    samples: Vec<(Labels, f64)>,
-) -> MetricFamily {
+pub(super) fn gauge(name: &str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
     MetricFamily {
-        name,
+        name: name.to_owned(),
         kind: "gauge",
         help,
         samples: samples
@@ -77,6 +73,29 @@ pub(super) fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
         .iter()
         .cloned()
         .chain([(name, value.to_owned())])
+        .collect()
+}
+
+/// A metric whose samples have units, such as `B/s`: one for each unit, which is in its name.
+pub(super) fn gauges_by_unit(
+    name: &str,
+    help: &'static str,
+    samples: &[(Labels, f64, &str)],
+) -> Vec<MetricFamily> {
+    let units = [
+        ("B/s", "_bytes_per_second", 1.0),
+        ("1/s", "_iops", 1.0),
+        ("ns", "_seconds", 1e-9),
+        ("rpm", "_rpm", 1.0),
+        ("1", "", 1.0),
+    ];
+    units
+        .into_iter()
+        .map(|(unit, suffix, factor)| {
+            let own = samples.iter().filter(|(_, _, known)| *known == unit);
+            let own = own.map(|(labels, value, _)| (labels.clone(), value * factor));
+            gauge(&format!("{name}{suffix}"), help, own.collect())
+        })
         .collect()
 }
 

@@ -1,6 +1,7 @@
 //! Metrics of the run: its identity, findings, grades and expectations.
 
-use super::family::{Labels, MetricFamily, gauge, target_labels, with};
+use super::family::{Labels, MetricFamily, gauge, gauges_by_unit, target_labels, with};
+use crate::describe::run::observed_unit;
 use crate::figures::{expectation_value, grade_value};
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::Origin;
@@ -44,11 +45,6 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
             grades(record),
         ),
         gauge(
-            "diskproof_grade_threshold",
-            "The smallest figure with this grade, in 1/s or B/s; source gives the reason.",
-            thresholds(record),
-        ),
-        gauge(
             "diskproof_verdict_info",
             "The verdict in words and the most severe finding; always 1.",
             verdict_info(record),
@@ -59,6 +55,11 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
             reliable(record),
         ),
     ];
+    families.extend(gauges_by_unit(
+        "diskproof_grade_threshold",
+        "The smallest figure with this grade; source gives the reason.",
+        &thresholds(record),
+    ));
     families.extend(of_expectations(record));
     families
 }
@@ -73,21 +74,21 @@ fn of_expectations(record: &Record) -> Vec<MetricFamily> {
         .expectations
         .iter()
         .filter(|expectation| expectation.undecided);
-    vec![
+    let mut families = gauges_by_unit(
+        "diskproof_expectation_observed",
+        "The measured value; no series if it was not measured.",
+        &observed(record),
+    );
+    families.extend(gauges_by_unit(
+        "diskproof_promised",
+        "The figure from the data sheet.",
+        &promised(record),
+    ));
+    families.extend([
         gauge(
             "diskproof_expectation",
             "Result of each threshold and promise: 1 met, 0.5 undecided, 0 missed.",
             expectations(record),
-        ),
-        gauge(
-            "diskproof_expectation_observed",
-            "The measured value; no series if it was not measured.",
-            observed(record),
-        ),
-        gauge(
-            "diskproof_promised",
-            "The figure from the data sheet, in the unit of its label.",
-            promised(record),
         ),
         gauge(
             "diskproof_expectations_missed",
@@ -99,7 +100,8 @@ fn of_expectations(record: &Record) -> Vec<MetricFamily> {
             "Thresholds that the measurement cannot decide.",
             vec![(Vec::new(), undecided.count() as f64)],
         ),
-    ]
+    ]);
+    families
 }
 
 fn identity(record: &Record) -> Labels {
@@ -149,7 +151,7 @@ fn grades(record: &Record) -> Vec<(Labels, f64)> {
     samples
 }
 
-fn thresholds(record: &Record) -> Vec<(Labels, f64)> {
+fn thresholds(record: &Record) -> Vec<(Labels, f64, &str)> {
     let mut samples = Vec::new();
     for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
         let target = record
@@ -162,7 +164,8 @@ fn thresholds(record: &Record) -> Vec<(Labels, f64)> {
             (Grade::Limited, grade.thresholds.limited_from),
             (Grade::Good, grade.thresholds.good_from),
         ] {
-            samples.push((with(&labels, "grade", name.as_str()), from));
+            let labels = with(&labels, "grade", name.as_str());
+            samples.push((labels, from, grade.figure.unit.as_str()));
         }
     }
     samples
@@ -174,19 +177,24 @@ fn expectations(record: &Record) -> Vec<(Labels, f64)> {
         .collect()
 }
 
-fn observed(record: &Record) -> Vec<(Labels, f64)> {
+fn observed(record: &Record) -> Vec<(Labels, f64, &str)> {
     distinct(record)
-        .filter_map(|one| Some((condition(one), one.observed?)))
+        .filter_map(|one| {
+            let promised = one.promise.as_ref().map(|promise| promise.unit.as_str());
+            let unit = promised.or(observed_unit(&one.expression)).unwrap_or("1");
+            Some((condition(one), one.observed?, unit))
+        })
         .collect()
 }
 
-fn promised(record: &Record) -> Vec<(Labels, f64)> {
-    let sample = |one: &Expectation| {
-        let promise = one.promise.as_ref()?;
-        let labels = with(&condition(one), "name", &promise.name);
-        Some((with(&labels, "unit", &promise.unit), promise.promised))
-    };
-    distinct(record).filter_map(sample).collect()
+fn promised(record: &Record) -> Vec<(Labels, f64, &str)> {
+    distinct(record)
+        .filter_map(|one| {
+            let promise = one.promise.as_ref()?;
+            let labels = with(&condition(one), "name", &promise.name);
+            Some((labels, promise.promised, promise.unit.as_str()))
+        })
+        .collect()
 }
 
 /// Each condition once, as series must differ: the same condition has the same result.

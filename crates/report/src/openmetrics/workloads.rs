@@ -154,7 +154,7 @@ fn latency(
         }
     }
     MetricFamily {
-        name,
+        name: name.to_owned(),
         kind: "summary",
         help,
         samples,

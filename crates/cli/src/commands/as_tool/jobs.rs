@@ -55,8 +55,8 @@ pub(super) fn run_jobs(
     }
     let printer = (request.printer)(jobs);
     let printer = match &request.saved_to {
-        Some(path) => SharedPrinter::saved_to(printer, path.clone()),
-        None => SharedPrinter::new(printer),
+        Some(path) => SharedPrinter::saved_to(tool.name, printer, path.clone()),
+        None => SharedPrinter::new(tool.name, printer),
     };
     let work = ToolWork {
         plan,

@@ -198,7 +198,11 @@ impl<'a> JobReader<'a, '_> {
         };
         match numbers::bytes(own, self.base) {
             Ok(0) => Err(setting.error("a block of 0 bytes transfers nothing; use at least 512")),
-            Ok(bytes) => Ok(JobBlocks::One(bytes)),
+            // A block has the range of --bs, before any code narrows it.
+            Ok(bytes) => match bytes.to_string().parse::<BlockSize>() {
+                Ok(block) => Ok(JobBlocks::One(u64::from(block.0))),
+                Err(why) => Err(setting.error(why.to_string())),
+            },
             Err(why) => Err(setting.error(why)),
         }
     }

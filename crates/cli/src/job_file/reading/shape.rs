@@ -133,7 +133,10 @@ impl JobReader<'_, '_> {
 
     /// `rate_min` and `rate_iops_min`. With both, fio checks the former.
     fn rate_floors(&self, rw: Rw) -> Result<Vec<RateFloor>, JobFileError> {
-        let over_ns = self.count("rate_cycle", RATE_CYCLE_MS)?.max(1) * 1_000_000;
+        let over_ns = self
+            .count("rate_cycle", RATE_CYCLE_MS)?
+            .max(1)
+            .saturating_mul(1_000_000);
         let (setting, value, unit) = match (self.value("rate_min")?, self.value("rate_iops_min")?) {
             (Some((setting, value)), _) => (setting, value, FloorUnit::Bytes),
             (None, Some((setting, value))) => (setting, value, FloorUnit::Ops),

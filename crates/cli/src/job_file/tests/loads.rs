@@ -879,3 +879,91 @@ fn trims_have_the_third_value_of_a_list_and_an_engine_that_has_them() {
     let syncs = only("rw=trim\nfsync=1\nend_fsync=1");
     assert_eq!((syncs.fsync, syncs.end_fsync), (None, None));
 }
+
+/// Around the limits of narrower numbers, and the largest number of a job file.
+const LARGE: &[&str] = &[
+    "0",
+    "1",
+    "65536",
+    "64m",
+    "2147483648",
+    "4294967295",
+    "4g",
+    "4294967297",
+    "6g",
+    "1t",
+    "9000000000000000",
+];
+
+#[test]
+fn no_number_of_a_job_wraps() {
+    let numbers = [
+        "bs",
+        "blockalign",
+        "bsrange",
+        "bssplit",
+        "iodepth",
+        "numjobs",
+        "size",
+        "filesize",
+        "offset",
+        "offset_increment",
+        "io_size",
+        "number_ios",
+        "loops",
+        "rate",
+        "rate_iops",
+        "rate_min",
+        "rate_iops_min",
+        "rate_cycle",
+        "fsync",
+        "fdatasync",
+        "runtime",
+        "ramp_time",
+        "startdelay",
+        "thinktime",
+        "thinktime_blocks",
+        "thinktime_iotime",
+        "zonesize",
+        "zoneskip",
+        "rwmixread",
+        "flow",
+        "flow_id",
+        "flow_sleep",
+        "latency_target",
+        "latency_window",
+        "max_latency",
+        "nrfiles",
+        "verify_backlog",
+        "buffer_compress_percentage",
+        "buffer_compress_chunk",
+        "dedupe_percentage",
+        "steadystate_duration",
+        "rw=read:",
+        "rw=randread:",
+    ];
+    for key in numbers {
+        for value in LARGE {
+            let option = match key.ends_with(':') {
+                true => format!("{key}{value}"),
+                false => format!("{key}={value}"),
+            };
+            for rw in ["read", "randrw", "randwrite"] {
+                let start =
+                    "[a]\nfilename=/dev/sda\nthinktime=1\nsteadystate=iops:1%\nrate_min=1\n";
+                let text = format!("{start}rw={rw}\nbuffer_compress_percentage=9\n{option}\n");
+                // An error is fine; a panic or another block size is not.
+                let Ok(file) = translated(&text, CliOverrides::default()) else {
+                    continue;
+                };
+                let wanted = numbers::bytes(value, numbers::Base::Binary).unwrap();
+                for workload in file.plan.workloads.iter().filter(|_| key == "bs") {
+                    assert_eq!(workload.flags.bs.map(|bs| u64::from(bs.0)), Some(wanted));
+                }
+            }
+        }
+    }
+    for block in ["4g", "4294967297", "65m"] {
+        assert!(refused(&format!("[a]\nfilename=/dev/sda\nbs={block}\n")).contains("line 3"));
+    }
+}

@@ -11,6 +11,7 @@ use crate::flags::EngineName;
 use crate::workload::{Position, RwDirection, WorkloadFlags};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -52,6 +53,10 @@ impl Environment for Fake {
             "/dev/null" => PathKind::Other("/dev/null: it is no disk".to_owned()),
             path => self.found.get(path).cloned().unwrap_or(PathKind::Nothing),
         }
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        Path::new("/work").join(path)
     }
 }
 

@@ -101,7 +101,8 @@ fn missing_files_become_parts_of_one_scratch_file() {
 fn scratch_file_for_a_missing_file_is_noted() {
     let message = notes("[a]\nfilename=/data/new\nsize=10m\n");
     assert!(
-        message.contains("/data/new does not exist: a scratch file of 10 MiB in /data replaces it"),
+        message.contains("/data/new does not exist: a scratch file replaces it")
+            && message.contains("10 MiB in /data "),
         "{message}"
     );
     assert!(!message.contains("overwrites blocks"), "{message}");
@@ -147,12 +148,97 @@ fn job_file_refuses_paths_that_cannot_be_measured() {
         refused("[a]\nfilename=/nowhere/x\nsize=1g\n")
             .contains("the directory /nowhere does not exist")
     );
-    assert!(refused("[a]\nfilename=/data\n").contains("this is a directory"));
+    assert!(refused("[a]\nfilename=/data\n").contains("/data is a directory"));
     assert!(refused("[a]\nfilename=/dev/null\n").contains("it is no disk"));
     assert!(
         refused("[a]\nfilename=/data/new\nsize=10%\n")
             .contains("a value in percent needs an existing file")
     );
+}
+
+/// The targets of a job with this section and options.
+fn targets(section: &str, options: &str) -> Result<Vec<PathBuf>, String> {
+    let text = format!("[{section}]\nsize=16m\nrw=randread\n{options}\n");
+    translated(&text, CliOverrides::default()).map(|file| file.plan.targets)
+}
+
+#[test]
+fn the_final_path_of_a_file_decides_its_directory() {
+    let in_data = Ok(vec![PathBuf::from("/data")]);
+    for (section, options) in [
+        ("/data/reads", ""),
+        ("a", "filename_format=/data/f.$jobnum\nnumjobs=2"),
+        ("data/a", "directory=/"),
+        ("a", "directory=/\nfilename_format=data/$jobname"),
+        ("a", "directory=/data/."),
+    ] {
+        assert_eq!(targets(section, options), in_data, "[{section}] {options}");
+    }
+    assert_eq!(targets("a", ""), Ok(vec![PathBuf::from(".")]));
+    // Copies in two directories, and on two disks.
+    let [both, disks] = [
+        "filename_format=/$jobnum/x",
+        "filename_format=/dev/disk$jobnum",
+    ]
+    .map(|format| {
+        let found = [
+            ("/0", PathKind::Directory),
+            ("/1", PathKind::Directory),
+            ("/dev/disk0", PathKind::Device(GIB)),
+            ("/dev/disk1", PathKind::Device(GIB)),
+        ];
+        let machine = Fake {
+            found: found.into(),
+            ..Fake::default()
+        };
+        let text = format!("[a]\nsize=16m\nrw=randread\nnumjobs=2\n{format}\n");
+        let file = JobFile::translate(&text, Path::new("x.fio"), CliOverrides::default(), &machine);
+        let file = file.unwrap();
+        assert_eq!(file.jobs.jobs[0].workloads.len(), 2);
+        file.plan.targets
+    });
+    assert_eq!(both, [PathBuf::from("/0"), PathBuf::from("/1")]);
+    assert_eq!(
+        disks,
+        [PathBuf::from("/dev/disk0"), PathBuf::from("/dev/disk1")]
+    );
+}
+
+#[test]
+fn the_final_path_of_a_file_must_have_a_directory() {
+    for (section, options) in [
+        ("/nowhere/a", ""),
+        ("a", "filename_format=/nowhere/f"),
+        ("nowhere/a", "directory=/data"),
+        ("a", "filename=nowhere/f"),
+    ] {
+        let error = targets(section, options).unwrap_err();
+        assert!(error.contains("/nowhere does not exist"), "{error}");
+    }
+    // A disk that is not there.
+    assert!(targets("/dev/sdz", "").unwrap_err().contains("/dev/sdz"));
+    let note = notes("[a]\nsize=16m\n");
+    assert!(note.contains("/work/a.0.0 does not exist"), "{note}");
+}
+
+#[test]
+fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
+    let table = Ok(vec![PathBuf::from("/data/table")]);
+    assert_eq!(targets("a", "filename_format=/data/table"), table);
+    let format = "[a]\nsize=16m\nfilename_format=/data/table\n";
+    for text in [
+        format!("{format}rw=write\n"),
+        format!("{format}rw=read\n[b]\nrw=trim\nsize=16m\nfilename_format=/data/table\n"),
+        format!("{format}rw=read\nsize=2g\n"),
+    ] {
+        let file = translated(&text, CliOverrides::default()).unwrap();
+        assert_eq!(file.plan.targets, [PathBuf::from("/data")], "{text}");
+        let notes = file.notes.join("\n");
+        assert!(notes.contains("/data/table stays unchanged"), "{notes}");
+    }
+    // A name that the author gives is used.
+    let written = plan("[a]\nfilename=/data/table\nrw=write\n");
+    assert_eq!(written.targets, table.unwrap());
 }
 
 #[test]
