@@ -20,7 +20,9 @@ use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, O
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
 use diskproof_model::target::TargetKind;
-use diskproof_model::units::{counted, format_bytes, format_latency, format_percent};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent,
+};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
@@ -487,6 +489,11 @@ fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
     }
     let clause = |(kind, op): (OpKind, &OpRecord)| {
         let operations = kind.plural();
+        if op.iops.is_unknown() {
+            let (name, time) = (&m.workload.name, format_duration(m.wall_ns));
+            let kind = kind.as_str();
+            return format!("{name}: undecided, no {kind} completed within {time}");
+        }
         format!(
             "{}: {operations} at {} ({})",
             m.workload.name,

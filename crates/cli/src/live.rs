@@ -14,14 +14,23 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::{SeekPattern, SlowBlock, SurfaceMeasurement, UnreadableRange};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Computing the precision of a long series takes a millisecond.
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
+
+/// A run that is this late is ended. What is in flight then gets four more seconds, so that no run
+/// of up to ten workloads takes ten seconds more than announced. Each begins and ends with some
+/// milliseconds that are not announced; of many, that is a share of the time.
+fn late_ns(groups: u64, expected_ns: u64) -> u64 {
+    4_500_000_000 + (groups * 100_000_000).min(1_000_000_000.max(expected_ns / 10))
+}
 
 /// Narrower terminals show the figures without the bar.
 const COLUMNS_WITH_BAR: usize = 76;
@@ -37,6 +46,14 @@ const SILENCE_SHOWN_NS: u64 = 2_000_000_000;
 const FIRST_NOTE_NS: u64 = 10_000_000_000;
 /// The step of a survey whose rate is shown in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
+
+/// When a run ends; `None` where it takes as long as it takes.
+pub(crate) type SharedDeadline = Arc<Mutex<Option<Instant>>>;
+
+/// Locks a deadline.
+pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<Instant>> {
+    deadline.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Watches a run.
 pub(crate) struct Live {
@@ -57,6 +74,15 @@ pub(crate) struct Live {
     spent_ns: Vec<u64>,
     /// When the run began.
     started: Instant,
+    /// When the announced time is clearly over. The time of a layout without limit is not part of
+    /// it.
+    deadline: SharedDeadline,
+    /// The same for the settings of a server, whose start may take any time.
+    announced_end: Option<Instant>,
+    /// The last look at the deadline.
+    looked: Instant,
+    /// Whether the deadline has ended the run.
+    is_late: bool,
     /// The silence that the next note reports.
     next_note_ns: u64,
     /// The step of the survey that was printed last.
@@ -71,7 +97,15 @@ pub(crate) struct Live {
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
-    pub(crate) fn new(plan: &Plan, verbosity: Verbosity, interrupt: Interrupt) -> Self {
+    pub(crate) fn new(
+        (plan, targets): (&Plan, &[TargetIdentity]),
+        verbosity: Verbosity,
+        interrupt: Interrupt,
+    ) -> Self {
+        let now = Instant::now();
+        let end = plan
+            .deadline_ns(targets)
+            .map(|ns| now + Duration::from_nanos(ns + late_ns(plan.groups().count() as u64, ns)));
         let line = (verbosity == Verbosity::Terminal).then(ProgressLine::default);
         Self {
             plan: plan.clone(),
@@ -83,13 +117,23 @@ impl Live {
             readings: Vec::new(),
             slice_ns: None,
             spent_ns: vec![0; plan.workloads.len()],
-            started: Instant::now(),
+            started: now,
+            deadline: Arc::new(Mutex::new(end.filter(|_| plan.postgres.is_none()))),
+            announced_end: end,
+            looked: now,
+            is_late: false,
             next_note_ns: FIRST_NOTE_NS,
             step: String::new(),
             resume_noted: Instant::now(),
             heartbeat: Heartbeat::default(),
             tool: None,
         }
+    }
+
+    /// The run takes as long as it takes.
+    pub(crate) fn without_deadline(self) -> Self {
+        *lock_deadline(&self.deadline) = None;
+        self
     }
 
     /// Prints the text of a tool after each workload.
@@ -100,6 +144,37 @@ impl Live {
     /// The tool's lines are complete.
     pub(crate) fn take_tool(&mut self) -> Option<ToolLines> {
         self.tool.take()
+    }
+
+    /// When the announced time is clearly over.
+    pub(crate) fn announced_end(&self) -> Option<Instant> {
+        self.announced_end
+    }
+
+    /// When the run ends; moves while it runs.
+    pub(crate) fn deadline(&self) -> SharedDeadline {
+        Arc::clone(&self.deadline)
+    }
+
+    /// Whether the run was ended because its announced time is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late && self.interrupt.signal().is_none()
+    }
+
+    /// Ends the run at Ctrl-C, and after its announced time.
+    fn ending(&mut self, phase: Phase) -> Control {
+        let passed = self.looked.elapsed();
+        self.looked += passed;
+        if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
+            if phase == Phase::Layout && self.plan.first_write_ns.is_none() {
+                *deadline += passed;
+            }
+            self.is_late |= self.looked >= *deadline;
+        }
+        match self.is_late || self.interrupt.signal().is_some() {
+            true => Control::Interrupt,
+            false => Control::Continue,
+        }
     }
 
     /// Whether what was measured suffices for the tool.
@@ -167,10 +242,7 @@ impl Live {
     pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
-        match self.interrupt.signal() {
-            Some(_) => Control::Interrupt,
-            None => Control::Continue,
-        }
+        self.ending(progress.phase)
     }
 
     /// The time without a completion, where a progress line should show it.
@@ -190,6 +262,9 @@ impl Live {
             let shown: Vec<String> = OpKind::headline(&measurement.ops)
                 .map(|(kind, op)| {
                     let rate = estimate::rate(&op.series, measurement.wall_ns);
+                    if rate.ops.is_unknown() {
+                        return format!("no {} completed", kind.as_str());
+                    }
                     format!(
                         "{} {}s/s, {}",
                         format_rate(rate.ops.value),
@@ -504,7 +579,7 @@ impl Watch for Live {
             let reading = self.reading(progress);
             self.line.iter_mut().for_each(|line| line.show(&reading));
         }
-        if self.interrupt.signal().is_some() {
+        if self.ending(progress.phase) == Control::Interrupt {
             return Control::Interrupt;
         }
         if self.known_well_enough(progress) {
@@ -554,5 +629,18 @@ impl Watch for Live {
                 )
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_of_ten_workloads_ends_within_ten_seconds_of_its_announced_time() {
+        for groups in 1..=10 {
+            assert!(late_ns(groups, 20_000_000_000) + 4_000_000_000 < 10_000_000_000);
+        }
+        assert_eq!(late_ns(1000, 1_000_000_000_000), 104_500_000_000);
     }
 }

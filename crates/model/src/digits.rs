@@ -128,9 +128,18 @@ fn unit_of(text: &str) -> &str {
 }
 
 impl Estimate {
+    /// Whether nothing is known of it: nothing happened in the measured time, so that zero is only
+    /// its lower limit.
+    pub fn is_unknown(&self) -> bool {
+        self.value == 0.0 && self.half_width_95.is_none()
+    }
+
     /// The value in its unit, with the digits that the interval supports: `13,700/s`.
     pub fn value_text(&self) -> String {
-        figure_text(self.value, self.half_width_95, &self.unit)
+        match self.is_unknown() {
+            true => "undecided".to_owned(),
+            false => figure_text(self.value, self.half_width_95, &self.unit),
+        }
     }
 
     /// The half of the interval relative to the value: `±6 %`; `None` when it is unknown.

@@ -11,6 +11,7 @@ use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
+use crate::target::{TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 
 pub use crate::shape::BlockShare;
@@ -130,6 +131,35 @@ impl Plan {
         self.groups()
             .map(|group| Some(group.time_ns()? + group.warmup_ns()))
             .sum()
+    }
+
+    /// About how long the whole run takes on these targets, in nanoseconds: the time that is
+    /// announced, shown and kept. `None` when something has no time limit. The layout of a scratch
+    /// file counts as far as the plan limits it.
+    pub fn expected_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
+        let target = targets.first();
+        let bytes = target.map_or(0, |target| match self.scratch_bytes {
+            Some(bytes) if target.kind == TargetKind::Directory => bytes,
+            _ => target.size_bytes,
+        });
+        let rotational = target.and_then(TargetIdentity::rotational);
+        let survey = self.survey.as_ref();
+        let survey_ns = survey.map_or(0, |survey| survey.time_ns_guess(bytes, rotational));
+        let server_ns = self.postgres.as_ref().map_or(0, PostgresPlan::time_ns);
+        let own_ns = self.time_ns_max()? + self.first_write_ns.unwrap_or(0);
+        let limit_ns = self.time_limit_ns.unwrap_or(u64::MAX);
+        Some((own_ns + survey_ns + server_ns).min(limit_ns))
+    }
+
+    /// [`Plan::expected_ns`] where the run ends by then, whatever the disk does; `None` where a
+    /// survey has only a usual speed to go by.
+    pub fn deadline_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
+        let is_timed = |survey: &Survey| survey.time_ns_max().is_some();
+        let expected_ns = self.expected_ns(targets)?;
+        self.survey
+            .as_ref()
+            .is_none_or(is_timed)
+            .then_some(expected_ns)
     }
 
     /// The workloads by what runs at the same time, in order.

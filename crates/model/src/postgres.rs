@@ -27,9 +27,11 @@ pub struct PostgresPlan {
 
 /// pgbench counts its time in seconds.
 const PGBENCH_NS_MIN: u64 = 1_000_000_000;
+/// To make a cluster, to start its server and to remove both.
+pub const SERVER_START_NS: u64 = 5_000_000_000;
 
 impl PostgresPlan {
-    /// Time of all its slices and of the settings that it tries, in nanoseconds.
+    /// Time of its start, of all its slices and of the settings that it tries, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         let slice_ns = |load: &PostgresLoad| match load.pgbench {
             true => self.slice_ns.max(PGBENCH_NS_MIN),
@@ -38,7 +40,9 @@ impl PostgresPlan {
         let round_ns: u64 = self.loads.iter().map(slice_ns).sum();
         let trial_ns = self.trial.as_ref().map_or(0, |trial| trial.time_ns);
         let loads_ns = round_ns.saturating_mul(2 * u64::from(self.rounds));
-        loads_ns.saturating_add(trial_ns)
+        loads_ns
+            .saturating_add(trial_ns)
+            .saturating_add(SERVER_START_NS)
     }
 }
 

@@ -47,7 +47,27 @@ const GUESS_FLASH: (f64, f64) = (500e6, 0.2e6);
 /// way there.
 const POINT_NS: f64 = 0.33e9;
 
+/// What a step takes beyond its time: what is in flight at its end.
+const STEP_OVERTIME_NS: u64 = 500_000_000;
+
 impl Survey {
+    /// The longest that it may take, in nanoseconds; `None` where a step has no time limit.
+    pub fn time_ns_max(&self) -> Option<u64> {
+        let curve_ns = match self.curve {
+            None => 0,
+            // The second reading of a few points follows.
+            Some(curve) => curve.time_ns? / 6 * 7 + STEP_OVERTIME_NS,
+        };
+        let burst_ns = self
+            .burst
+            .map_or(0, |burst| burst.time_ns + STEP_OVERTIME_NS);
+        let access_ns = self
+            .access
+            .map_or(0, |access| access.time_ns + STEP_OVERTIME_NS);
+        let is_limited = self.scan.is_none();
+        is_limited.then_some(curve_ns + burst_ns + access_ns)
+    }
+
     /// About how long it takes on a target of `target_bytes` that was not measured yet, in
     /// nanoseconds. A disk of unknown kind counts as a rotating one.
     pub fn time_ns_guess(&self, target_bytes: u64, rotational: Option<bool>) -> u64 {

@@ -55,6 +55,14 @@ impl TargetIdentity {
         }
     }
 
+    /// Whether a disk at the bottom rotates: the slowest sets the pace. `None` where no disk or
+    /// not every one is known.
+    pub fn rotational(&self) -> Option<bool> {
+        let kinds: Option<Vec<bool>> = self.disks().map(|disk| disk.rotational).collect();
+        let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
+        Some(kinds.contains(&true))
+    }
+
     /// The layers at the bottom, whose counters say what the hardware did.
     pub fn disks(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(|l| l.below.is_empty())

@@ -220,8 +220,10 @@ pub fn plan(
         disk_access: None,
         like: None,
         fit_for: None,
-        first_write_ns: None,
-        time_limit_ns: None,
+        first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_SHARE),
+        time_limit_ns: programs
+            .is_none()
+            .then_some(time_ns + time_ns / LAYOUT_SHARE),
         sweep: None,
         files: None,
         layers: None,

@@ -7,7 +7,7 @@ use super::prepare::{
 };
 use super::prepare_command::{self, CommandEnd, CommandWait};
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
-use super::watchdog::{Deadline, Supervised, WatchdogResult};
+use super::watchdog::{Deadline, Supervised, WatchdogResult, explain_late};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
@@ -148,7 +148,13 @@ where
     let identities = job.identities.clone();
     let Prepared { work, mut facts } = prepare(job, &consent, stall_timeout, None)?;
     interrupt.end_cleanly();
-    let live = Live::new(&facts.plan, verbosity, interrupt.clone());
+    let has_commands = cleanup.is_some() || sides.iter().any(|side| side.prepare.is_some());
+    // The time of commands is not planned, and without a limit that of all sides is not.
+    let live = Live::new((&facts.plan, &identities), verbosity, interrupt.clone());
+    let live = match facts.plan.time_limit_ns {
+        Some(_) if !has_commands => live,
+        _ => live.without_deadline(),
+    };
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {
         answer: None,
         identities: vec![None; sides.len()],
@@ -271,6 +277,7 @@ where
         heartbeat: live.heartbeat(),
         identities,
         deadline,
+        run_end: live.deadline(),
     };
     let interrupt = interrupt.clone();
     supervised.run(move || {
@@ -288,7 +295,7 @@ where
         };
         let ended = cells.run(&mut campaign);
         live.finish();
-        work.results().ended = Some(ended);
+        work.results().ended = Some(explain_late(ended, &live));
         let heartbeat = live.heartbeat();
         let hung = work.close(deadline.verbosity);
         clean_up(

@@ -109,6 +109,9 @@ pub(super) fn conclude(
         }
         text
     });
+    if tool.is_some() {
+        note_unanswered(results, flags.verbosity());
+    }
     let saved = save_and_print(&record, files, (flags, tool), &wait);
     let hung = [&end.hung[..], &saved.hung].concat();
     if !hung.is_empty() {
@@ -130,6 +133,20 @@ pub(super) fn conclude(
         (Err(error), ended) => {
             eprint_line(&format!("error: {error:#}"));
             ended
+        }
+    }
+}
+
+/// The output of another tool has no word for a rate that is not known.
+fn note_unanswered(results: &PartialResults, verbosity: Verbosity) {
+    for measurement in &results.measurements {
+        let mut ops = measurement.ops.values();
+        if measurement.wall_ns > 0 && ops.all(|op| op.count == 0 && op.errors.is_empty()) {
+            verbosity.note(&format!(
+                "{}: undecided, no request completed within {}",
+                measurement.workload.name,
+                format_duration(measurement.wall_ns)
+            ));
         }
     }
 }

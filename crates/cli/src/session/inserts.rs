@@ -18,14 +18,13 @@ use diskproof_model::postgres::{
     LoadMeasurement, PostgresLoad, PostgresMeasurement, PostgresPlan, PostgresSlice,
 };
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::format_duration;
 use diskproof_postgres::{
     CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, TRIAL_BYTES,
     remove_leftover,
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Streams of the order of loads, apart from those of the workloads.
 const ORDER_STREAM: u64 = 0x5047_0000;
@@ -68,10 +67,7 @@ fn carry_out(
     let Some(identity) = identities.first() else {
         return run((work, Box::new(TargetRun::run)), live, identities, deadline);
     };
-    verbosity.note(&format!(
-        "starting a temporary PostgreSQL server; this takes about {} more",
-        format_duration(work.plan.postgres.as_ref().map_or(0, PostgresPlan::time_ns))
-    ));
+    verbosity.note("starting a temporary PostgreSQL server");
     let size_bytes = server_bytes(work.plan.postgres.as_ref());
     let cluster = match start((identity, size_bytes), programs, &stop, verbosity) {
         Err(PostgresError::Stopped) => return Ok(interrupted()),
@@ -81,7 +77,7 @@ fn carry_out(
     let steps: Steps = Box::new(move |run, live| {
         let mut inserts = Inserts::new(run, live, &cluster, (stop, verbosity));
         let ended = match inserts.surround(run, live) {
-            Ok(None) => Ok(inserts.try_settings(run, &target)),
+            Ok(None) => Ok(inserts.try_settings(run, live, &target)),
             other => other,
         };
         // A cluster that stays is worse than what ended the run: the user has to know.
@@ -200,8 +196,20 @@ impl<'a> Inserts<'a> {
     }
 
     /// The settings of the plan, after its workloads.
-    fn try_settings(&mut self, run: &TargetRun, identity: &TargetIdentity) -> EndedEarly {
-        let plan = self.plan.trial.clone()?;
+    fn try_settings(
+        &mut self,
+        run: &TargetRun,
+        live: &Live,
+        identity: &TargetIdentity,
+    ) -> EndedEarly {
+        let mut plan = self.plan.trial.clone()?;
+        if let Some(end) = live.announced_end() {
+            // What came before may have taken longer than planned.
+            let left = end.saturating_duration_since(Instant::now());
+            plan.time_ns = plan
+                .time_ns
+                .min((left.as_nanos() as u64).max(plan.time_ns / 4));
+        }
         let mut trials = Trials {
             plan,
             order: Random::new(self.seed, trials::ORDER_STREAM),

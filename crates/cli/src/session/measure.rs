@@ -110,7 +110,11 @@ pub(super) fn measure_with(
     let kept_name = presentation.kept_name.as_deref();
     let mut prepared = prepare(job, &consent, stall_timeout, kept_name)?;
     interrupt.end_cleanly();
-    let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
+    let live = Live::new(
+        (&prepared.facts.plan, &prepared.facts.targets),
+        flags.verbosity(),
+        interrupt.clone(),
+    );
     let start = MachineCpuTime::now();
     let end = carry_out(ReadyRun {
         work: prepared.work,

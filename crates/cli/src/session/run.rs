@@ -104,7 +104,10 @@ impl TargetRun {
     /// The survey, then all workloads.
     pub(crate) fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
         let plan = Arc::clone(&self.plan);
-        let time = TimeLeft::from_now(plan.time_limit_ns);
+        let targets = self.targets.iter().map(|target| target.identity().clone());
+        let targets: Vec<_> = targets.collect();
+        let limit_ns = plan.time_limit_ns.and(plan.expected_ns(&targets));
+        let time = TimeLeft::from_now(limit_ns.or(plan.time_limit_ns));
         let ended = self.survey(live)?;
         if ended.is_some() {
             return Ok(ended);
@@ -220,6 +223,9 @@ impl TargetRun {
         };
         sliced.took(share, begin.elapsed());
         self.attach_first_writes(&mut measured);
+        if live.is_late() {
+            measured.iter_mut().for_each(keep_whole);
+        }
         let ended = self.ended_early(&measured);
         for measurement in &mut measured {
             let name = &measurement.workload.name;
@@ -426,6 +432,16 @@ impl TargetRun {
             counts.join(", "),
             remedy(names)
         )
+    }
+}
+
+/// A workload that had its whole time when the run became late is complete.
+fn keep_whole(measured: &mut Measurement) {
+    let had_its_time = |ns| measured.wall_ns >= ns;
+    if measured.stopped == StopReason::Interrupted
+        && measured.workload.stop.time_ns.is_some_and(had_its_time)
+    {
+        measured.stopped = StopReason::Time;
     }
 }
 

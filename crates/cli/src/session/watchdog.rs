@@ -2,9 +2,9 @@
 //! hangs. The engine itself stops waiting for requests that hang; this covers every other call that
 //! may never return: layout, truncation, flush and close of a target.
 
-use super::run::{EndedEarly, PartialResults, SharedResults, Steps, TargetRun};
+use super::run::{EndedEarly, INTERRUPTED, PartialResults, SharedResults, Steps, TargetRun};
 use crate::failure::Failure;
-use crate::live::Live;
+use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stderr::Verbosity;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
@@ -15,7 +15,13 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+const LATE: &str = "the target is too slow for the announced time: what is missing is undecided. \
+                    Measure longer (--time), or with smaller blocks";
 const POLL_EVERY: Duration = Duration::from_millis(100);
+/// The longest that a run may go on after its end, such as while it tries engines, if its target is
+/// silent. A little more than the engine waits, which knows more.
+const AFTER_END: Duration = Duration::from_millis(4300);
+const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 
@@ -50,6 +56,7 @@ pub(super) fn run(
     let supervised = Supervised {
         results: Arc::clone(&work.results),
         heartbeat: live.heartbeat(),
+        run_end: live.deadline(),
         identities,
         deadline,
     };
@@ -66,6 +73,8 @@ pub(super) struct Supervised<'a> {
     pub identities: &'a [TargetIdentity],
     /// How long it waits.
     pub deadline: Deadline,
+    /// When the run ends.
+    pub run_end: SharedDeadline,
 }
 
 impl Supervised<'_> {
@@ -79,6 +88,7 @@ impl Supervised<'_> {
             heartbeat,
             identities,
             deadline,
+            run_end,
         } = self;
         let signs = SignsOfLife::new(heartbeat, identities);
         let run = Deferred::start("diskproof-run", work)
@@ -87,6 +97,7 @@ impl Supervised<'_> {
             results,
             deadline,
             identities,
+            run_end,
         };
         Ok(watchdog.wait(&run, signs))
     }
@@ -101,14 +112,26 @@ fn run_and_close(
 ) -> Vec<String> {
     let ended = steps(&mut work, &mut live);
     live.finish();
-    work.results().ended = Some(ended);
+    work.results().ended = Some(explain_late(ended, &live));
     work.close(verbosity)
+}
+
+/// Says why a run ended that the end of its announced time interrupted, not the user.
+pub(super) fn explain_late(
+    ended: Result<EndedEarly, RunError>,
+    live: &Live,
+) -> Result<EndedEarly, RunError> {
+    match ended {
+        Ok(Some(why)) if live.is_late() => Ok(Some(why.replace(INTERRUPTED, LATE))),
+        other => other,
+    }
 }
 
 struct Watchdog<'a> {
     results: SharedResults,
     deadline: Deadline,
     identities: &'a [TargetIdentity],
+    run_end: SharedDeadline,
 }
 
 impl Watchdog<'_> {
@@ -131,7 +154,12 @@ impl Watchdog<'_> {
                 let text = format!("{}: no answer for {}", self.paths(), seconds(silence));
                 self.deadline.verbosity.note(&text);
             }
-            if silence > self.deadline.stall_timeout {
+            let end = *lock_deadline(&self.run_end);
+            let longest = match end.is_some_and(|end| end.elapsed() > AFTER_END) {
+                true => self.deadline.stall_timeout.min(SILENCE_AFTER_END),
+                false => self.deadline.stall_timeout,
+            };
+            if silence > longest {
                 return self.end_stalled(silence);
             }
         }
@@ -142,7 +170,7 @@ impl Watchdog<'_> {
         let around = self.step();
         let ended = format!(
             "{} stopped answering near '{around}', between requests; diskproof stopped waiting \
-             after {}. See the kernel log (dmesg)",
+             after {}. What is missing is undecided. See the kernel log (dmesg)",
             self.paths(),
             seconds(silence)
         );

@@ -188,6 +188,46 @@ fn a_second_ctrl_c_ends_at_once() {
     );
 }
 
+/// A run of a second on a simulated disk.
+fn run_of_a_second(model: &str, flags: &[&str]) -> (Ran, Record) {
+    let simulated = Simulated::new(model, 64 * MIB);
+    let saved = simulated._place.path().join("saved.json");
+    let path = simulated.disk.path().to_str().unwrap();
+    let words = ["run", path, "--rw", "read", "--time", "1s", "-o"];
+    let words = [&words[..], &[saved.to_str().unwrap()], flags].concat();
+    let ran = Ran::from(program(words).output().unwrap());
+    let record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
+    (ran, record)
+}
+
+#[test]
+fn request_longer_than_the_measured_time_gives_a_rate() {
+    let name = "request_longer_than_the_measured_time_gives_a_rate";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    // 2.6 s for one request.
+    let (ran, record) = run_of_a_second("bandwidth=400kB", &["--bs", "1M"]);
+    let read = &record.measurements[0].ops[&OpKind::Read];
+    assert_eq!((ran.code, read.count), (Some(0), 1), "{}", ran.err);
+    let rate = read.throughput.value;
+    assert!((rate / 400e3 - 1.0).abs() < 0.1, "{rate}");
+}
+
+#[test]
+fn run_without_an_answer_ends_undecided() {
+    let name = "run_without_an_answer_ends_undecided";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let (ran, record) = run_of_a_second("latency=15s", &["--bs", "4k"]);
+    let ops = record.measurements.iter().flat_map(|m| m.ops.values());
+    assert_eq!((ran.code, ops.map(|op| op.count).sum()), (Some(4), 0u64));
+    assert!(record.partial);
+    assert!(ran.out.contains("undecided"), "{}", ran.out);
+    assert!(!ran.out.contains(" 0/s"), "{}", ran.out);
+}
+
 #[test]
 fn nothing_survives_a_kill() {
     if !can_run("nothing_survives_a_kill", &["losetup", "mkfs.ext4"]) {

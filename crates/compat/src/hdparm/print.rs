@@ -70,6 +70,9 @@ fn figures(measurement: &Measurement) -> String {
     let bytes = measurement.ops.get(&OpKind::Read).map_or(0, |op| op.bytes);
     let mib = bytes as f64 / MIB;
     let seconds = measurement.wall_ns as f64 / 1e9;
+    if bytes == 0 {
+        return format!("  0 MB in {seconds:5.2} seconds = undecided\n");
+    }
     let rate = if seconds > 0.0 { mib / seconds } else { 0.0 };
     let (rate, unit) = match rate > 1.0 {
         true => (rate, "MB"),

@@ -446,7 +446,11 @@ impl Supervisor<'_> {
                 (counted, moved_ns) = (done, now_ns);
             }
             let silent_ns = now_ns.saturating_sub(moved_ns);
-            self.check_silence(silent_ns, elapsed_ns)?;
+            let stall = match is_interrupted {
+                true => self.stall.ended(),
+                false => self.stall,
+            };
+            self.check_silence((silent_ns, elapsed_ns), stall)?;
             let by_time = self
                 .pass
                 .limit_ns
@@ -469,12 +473,16 @@ impl Supervisor<'_> {
         Ok((ended, is_interrupted))
     }
 
-    fn check_silence(&self, silent_ns: u64, elapsed_ns: u64) -> Result<(), RunError> {
+    fn check_silence(
+        &self,
+        (silent_ns, elapsed_ns): (u64, u64),
+        stall: StallTimeout,
+    ) -> Result<(), RunError> {
         let is_over = self.pass.limit_ns.is_some_and(|limit| elapsed_ns > limit);
         let is_ending = is_over || self.pass.signals.stop.load(Ordering::Relaxed);
         let limit_ns = match is_ending {
-            true => self.stall.ns(),
-            false => self.stall.without_deadline_ns(),
+            true => stall.ns(),
+            false => stall.without_deadline_ns(),
         };
         if silent_ns <= limit_ns {
             return Ok(());

@@ -149,6 +149,9 @@ impl Follower<'_> {
             Control::Interrupt => Some(StopReason::Interrupted),
             Control::Continue | Control::Enough => watch.ending(),
         };
+        if control == Control::Interrupt {
+            self.stall_timeout = self.stall_timeout.ended();
+        }
         self.obey(why);
     }
 

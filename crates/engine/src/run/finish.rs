@@ -62,8 +62,11 @@ impl Finisher<'_> {
             let beats = pulse.beats() && waited_ns < limit_ns;
             before_ns = if beats { 0 } else { silent_ns };
             // The next workload obeys what the watcher answers here: a sync ends by itself.
-            report_silence(watch, assignment, waited_ns, silent_ns);
-            if beats { Sign::Progress } else { Sign::Silence }
+            match report_silence(watch, assignment, waited_ns, silent_ns) {
+                Control::Interrupt => Sign::Unwanted,
+                _ if beats => Sign::Progress,
+                _ => Sign::Silence,
+            }
         };
         let work = |fd: std::os::fd::OwnedFd| {
             let mut clock = WorkerClock::new();
@@ -181,7 +184,7 @@ fn report_silence(
     assignment: &Assignment<'_>,
     elapsed_ns: u64,
     length_ns: u64,
-) {
+) -> Control {
     let series = TimeSeries::new(SERIES_INTERVAL_NS);
     watch.tick(&Progress {
         name: &assignment.workload.name,
@@ -194,5 +197,5 @@ fn report_silence(
             length_ns,
         }),
         resume_bytes: None,
-    });
+    })
 }

@@ -105,10 +105,10 @@ pub(crate) fn verify(
             control = Control::Interrupt;
             checked.stop.store(true, Ordering::Relaxed);
         }
-        let sign = if blocks > before.0 {
-            Sign::Progress
-        } else {
-            Sign::Silence
+        let sign = match control {
+            Control::Interrupt => Sign::Unwanted,
+            _ if blocks > before.0 => Sign::Progress,
+            _ => Sign::Silence,
         };
         before = (
             blocks,

@@ -18,6 +18,10 @@ use std::time::Duration;
 /// Longer than the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
 pub const STALL_NS: u64 = 45_000_000_000;
 
+/// Once the user or the end of the announced time has ended a run, it waits at most this long for
+/// what is in flight. What is missing then stays unknown.
+const ENDED_NS: u64 = 4_000_000_000;
+
 /// How often a supervisor checks for progress, and calls the watcher.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
 
@@ -43,6 +47,11 @@ impl StallTimeout {
         Self { ns }
     }
 
+    /// In a run that was ended before its plan was.
+    pub(crate) fn ended(self) -> Self {
+        Self::from_ns(self.ns.min(ENDED_NS))
+    }
+
     /// After the work was told to end, in nanoseconds.
     pub(crate) fn ns(self) -> u64 {
         self.ns
@@ -66,6 +75,8 @@ pub enum Sign {
     Progress,
     /// It has not, as far as anyone can tell.
     Silence,
+    /// The run was ended, so that nobody waits for it much longer.
+    Unwanted,
 }
 
 /// How waiting for a call ended.
@@ -167,17 +178,20 @@ impl<T: Send + 'static> Deferred<T> {
         stall: Duration,
         mut look: impl FnMut(Duration) -> Sign,
     ) -> Waited<T> {
-        let mut seen = self.clock.uptime();
+        let (mut seen, mut unwanted) = (self.clock.uptime(), None);
+        let ended = stall.min(Duration::from_nanos(ENDED_NS));
         loop {
             match self.poll(every) {
                 Waited::TimedOut(_) => {}
                 ended => return ended,
             }
             let now = self.clock.uptime();
-            if look(now - seen) == Sign::Progress {
-                seen = now;
+            match look(now - seen) {
+                Sign::Progress => seen = now,
+                Sign::Silence => {}
+                Sign::Unwanted => _ = unwanted.get_or_insert(now),
             }
-            if now - seen > stall {
+            if now - seen > stall || unwanted.is_some_and(|since| now - since > ended) {
                 return Waited::TimedOut(self.elapsed());
             }
         }
@@ -410,6 +424,17 @@ mod tests {
             "{waited:?}"
         );
         assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
+        drop(release);
+    }
+
+    #[test]
+    fn call_that_nobody_wants_times_out_in_spite_of_a_long_timeout() {
+        assert_eq!(StallTimeout::from_ns(STALL_NS).ended().ns(), ENDED_NS);
+        assert_eq!(StallTimeout::from_ns(7).ended().ns(), 7);
+        let (release, held) = channel::<()>();
+        let work = move |_| held.recv().is_err();
+        let waited = call_with_timeout(null().as_fd(), 300_000_000, |_| Sign::Unwanted, work);
+        assert!(matches!(waited, Ok(Waited::TimedOut(_))));
         drop(release);
     }
 

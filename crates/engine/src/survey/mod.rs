@@ -280,12 +280,14 @@ fn follow(
     let (sender, home) = channel();
     let mine = Arc::clone(log);
     let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
+    let limit_ns = config.survey.time_ns_max();
     let work = move || {
         // The receiver is gone when the survey has timed out.
         let _ = sender.send(work(&config, &mine));
     };
     builder.spawn(work).map_err(RunError::Thread)?;
     let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
+    let (begin_ns, mut stopped_ns) = (progress.answered_ns, None);
     loop {
         match home.recv_timeout(CHECK_EVERY) {
             Ok(done) => {
@@ -303,15 +305,19 @@ fn follow(
         let wanted = progress.tick(log, watch);
         if control == Control::Continue && wanted != Control::Continue {
             control = wanted;
+            stopped_ns = Some(progress.clock.now());
             log.stop();
         }
-        let silence_max_ns = if control == Control::Continue {
-            stall_timeout.without_deadline_ns()
-        } else {
-            stall_timeout.ns()
-        };
+        let now = progress.clock.now();
+        if limit_ns.is_some_and(|limit_ns| now - begin_ns > limit_ns) {
+            log.stop();
+        }
         let lasted_ns = progress.silence_ns();
-        if lasted_ns > silence_max_ns {
+        let is_over = match stopped_ns {
+            None => lasted_ns > stall_timeout.without_deadline_ns(),
+            Some(stopped_ns) => now - stopped_ns > stall_timeout.ended().ns(),
+        };
+        if is_over {
             // The log holds what was measured before.
             log.stop();
             target.leave_open();

@@ -59,7 +59,7 @@ pub(super) fn of_workloads(record: &Record) -> Vec<MetricFamily> {
         gauge(
             "diskproof_iops",
             "Operations per second.",
-            per_op(&|op| Some(op.iops.value)),
+            per_op(&|op| (!op.iops.is_unknown()).then_some(op.iops.value)),
         ),
         gauge(
             "diskproof_iops_half_width",

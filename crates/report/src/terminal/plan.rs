@@ -206,42 +206,24 @@ fn load_text(workload: &Workload, ping: &PingPlan, targets: usize) -> String {
 /// The longest time; targets run at the same time. The first write of a scratch file counts as far
 /// as the plan limits it.
 fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
-    let limit_ns = plan.time_limit_ns.unwrap_or(u64::MAX);
-    let planned_ns = plan
-        .time_ns_max()
-        .map(|ns| ns + plan.first_write_ns.unwrap_or(0));
-    let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
-        return planned_ns.map_or_else(
-            || amount_text(plan),
-            |ns| match plan.files {
-                Some(_) => format!("at most {}, and the removal of files", format_duration(ns)),
-                None => format!("about {}", format_duration(ns.min(limit_ns))),
-            },
-        );
+    let Some(ns) = plan.expected_ns(identities) else {
+        return match plan.survey {
+            Some(_) => UNLIMITED.to_owned(),
+            None => amount_text(plan),
+        };
     };
-    let bytes = plan
-        .scratch_bytes
-        .filter(|_| target.kind == TargetKind::Directory)
-        .unwrap_or(target.size_bytes);
-    // The slowest disk sets the pace; an unknown disk counts as rotating.
-    let kinds: Option<Vec<bool>> = target.disks().map(|disk| disk.rotational).collect();
-    let rotational = kinds
-        .filter(|kinds| !kinds.is_empty())
-        .map(|kinds| kinds.contains(&true));
-    let guess = survey.time_ns_guess(bytes, rotational);
-    let kind = if rotational == Some(false) {
-        "an SSD"
-    } else {
-        "a rotating disk"
-    };
-    match planned_ns {
-        Some(ns) if guess + ns >= limit_ns => format!("about {}", format_duration(limit_ns)),
-        Some(ns) => format!(
-            "about {} at the usual speed of {kind}",
-            format_duration(guess + ns)
-        ),
-        None => UNLIMITED.to_owned(),
+    let time = format_duration(ns);
+    if plan.files.is_some() {
+        return format!("at most {time}, and the removal of files");
     }
+    if plan.survey.is_none() || plan.time_limit_ns == Some(ns) {
+        return format!("about {time}");
+    }
+    let kind = match identities.first().and_then(TargetIdentity::rotational) {
+        Some(false) => "an SSD",
+        _ => "a rotating disk",
+    };
+    format!("about {time} at the usual speed of {kind}")
 }
 
 /// What a plan without a time limit takes: the time that its bytes or operations need, if they

@@ -10,9 +10,12 @@ mod tables;
 
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{OpKind, VerifyResult};
-use diskproof_model::plan::{Plan, Span, SyncCall, SyncPolicy};
+use diskproof_model::plan::{EngineChoice, Plan, Span, SyncCall, SyncPolicy};
+use diskproof_model::postgres::{PostgresPlan, SERVER_START_NS};
 use diskproof_model::record::Record;
+use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{HostFacts, TargetIdentity};
+use diskproof_model::trial::TrialPlan;
 use diskproof_report::Examined;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{ascii, json, terminal};
@@ -397,6 +400,49 @@ fn budget_includes_the_first_write_and_ends_at_the_limit() {
     assert!(budget(&plan).starts_with("takes about 1 min 8 s; "));
     plan.time_limit_ns = Some(60_000_000_000);
     assert!(budget(&plan).starts_with("takes about 1 min 0 s; "));
+}
+
+#[test]
+fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
+    let (mut plan, targets) = (fixture::plan(), [fixture::directory()]);
+    let own_ns = plan.expected_ns(&targets).unwrap();
+    plan.postgres = Some(PostgresPlan {
+        programs: String::new(),
+        version: String::new(),
+        loads: Vec::new(),
+        rounds: 2,
+        slice_ns: 1,
+        trial: Some(TrialPlan {
+            trials: Vec::new(),
+            time_ns: 60_000_000_000,
+            pairs_max: 8,
+            table_bytes: 1,
+        }),
+    });
+    let whole_ns = own_ns + 60_000_000_000 + SERVER_START_NS;
+    assert_eq!(plan.expected_ns(&targets), Some(whole_ns));
+    assert!(terminal::budget_line(&plan, &targets).starts_with("takes about 2 min 3 s; "));
+    assert_eq!(plan.deadline_ns(&targets), Some(whole_ns));
+    let curve = |time_ns| Survey {
+        operation: OpKind::Read,
+        span: Span::default(),
+        engine: EngineChoice::Auto,
+        curve: Some(CurvePlan {
+            points: 24,
+            coverage: Coverage::Sampled { sample_bytes: None },
+            time_ns,
+        }),
+        burst: None,
+        access: None,
+        scan: None,
+    };
+    plan.survey = Some(curve(None));
+    assert!(plan.expected_ns(&targets) > Some(whole_ns));
+    assert_eq!(plan.deadline_ns(&targets), None);
+    plan.survey = Some(curve(Some(6_000_000_000)));
+    assert_eq!(plan.deadline_ns(&targets), plan.expected_ns(&targets));
+    plan.time_limit_ns = Some(own_ns);
+    assert_eq!(plan.expected_ns(&targets), Some(own_ns));
 }
 
 #[test]

@@ -59,6 +59,9 @@ impl WorkerGroup<'_> {
                 control = wanted;
                 self.stop_all();
             }
+            if wanted == Control::Interrupt {
+                self.stall_timeout = self.stall_timeout.ended();
+            }
             self.end_stalled(self.latest(schedule), now, &mut deadlines);
         }
         failure.map_or(Ok(control), Err)
