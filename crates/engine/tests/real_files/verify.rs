@@ -1,9 +1,9 @@
 //! Verified workloads: intact blocks, damaged blocks, and what cannot be verified.
 
-use crate::support::{MIB, Patient, run, scratch, workload};
+use crate::support::{MIB, run, scratch, workload};
 use diskproof_engine::Session;
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineKind, Stop, Verify, Workload,
+    Access, CachePolicy, Distribution, EngineKind, Stop, Verify, Workload,
 };
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 
