@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn record(verb: &str) -> Record {
-        let mut record = crate::fixture::record();
+        let mut record = crate::html::tests::record();
         let Origin::Native { verb: own, .. } = &mut record.plan.origin;
         *own = verb.to_owned();
         record.expectations = [
