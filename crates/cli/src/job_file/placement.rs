@@ -6,6 +6,7 @@ use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
 use super::notes::{TranslationNote, TranslationNotes};
 use super::numbers::Amount;
+use super::reading::FILENAME_FORMAT_DEFAULT;
 use super::spread::{directory_of, paths_of};
 use crate::workload::RwDirection;
 use diskproof_model::units::format_bytes;
@@ -223,6 +224,11 @@ impl Placements {
                         .source
                         .error(format!("[{}]: {}", job.section, DIFFERENT_WORKLOADS)));
                 }
+                let place = format!(
+                    "{} in {}",
+                    format_bytes(total),
+                    environment.absolute(directory).display()
+                );
                 let what = match paths.as_slice() {
                     [path] => {
                         let state = match environment.found(path) {
@@ -230,18 +236,17 @@ impl Placements {
                             _ => "stays unchanged",
                         };
                         let path = environment.absolute(path);
-                        format!("{} {state}: a scratch file replaces it", path.display())
+                        let path = path.display();
+                        format!("{path} {state}: a scratch file of {place} replaces it")
                     }
                     _ => format!(
-                        "the {} files of the jobs become parts of one scratch file",
+                        "the {} files of the jobs become parts of one scratch file of {place}",
                         paths.len()
                     ),
                 };
                 notes.add_line(format!(
-                    "{what}. The scratch file of {} in {} is filled before its first use and \
-                     vanishes at the end",
-                    format_bytes(total),
-                    environment.absolute(directory).display()
+                    "{what}. The scratch file is filled before its first use and vanishes at the \
+                     end"
                 ));
                 self.targets.push(directory.clone());
                 self.total_bytes.push(total);
@@ -344,11 +349,14 @@ impl Places<'_> {
     }
 
     /// Whether a scratch file replaces an existing file. A file that the author names is used. One
-    /// that fio would name and make stays as it is, unless it only needs to be read.
+    /// that fio names, and made in an earlier run, stays as it is, and so does one that
+    /// `filename_format` names, unless it only needs to be read.
     fn is_replaced(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf, bytes: u64) -> bool {
         let is_too_small = matches!(job.extent.size, Some(Amount::Bytes(size)) if size > bytes);
         let is_one = paths.iter().all(|other| other == path);
-        job.filename.is_none() && (self.written.contains(path) || is_too_small || !is_one)
+        let is_named = job.filename_format != FILENAME_FORMAT_DEFAULT;
+        let is_read = is_named && is_one && !is_too_small && !self.written.contains(path);
+        job.filename.is_none() && !is_read
     }
 
     /// A scratch file in the directory of this path.

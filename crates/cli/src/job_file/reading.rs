@@ -21,7 +21,7 @@ use diskproof_model::plan::Verify;
 use diskproof_model::shape::LoadShape;
 use std::collections::BTreeMap;
 
-const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
+pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
 /// More copies than any machine gains from.
 const NUMJOBS_MAX: u64 = 1024;
 

@@ -101,8 +101,7 @@ fn missing_files_become_parts_of_one_scratch_file() {
 fn scratch_file_for_a_missing_file_is_noted() {
     let message = notes("[a]\nfilename=/data/new\nsize=10m\n");
     assert!(
-        message.contains("/data/new does not exist: a scratch file replaces it")
-            && message.contains("10 MiB in /data "),
+        message.contains("/data/new does not exist: a scratch file of 10 MiB in /data replaces it"),
         "{message}"
     );
     assert!(!message.contains("overwrites blocks"), "{message}");
@@ -236,6 +235,14 @@ fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
         let notes = file.notes.join("\n");
         assert!(notes.contains("/data/table stays unchanged"), "{notes}");
     }
+    // What an earlier run of fio left.
+    let machine = Fake {
+        found: [("/data/a.0.0", PathKind::File(GIB))].into(),
+        ..Fake::default()
+    };
+    let left = "[a]\ndirectory=/data\nsize=1m\n";
+    let file = JobFile::translate(left, Path::new("x"), CliOverrides::default(), &machine);
+    assert_eq!(file.unwrap().plan.targets, [PathBuf::from("/data")]);
     // A name that the author gives is used.
     let written = plan("[a]\nfilename=/data/table\nrw=write\n");
     assert_eq!(written.targets, table.unwrap());
