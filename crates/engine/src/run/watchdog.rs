@@ -75,7 +75,7 @@ pub enum Sign {
     Progress,
     /// It has not, as far as anyone can tell.
     Silence,
-    /// The run was ended, so that nobody waits for it much longer.
+    /// The run was ended, so that the wait for it is short.
     Unwanted,
 }
 
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_nobody_wants_times_out_in_spite_of_a_long_timeout() {
+    fn unwanted_call_times_out_in_spite_of_a_long_timeout() {
         assert_eq!(StallTimeout::from_ns(STALL_NS).ended().ns(), ENDED_NS);
         assert_eq!(StallTimeout::from_ns(7).ended().ns(), 7);
         let (release, held) = channel::<()>();

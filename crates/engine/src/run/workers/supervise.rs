@@ -28,6 +28,7 @@ impl WorkerGroup<'_> {
     ) -> Result<Control, RunError> {
         let (mut control, mut failure) = (Control::Continue, None);
         let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
+        let mut is_ended = false;
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
             let schedule = self.decided(schedule, clock.now());
@@ -59,8 +60,10 @@ impl WorkerGroup<'_> {
                 control = wanted;
                 self.stop_all();
             }
-            if wanted == Control::Interrupt {
+            if wanted == Control::Interrupt && !std::mem::replace(&mut is_ended, true) {
+                // From now on: what is in flight gets this time even where its own is long over.
                 self.stall_timeout = self.stall_timeout.ended();
+                deadlines.fill(StallDeadline::default());
             }
             self.end_stalled(self.latest(schedule), now, &mut deadlines);
         }
