@@ -107,16 +107,3 @@ fn names_and_options_are_unique() {
         }
     }
 }
-
-#[test]
-fn examples_are_accepted_and_versions_name_both_programs() {
-    use diskproof_compat::Started;
-    for tool in drop_ins() {
-        let words: Vec<String> = tool.example.split(' ').map(str::to_owned).collect();
-        match (tool.start)(&words) {
-            Ok(Started::Load(_) | Started::Jobs(_) | Started::Primes(_)) => {}
-            Ok(Started::Text(_)) => panic!("{} {}: text", tool.name, tool.example),
-            Err(error) => panic!("{}: {}", tool.name, error.text()),
-        }
-    }
-}

@@ -245,12 +245,4 @@ mod tests {
             assert_eq!(kind_of(Path::new("/nonexistent"), name), kind, "{name}");
         }
     }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(text in "\\PC*", page: Vec<u8>) {
-            let _ = (active_scheduler(&text), write_cache(&text));
-            let _ = (mapper_model(&text, &text), unit_serial(&page));
-        }
-    }
 }

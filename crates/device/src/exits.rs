@@ -287,12 +287,4 @@ mod tests {
             .unwrap();
         assert!(dd.name == "dd" && dd.bytes.write_bytes >= 4 << 20, "{dd:?}");
     }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let _ = threads(&bytes, 31);
-            let _ = threads(&message(31, &bytes), 31);
-        }
-    }
 }

@@ -312,16 +312,4 @@ mod tests {
         assert_eq!(by_cgroup("0::/system.slice/docker.service\n"), None);
         assert_eq!(by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
     }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(text in "\\PC*", lines in "[a-zA-Z_=: \\n\"0-9/.]*") {
-            for text in [&text, &lines] {
-                let _ = (os_name(text), cpu_model(text), memory_bytes(text));
-                let _ = (by_firmware(text), by_clock(text));
-                let _ = (by_environment(text), by_cgroup(text), first_word(text));
-                let _ = memory_bytes(&format!("MemTotal:{text}kB"));
-            }
-        }
-    }
 }

@@ -202,11 +202,4 @@ mod tests {
         ]);
         assert_eq!(io_limits(&root), []);
     }
-
-    proptest! {
-        #[test]
-        fn reading_a_line_never_panics(line in "\\PC*", words in "[0-9a-z:= ]*") {
-            let _ = (io_max("/", &line), io_max("/", &words));
-        }
-    }
 }

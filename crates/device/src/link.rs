@@ -353,11 +353,5 @@ mod tests {
         fn descriptors_never_panic(bos: Vec<u8>) {
             let _ = usb_megabits_max(&bos);
         }
-
-        #[test]
-        fn parsing_never_panics(text in "\\PC*", lanes: u32) {
-            let _ = (gigabits(&text), pcie_speed(&text, lanes), sata_generation(&text));
-            let _ = (pcie_speed(&format!("{text} GT/s"), lanes), numbered(&text, "ata"));
-        }
     }
 }

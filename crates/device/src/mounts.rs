@@ -190,12 +190,4 @@ garbage
         assert_eq!(unescape("a\\134b\\011\\"), "a\\b\t\\");
         assert_eq!(unescape("\\777\\08x\\1"), "\\777\\08x\\1");
     }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(text in "\\PC*", odd in "[0-9 :/,\\\\\\-a-z\\n]*") {
-            let _ = (parse(&text), parse(&odd), unescape(&odd));
-            let _ = parse(&format!("1 2 3:4 {odd} - {text} {odd}"));
-        }
-    }
 }

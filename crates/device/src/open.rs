@@ -605,10 +605,4 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_target_can_be_shared_by_threads() {
-        fn shared<T: Send + Sync>() {}
-        shared::<OpenTarget>();
-    }
 }

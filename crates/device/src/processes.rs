@@ -456,12 +456,4 @@ mod tests {
             .write_bytes;
         assert!(written >= 4 << 20, "{written}");
     }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(text in "\\PC*", digits in "[0-9() \\n:-]*") {
-            let _ = (parse_stat(&text), parse_io(&text), parse_stat(&digits));
-            let _ = parse_io(&format!("read_bytes:{digits}"));
-        }
-    }
 }

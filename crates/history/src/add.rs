@@ -37,22 +37,6 @@ impl History {
         let packed = PackedRun::of(run)?;
         self.change(|transaction| packed.insert(transaction))
     }
-
-    /// Adds several runs in one transaction and returns how many are new. Skips runs that cannot be
-    /// packed.
-    pub(crate) fn add_all(&mut self, runs: &[NewRun<'_>]) -> Result<usize, HistoryError> {
-        let packed: Vec<PackedRun<'_>> = runs
-            .iter()
-            .filter_map(|run| PackedRun::of(run).ok())
-            .collect();
-        self.change(|transaction| {
-            let mut added = 0;
-            for run in &packed {
-                added += usize::from(run.insert(transaction)? == SaveOutcome::Added);
-            }
-            Ok(added)
-        })
-    }
 }
 
 /// A run as it is stored. Packing takes milliseconds and happens before the lock is taken.

@@ -2,8 +2,8 @@
 //! environment nor the terminal: the caller names the file.
 //!
 //! Promises: a saved run survives `kill -9` and a power cut. Several processes may use the file at
-//! the same time. A damaged file is renamed, never deleted, and its readable runs are copied to the
-//! new one. A file that is merely busy, full or unreachable is never treated as damaged. A file
+//! the same time. A damaged file is renamed, never deleted, and a new one begins. A file that is
+//! merely busy, full or unreachable is never treated as damaged. A file
 //! that this program did not make is never changed.
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,6 @@ mod migrations;
 mod ours;
 mod place;
 mod query;
-mod rescue;
 mod save;
 mod store;
 

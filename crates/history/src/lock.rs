@@ -78,7 +78,7 @@ impl PlaceLock {
         options.read(true).write(true).mode(0o600);
         match options.clone().create_new(true).open(&path) {
             Ok(mut file) => {
-                // Without the mark a destroyed header costs the automatic rescue, nothing else.
+                // Without the mark a destroyed header ends automatic saving, nothing else.
                 let _ = file.write_all(MARK);
                 Ok(Self {
                     file,

@@ -229,12 +229,12 @@ fn short(row: &Row<'_>) -> rusqlite::Result<Result<SavedRun, String>> {
 }
 
 /// Unpacks a record; an error where any byte of it was overwritten.
-pub(crate) fn unpack(record: &[u8]) -> io::Result<Record> {
+fn unpack(record: &[u8]) -> io::Result<Record> {
     Record::from_json(&inflate(record)?).map_err(io::Error::other)
 }
 
 /// Some kB of zlib can become many GB.
-pub(crate) fn inflate(bytes: &[u8]) -> io::Result<String> {
+fn inflate(bytes: &[u8]) -> io::Result<String> {
     let mut text = String::new();
     ZlibDecoder::new(bytes)
         .take(DOCUMENT_BYTES_MAX as u64 + 1)

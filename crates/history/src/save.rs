@@ -5,7 +5,6 @@ use crate::add::{NewRun, SaveOutcome};
 use crate::damage::{MovedHistory, move_damaged};
 use crate::error::HistoryError;
 use crate::place::HistoryPlace;
-use crate::rescue::rescue;
 use crate::store::History;
 
 /// What saving a run did.
@@ -15,8 +14,6 @@ pub struct SaveReport {
     pub outcome: SaveOutcome,
     /// The damaged history that was moved.
     pub moved: Option<MovedHistory>,
-    /// Runs that were copied from the damaged history to the new one.
-    pub rescued: usize,
 }
 
 /// Saves a run.
@@ -33,19 +30,14 @@ pub fn save(place: &HistoryPlace, run: &NewRun<'_>) -> Result<SaveReport, Histor
     match attempt() {
         Err(HistoryError::Damaged { .. }) => {
             let moved = move_damaged(&path)?;
-            let outcome = attempt()?;
-            // The new run is safe first. A failure from here on leaves the damaged file unchanged.
-            let rescued = moved.as_ref().map_or(0, |moved| rescue(&moved.path, &path));
             Ok(SaveReport {
-                outcome,
+                outcome: attempt()?,
                 moved,
-                rescued,
             })
         }
         other => Ok(SaveReport {
             outcome: other?,
             moved: None,
-            rescued: 0,
         }),
     }
 }

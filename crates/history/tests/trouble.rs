@@ -209,7 +209,7 @@ fn damaged_history_is_moved_whole_and_replaced() {
         let moved = saved.moved.unwrap_or_else(|| panic!("{what}: not moved"));
         assert_eq!(
             (saved.outcome, ids(&place).len()),
-            (SaveOutcome::Added, 1 + saved.rescued),
+            (SaveOutcome::Added, 1),
             "{what}"
         );
         assert!(open(&place).get("new").unwrap().is_some(), "{what}");
@@ -248,7 +248,7 @@ fn scratched(whole: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_it_is_taken_over() {
+fn run_saved_into_a_damaged_history_is_found_again() {
     const RUNS: usize = 12;
     let folder = tempfile::tempdir().unwrap();
     let place = place(folder.path());
@@ -261,12 +261,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
-    let (mut moved, mut rescued) = (0, 0);
-    std::fs::write(&place.path, &whole[..whole.len() * 3 / 4]).unwrap();
-    assert!(
-        save_run(&place, "new").unwrap().rescued >= RUNS / 2,
-        "three quarters of the file are left"
-    );
+    let mut moved = 0;
     for round in 0..24 {
         for file in std::fs::read_dir(folder.path()).unwrap() {
             std::fs::remove_file(file.unwrap().path()).unwrap();
@@ -278,8 +273,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
             Err(HistoryError::Newer { .. } | HistoryError::Foreign { .. }) => continue,
             Err(error) => panic!("round {round}: {error}"),
         };
-        // Whatever was hit: the run that was reported as saved is listed, found and whole, as is
-        // every one that was taken over.
+        // Whatever was hit: the run that was reported as saved is listed, found and whole.
         let history = open(&place);
         let listing = history
             .list(&Filter::default())
@@ -292,17 +286,10 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
         if saved.moved.is_some() {
             assert_eq!(
                 (listing.runs.len(), listing.unreadable.len()),
-                (1 + saved.rescued, 0),
+                (1, 0),
                 "round {round}"
             );
-            assert!(
-                listing
-                    .runs
-                    .iter()
-                    .all(|run| history.get(&run.run_id).unwrap().is_some()),
-                "round {round}"
-            );
-            (moved, rescued) = (moved + 1, rescued + saved.rescued);
+            moved += 1;
         } else {
             // What was hit lies inside one run, or where nothing is.
             assert!(
@@ -317,11 +304,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
             "round {round}"
         );
     }
-    assert!(
-        moved > 8 && rescued > moved * RUNS / 2,
-        "{rescued} of {}",
-        moved * RUNS
-    );
+    assert!(moved > 8, "{moved}");
 }
 
 /// First bytes of a log and of its index.

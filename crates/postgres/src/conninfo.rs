@@ -533,13 +533,4 @@ mod tests {
         assert!(ConnectInfo::has_password("user=a password=b"));
         assert!(!ConnectInfo::has_password("postgres://a@c/d"));
     }
-
-    proptest! {
-        #[test]
-        fn hostile_connection_strings_never_panic(
-            text in "(postgres://)?[a-z@:/?&=%,\\[\\]'\\\\ \\PC]*",
-        ) {
-            let _ = parsed(&text);
-        }
-    }
 }

@@ -104,10 +104,4 @@ mod tests {
         assert_eq!(difference(WIDTH + 1, 3), None);
         assert!(step(&reading(9, 9, 9), &reading(3, 9, 9), 1).is_none());
     }
-
-    #[test]
-    fn step_without_length_has_no_infinite_rate() {
-        let step = step(&reading(0, 0, 0), &reading(1, 8, 1), 0).unwrap();
-        assert!(step.read.iops.is_finite());
-    }
 }

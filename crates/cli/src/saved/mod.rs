@@ -192,14 +192,10 @@ fn history_answer<T: Send + 'static>(
 /// The warning after a damaged history was renamed.
 fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     let damaged = saved.moved.as_ref()?;
-    let begun = match saved.rescued {
-        0 => "The new history is empty, because no old run could be read".to_owned(),
-        1 => "The new history contains the one run that could still be read".to_owned(),
-        n => format!("The new history contains the {n} runs that could still be read"),
-    };
     let (path, moved) = (path.display(), damaged.path.display());
     Some(SaveNote::Warning(format!(
-        "the history {path} was damaged ({}) and is now {moved}. {begun}",
+        "the history {path} was damaged ({}) and is now {moved}. A new one begins with this \
+         run; the sqlite3 program's .recover may still read old runs",
         damaged.what
     )))
 }

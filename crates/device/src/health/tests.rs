@@ -511,15 +511,6 @@ fn a_program_that_hangs_is_left() {
 }
 
 #[test]
-fn a_program_that_talks_without_end_is_left() {
-    let place = tempfile::tempdir().unwrap();
-    let endless = program(place.path(), "exec yes");
-    let text = ask(&endless, Path::new("/dev/sdx"), Duration::from_secs(1))
-        .map_or(String::new(), |text| text);
-    assert!(text.len() <= 4 << 20);
-}
-
-#[test]
 fn the_real_smartctl_does_not_know_loop_devices() {
     if !can_run(
         "the_real_smartctl_does_not_know_loop_devices",

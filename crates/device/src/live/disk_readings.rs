@@ -70,11 +70,4 @@ mod tests {
         let old = parse_line("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!(old.flush_ops, None);
     }
-
-    proptest! {
-        #[test]
-        fn hostile_diskstats_never_panic(text in "\\PC*", numbers in "[0-9a-z -]*") {
-            let _ = (parse_line(&text), parse_line(&numbers));
-        }
-    }
 }

@@ -17,25 +17,6 @@ impl SourceFile {
             text: fs::read_to_string(path).expect("a source file is UTF-8"),
         }
     }
-
-    /// Names of the types that the file defines at any level, outside of its test module.
-    pub(crate) fn type_names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for line in without_tests(&self.text).lines() {
-            let code = line.trim_start();
-            let code = match code.strip_prefix("pub") {
-                Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or("", |p| p.1),
-                Some(rest) => rest.trim_start(),
-                None => code,
-            };
-            let kinds = ["struct ", "enum ", "trait ", "union "];
-            if let Some(rest) = kinds.iter().find_map(|kind| code.strip_prefix(kind)) {
-                let name: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
-                names.push(name);
-            }
-        }
-        names
-    }
 }
 
 /// The text up to the file's test module, which stands last by convention.

@@ -154,26 +154,3 @@ fn svg_draws_single_points_and_odd_numbers() {
         }
     }
 }
-
-/// Writes all pictures, scripts and records into the folder that `PICTURES` names, for eyes.
-#[test]
-fn svg_files_for_review() {
-    let Some(folder) = std::env::var_os("PICTURES").map(std::path::PathBuf::from) else {
-        return;
-    };
-    for (name, record) in &*RECORDS {
-        for (id, picture) in pictures(record) {
-            std::fs::write(folder.join(format!("{name}-{id}.svg")), picture).unwrap();
-        }
-        std::fs::write(
-            folder.join(format!("{name}.gnuplot")),
-            written(|out| gnuplot::write_record(record, name, out)),
-        )
-        .unwrap();
-        std::fs::write(
-            folder.join(format!("{name}.json")),
-            written(|out| json::write_record(record, out)),
-        )
-        .unwrap();
-    }
-}

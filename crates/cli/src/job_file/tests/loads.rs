@@ -818,14 +818,6 @@ fn wait_for_starts_a_job_after_another() {
 }
 
 #[test]
-fn job_file_accepts_values_that_change_nothing() {
-    only(
-        "thinktime=0\nsync=none\nzonemode=none\nstartdelay=0\nrate_process=linear\n\
-         serialize_overlap=0\ngroup_reporting\nwrite_bw_log\nthread=1",
-    );
-}
-
-#[test]
 fn job_file_notes_options_without_effect() {
     let mixed = notes("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
     assert!(

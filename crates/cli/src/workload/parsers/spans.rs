@@ -339,14 +339,4 @@ mod tests {
             ("cauchy:0.5", "uniform"),
         ]);
     }
-
-    proptest! {
-        #[test]
-        fn span_parsers_never_panic(text in "\\PC*", shares in "[0-9kMG%./:a-z-]{0,40}") {
-            for text in [text, shares] {
-                let _ = (parse::<SpanBounds>(&text), parse::<Zones>(&text));
-                let _ = parse::<OffsetDistribution>(&text);
-            }
-        }
-    }
 }
