@@ -82,8 +82,8 @@ const OTHER: Entry = Entry {
     remedy: "see the kernel log (dmesg)",
 };
 
-/// The names of error numbers, from 1 on: those of Linux on all machines but Alpha, MIPS, PA-RISC and
-/// SPARC. 41 and 58 are not used.
+/// The names of error numbers, from 1 on: those of Linux on all machines but Alpha, MIPS, PA-RISC
+/// and SPARC. 41 and 58 are not used.
 #[rustfmt::skip]
 const NAMES: [&str; 133] = [
     "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD",

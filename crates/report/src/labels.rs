@@ -232,6 +232,9 @@ pub(crate) fn interval(estimate: &Estimate) -> String {
 
 /// A rate in MB/s without its unit, for columns that name it.
 pub(crate) fn megabytes(estimate: &Estimate) -> String {
+    if estimate.is_unknown() {
+        return UNKNOWN.to_owned();
+    }
     estimate.value_text().replace(" MB/s", "")
 }
 

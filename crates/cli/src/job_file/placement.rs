@@ -101,6 +101,16 @@ struct JobFiles {
     is_own: bool,
 }
 
+fn distinct_roots(files: &[JobFiles]) -> Vec<&TargetRoot> {
+    let mut roots: Vec<&TargetRoot> = Vec::new();
+    for file in files {
+        if !roots.contains(&&file.root) {
+            roots.push(&file.root);
+        }
+    }
+    roots
+}
+
 /// Places all jobs.
 pub(crate) fn place(
     jobs: &[FioJob],
@@ -126,12 +136,7 @@ pub(crate) fn place(
         .zip(&paths)
         .map(|(job, paths)| places.files(job, paths))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut roots: Vec<&TargetRoot> = Vec::new();
-    for file in &files {
-        if !roots.contains(&&file.root) {
-            roots.push(&file.root);
-        }
-    }
+    let roots = distinct_roots(&files);
     let mut placements = Placements {
         targets: Vec::new(),
         total_bytes: Vec::new(),

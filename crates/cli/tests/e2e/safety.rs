@@ -650,7 +650,7 @@ fn an_empty_device_is_refused_for_that() {
 fn nothing_but_the_gate_opens_for_writing() {
     // Files of the program's own: records, reports, the history; and the disks of tests.
     const OWN_FILES: [&str; 7] = [
-        "cli/src/output_files.rs",
+        "cli/src/output_sink.rs",
         "cli/src/stdout.rs",
         "history/",
         "powercut/src/log_store.rs",

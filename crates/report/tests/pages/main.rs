@@ -304,7 +304,8 @@ fn failed_operation_shows_no_latency() {
         write.iops.value,
         write.iops.half_width_95,
         write.throughput.value,
-    ) = (0, 0, 0.0, None, 0.0);
+        write.throughput.half_width_95,
+    ) = (0, 0, 0.0, None, 0.0, None);
     (
         write.latency.p50,
         write.latency.p99,
@@ -320,9 +321,9 @@ fn failed_operation_shows_no_latency() {
             "sequential-write",
             "write",
             "1M×8",
-            "0!",
+            "undecided!",
             "±?",
-            "0",
+            "–",
             "–",
             "–",
             "–",

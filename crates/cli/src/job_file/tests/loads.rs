@@ -679,7 +679,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "line 3: nonsense=1: fio 3.42 has no such option",
     ),
     ("bs", "line 3: bs: the value is missing"),
-    ("bs=65m", "line 1: [job]: a block of 68157440 is too large"),
+    ("bs=65m", "a block of 68157440 is too large"),
     ("numjobs=5000", "line 3: numjobs=5000 is too large"),
     (
         "rw=read:-8k\nsize=1m\nio_size=2m",

@@ -222,8 +222,11 @@ fn the_final_path_of_a_file_must_have_a_directory() {
 
 #[test]
 fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
-    let table = Ok(vec![PathBuf::from("/data/table")]);
-    assert_eq!(targets("a", "filename_format=/data/table"), table);
+    let table = vec![PathBuf::from("/data/table")];
+    assert_eq!(
+        targets("a", "filename_format=/data/table"),
+        Ok(table.clone())
+    );
     let format = "[a]\nsize=16m\nfilename_format=/data/table\n";
     for text in [
         format!("{format}rw=write\n"),
@@ -245,7 +248,7 @@ fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
     assert_eq!(file.unwrap().plan.targets, [PathBuf::from("/data")]);
     // A name that the author gives is used.
     let written = plan("[a]\nfilename=/data/table\nrw=write\n");
-    assert_eq!(written.targets, table.unwrap());
+    assert_eq!(written.targets, table);
 }
 
 #[test]
