@@ -265,11 +265,12 @@ mod tests {
 
     #[test]
     fn thread_without_bytes_is_no_culprit() {
-        let with = |filesystem: &str, other: OtherProcess| {
+        let with = |filesystem: &str, other: OtherProcess, during_reads: u64| {
             let mut run = fixture::run();
             run.0.targets[0].filesystem.as_mut().unwrap().kind = filesystem.to_owned();
             // Inode tables during reads, and the journal of commits.
-            run.1[2].device.write_bytes += 16 << 20;
+            run.0.targets[0].filesystem.as_mut().unwrap().size_bytes = 4 << 30;
+            run.1[2].device.write_bytes += during_reads;
             run.1[7].device.write_bytes += run.1[7].asked.write_bytes * 3;
             for m in &mut run.1 {
                 m.device.others = vec![other.clone()];
@@ -277,8 +278,17 @@ mod tests {
             check(&fixture::judge(run)).map(|finding| finding.evidence.len())
         };
         for filesystem in ["ext4", "xfs"] {
-            assert_eq!(with(filesystem, process("ext4lazyinit", 0, 0)), None);
-            assert_eq!(with(filesystem, process("dd", 0, 16 << 20)), Some(2));
+            assert_eq!(
+                with(filesystem, process("ext4lazyinit", 0, 0), 16 << 20),
+                None
+            );
+            // More than the inode tables have.
+            let more = with(filesystem, process("ext4lazyinit", 0, 0), 100 << 20);
+            assert_eq!(more, Some(1));
+            assert_eq!(
+                with(filesystem, process("dd", 0, 16 << 20), 16 << 20),
+                Some(2)
+            );
         }
     }
 

@@ -17,6 +17,9 @@ const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
 /// The kernel thread that writes the inode tables of a new ext4 filesystem. No counter has its
 /// bytes.
 const INITIALISER: &str = "ext4lazyinit";
+/// Bytes of a filesystem for each byte of inode tables: mke2fs makes an inode of 256 bytes for every
+/// 16 KiB.
+const BYTES_PER_TABLE_BYTE: u64 = 64;
 /// Fewer bytes than this beside pure reads are metadata of earlier writes.
 const METADATA_BYTES: u64 = 4 << 20;
 /// A sync makes a journal write at most a descriptor, two blocks and a commit record of 4 KiB.
@@ -130,9 +133,10 @@ impl<'a> Traffic<'a> {
                 false => shown(reads, others.reads),
             },
             writes: match self.writes_only_what_is_asked() {
-                true => unexplained,
-                false => shown(unexplained, others.writes),
-            },
+                true => unexplained.saturating_sub(self.initialiser_bytes()),
+                false => 0,
+            }
+            .max(shown(unexplained, others.writes)),
         };
         let own = Excess {
             reads: reads - foreign.reads,
@@ -181,6 +185,13 @@ impl<'a> Traffic<'a> {
         filesystems * (METADATA_BYTES + syncs * per_sync)
     }
 
+    /// The most that the kernel writes for a new filesystem, where it does so.
+    fn initialiser_bytes(&self) -> u64 {
+        let is_seen = self.device.others.iter().any(|p| p.name == INITIALISER);
+        let filesystem = self.target.filesystem.as_ref().filter(|_| is_seen);
+        filesystem.map_or(0, |f| f.size_bytes.div_ceil(BYTES_PER_TABLE_BYTE))
+    }
+
     /// Whether every read at the disks is ours or another program's: no read-ahead, no small block
     /// rounded up to a large one, no old data read because new data changes its parity or its tree.
     fn reads_only_what_is_asked(&self) -> bool {
@@ -199,9 +210,7 @@ impl<'a> Traffic<'a> {
     /// Whether every write beyond the metadata is another program's: none was requested, and no
     /// earlier one is still on its way.
     fn writes_only_what_is_asked(&self) -> bool {
-        let initialised = self.device.others.iter().any(|p| p.name == INITIALISER);
         self.asked.write_bytes == 0
-            && !initialised
             && !copies_on_write(self.target)
             && !is_raid(self.target)
             && !self.target.has_buffered_loop()
