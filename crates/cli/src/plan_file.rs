@@ -249,7 +249,6 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn error(text: &str) -> String {
         PlanFile::parse(text).expect_err(text).to_string()

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
     use crate::disk::bare_layer;
     use diskproof_model::target::TargetKind;
-    use proptest::prelude::*;
+
     use std::path::Path;
 
     const ASKED: ByteCount = ByteCount {

@@ -193,7 +193,6 @@ pub(crate) fn bare_layer(name: &str, device: &str) -> Layer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn schedulers_read() {

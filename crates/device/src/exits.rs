@@ -212,7 +212,6 @@ fn u64_at(bytes: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn message(family: u16, stats: &[u8]) -> Vec<u8> {
         let inner = [attribute(1, &7_u32.to_ne_bytes()), attribute(3, stats)].concat();

@@ -213,7 +213,6 @@ fn by_cgroup(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn this_machine_is_known() {

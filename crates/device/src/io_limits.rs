@@ -125,7 +125,7 @@ fn is_set(limit: &IoLimit) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+
     use std::fs;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, SysRoot) {

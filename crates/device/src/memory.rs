@@ -102,7 +102,6 @@ fn left_in(group: &Path, figures: &MemoryFigures) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const MIB: u64 = 1 << 20;
 

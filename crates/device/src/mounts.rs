@@ -117,7 +117,6 @@ pub(crate) fn holding<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const TEXT: &str = "\
 22 27 0:21 / /proc rw,relatime - proc proc rw

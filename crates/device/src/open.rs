@@ -603,6 +603,4 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-}
+mod tests {}

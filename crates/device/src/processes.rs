@@ -277,7 +277,6 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     /// (pid, start time, name, bytes read, bytes written); the parent of 12 is 1, and so on.
     fn counters(processes: &[(u32, u64, &str, u64, u64)]) -> ProcessCounters {

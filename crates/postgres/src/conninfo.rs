@@ -414,7 +414,6 @@ fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn no_environment(_: &str) -> Option<String> {
         None

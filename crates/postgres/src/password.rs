@@ -113,7 +113,7 @@ fn next_field(text: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+
     use std::os::unix::fs::PermissionsExt as _;
 
     fn found(text: &str, host: &str) -> Option<Password> {

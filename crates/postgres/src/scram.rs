@@ -187,7 +187,6 @@ impl HmacKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const SERVER_FIRST: &str = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                                 s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";

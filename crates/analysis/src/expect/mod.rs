@@ -581,7 +581,6 @@ impl Expected {
 mod tests {
     use super::*;
     use crate::fixture;
-    use proptest::prelude::*;
 
     fn expected(text: &str) -> Expected {
         text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))

@@ -312,7 +312,6 @@ fn combine(sign: char, left: ExpressionValue, right: ExpressionValue) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn size(text: &str) -> Result<u64, String> {
         bytes(text, Base::Binary)

@@ -55,11 +55,11 @@ fn published_command_lines_of_both_spellings_are_read() {
 fn sequential_tests_go_on_until_their_limit() {
     for mode in ["seqrd", "seqwr", "seqrewr"] {
         let stop = |limits: &str| {
-            let size = "--file-total-size=64M --file-block-size=1M";
+            let size = "--file-num=1 --file-total-size=64M --file-block-size=1M";
             let plan = plan_of(&format!(
                 "fileio {size} --file-test-mode={mode} {limits} run"
             ));
-            plan.workloads[0].stop.clone()
+            plan.workloads[0].stop
         };
         let by_time = stop("--time=2");
         assert_eq!(

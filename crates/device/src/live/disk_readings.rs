@@ -51,7 +51,6 @@ fn parse_line(line: &str) -> Option<DiskReading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn line_of_diskstats_is_read_with_and_without_flushes() {

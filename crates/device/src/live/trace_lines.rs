@@ -64,7 +64,6 @@ fn direction(flags: &str) -> Option<RequestDirection> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn requests_are_read_with_odd_names() {

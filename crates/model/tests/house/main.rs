@@ -5,8 +5,7 @@
 mod modules;
 mod sources;
 
-use sources::{SourceFile, crate_names, repository_root, rust_sources, text_sources};
-use std::collections::BTreeMap;
+use sources::{crate_names, repository_root, text_sources};
 use std::fs;
 
 /// Columns of the longest line, as in `rustfmt.toml`.

@@ -3,7 +3,7 @@
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::record::Record;
 use diskproof_report::chart::{charts, origin};
-use diskproof_report::{gnuplot, json, svg};
+use diskproof_report::svg;
 use roxmltree::{Document, Node};
 
 fn pictures(record: &Record) -> Vec<(String, String)> {

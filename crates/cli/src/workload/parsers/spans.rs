@@ -237,7 +237,6 @@ impl FromStr for OffsetDistribution {
 mod tests {
     use super::*;
     use crate::workload::parsers::tests::{assert_rejected, parse};
-    use proptest::prelude::*;
 
     #[test]
     fn spans_take_bytes_and_percent() {

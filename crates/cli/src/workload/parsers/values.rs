@@ -370,7 +370,6 @@ impl FromStr for LatencyPercentile {
 mod tests {
     use super::*;
     use crate::workload::parsers::tests::{assert_rejected, parse};
-    use proptest::prelude::*;
 
     #[test]
     fn rw_takes_the_names_of_fio() {
