@@ -183,12 +183,15 @@ impl Disk {
     pub fn new(kind: &str, size_bytes: u64, options: &str) -> Self {
         let place = place();
         let device = Loop::sparse(&place.path().join("image"), size_bytes, &["--direct-io=on"]);
+        let node = device.node.to_str().unwrap();
+        // A new ext4 is complete, so that the kernel writes no inode tables beside a measurement.
+        let options_of_mkfs: &[&str] = match kind {
+            "ext4" => &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+            _ => &["-f"],
+        };
         run(
             &format!("mkfs.{kind}"),
-            &[
-                if kind == "ext4" { "-q" } else { "-f" },
-                device.node.to_str().unwrap(),
-            ],
+            &[options_of_mkfs, &[node]].concat(),
         );
         let mount = Mount::new(
             kind,

@@ -17,8 +17,8 @@ const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
 /// The kernel thread that writes the inode tables of a new ext4 filesystem. No counter has its
 /// bytes.
 const INITIALISER: &str = "ext4lazyinit";
-/// Bytes of a filesystem for each byte of inode tables: mke2fs makes an inode of 256 bytes for every
-/// 16 KiB.
+/// Bytes of a filesystem for each byte of inode tables: mke2fs makes an inode of 256 bytes for
+/// every 16 KiB.
 const BYTES_PER_TABLE_BYTE: u64 = 64;
 /// Fewer bytes than this beside pure reads are metadata of earlier writes.
 const METADATA_BYTES: u64 = 4 << 20;

@@ -155,12 +155,12 @@ impl Watchdog<'_> {
                 self.deadline.verbosity.note(&text);
             }
             let end = *lock_deadline(&self.run_end);
-            let longest = match end.is_some_and(|end| end.elapsed() > AFTER_END) {
-                true => self.deadline.stall_timeout.min(SILENCE_AFTER_END),
-                false => self.deadline.stall_timeout,
-            };
-            if silence > longest {
+            let is_late = end.is_some_and(|end| end.elapsed() > AFTER_END);
+            if silence > self.deadline.stall_timeout {
                 return self.end_stalled(silence);
+            }
+            if is_late && silence > SILENCE_AFTER_END {
+                return self.end_late(silence);
             }
         }
     }
@@ -182,6 +182,18 @@ impl Watchdog<'_> {
             }),
             ..self.end(Ok(Some(ended)), hung)
         }
+    }
+
+    /// Ends without the run's thread, which waits for a target that may be slow and not faulty.
+    fn end_late(self, silence: Duration) -> WatchdogResult {
+        let ended = format!(
+            "{}: {LATE}. Its last request, near '{}', had waited for {}",
+            self.paths(),
+            self.step(),
+            seconds(silence)
+        );
+        let hung = self.identities.iter().map(|one| one.path.clone()).collect();
+        self.end(Ok(Some(ended)), hung)
     }
 
     /// Takes the results; `otherwise` is the end of a run that has not reported its own.
