@@ -3,14 +3,16 @@
 
 use crate::error::HistoryError;
 use crate::lock::PlaceLock;
-use crate::ours::check;
+use crate::ours::{SQLITE_SUFFIXES, check};
 use crate::place::{exists, with_suffix};
 use rusqlite::{Connection, OpenFlags};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The files of a history, by what their names add to its own.
-const ALL_SUFFIXES: [&str; 4] = ["-journal", "-shm", "-wal", ""];
+/// The files of a history, by what their names add to its own; the history itself comes last.
+fn suffixes() -> impl Iterator<Item = &'static str> {
+    SQLITE_SUFFIXES.into_iter().chain([""])
+}
 
 /// A damaged history that was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(crate) fn move_damaged(path: &Path) -> Result<Option<MovedHistory>, HistoryE
     check(path)?;
     let moved = free_name(path);
     // The file goes last: until then its log still belongs to it, should the program end here.
-    for suffix in ALL_SUFFIXES {
+    for suffix in suffixes() {
         match std::fs::rename(with_suffix(path, suffix), with_suffix(&moved, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(HistoryError::kernel(path, error));
@@ -53,7 +55,7 @@ fn free_name(path: &Path) -> PathBuf {
     let mut name = with_suffix(path, &format!(".corrupt-{stamp}"));
     let mut number = 0;
     let is_taken = |name: &Path| {
-        let mut files = ALL_SUFFIXES.iter().map(|suffix| with_suffix(name, suffix));
+        let mut files = suffixes().map(|suffix| with_suffix(name, suffix));
         files.any(|file| file.symlink_metadata().is_ok())
     };
     while is_taken(&name) {

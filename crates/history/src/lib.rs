@@ -3,8 +3,8 @@
 //!
 //! Promises: a saved run survives `kill -9` and a power cut. Several processes may use the file at
 //! the same time. A damaged file is renamed, never deleted, and a new one begins. A file that is
-//! merely busy, full or unreachable is never treated as damaged. A file
-//! that this program did not make is never changed.
+//! merely busy, full or unreachable is never treated as damaged. A file that this program did not
+//! make is never changed.
 #![forbid(unsafe_code)]
 
 mod add;

@@ -16,7 +16,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Where the header holds the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
 /// The files that SQLite puts beside a database.
-const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
+pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
 
 /// The histories that this process has open, and how often.
 static OPEN: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());

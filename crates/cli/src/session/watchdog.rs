@@ -174,13 +174,12 @@ impl Watchdog<'_> {
             self.paths(),
             seconds(silence)
         );
-        let hung = self.identities.iter().map(|one| one.path.clone()).collect();
         WatchdogResult {
             stalled: Some(Stalled {
                 around,
                 lasted_ns: silence.as_nanos() as u64,
             }),
-            ..self.end(Ok(Some(ended)), hung)
+            ..self.end(Ok(Some(ended)), self.all_paths())
         }
     }
 
@@ -192,8 +191,11 @@ impl Watchdog<'_> {
             self.step(),
             seconds(silence)
         );
-        let hung = self.identities.iter().map(|one| one.path.clone()).collect();
-        self.end(Ok(Some(ended)), hung)
+        self.end(Ok(Some(ended)), self.all_paths())
+    }
+
+    fn all_paths(&self) -> Vec<String> {
+        self.identities.iter().map(|one| one.path.clone()).collect()
     }
 
     /// Takes the results; `otherwise` is the end of a run that has not reported its own.
@@ -218,12 +220,7 @@ impl Watchdog<'_> {
     }
 
     fn paths(&self) -> String {
-        let paths: Vec<&str> = self
-            .identities
-            .iter()
-            .map(|one| one.path.as_str())
-            .collect();
-        paths.join(", ")
+        self.all_paths().join(", ")
     }
 
     fn step(&self) -> String {

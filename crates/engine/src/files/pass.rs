@@ -450,7 +450,7 @@ impl Supervisor<'_> {
                 true => self.stall.ended(),
                 false => self.stall,
             };
-            self.check_silence((silent_ns, elapsed_ns), stall)?;
+            self.check_silence(silent_ns, elapsed_ns, stall)?;
             let by_time = self
                 .pass
                 .limit_ns
@@ -475,7 +475,8 @@ impl Supervisor<'_> {
 
     fn check_silence(
         &self,
-        (silent_ns, elapsed_ns): (u64, u64),
+        silent_ns: u64,
+        elapsed_ns: u64,
         stall: StallTimeout,
     ) -> Result<(), RunError> {
         let is_over = self.pass.limit_ns.is_some_and(|limit| elapsed_ns > limit);

@@ -266,16 +266,11 @@ impl Counters {
                 .sum::<u128>()
     }
 
-    /// Completed operations of the measured time, up to now. Where `commits`, a write counts with
-    /// its sync.
+    /// Completed operations of the measured time, up to now; `writes` is the kind that counts
+    /// writes.
     #[cold]
-    pub(crate) fn operations(&mut self, commits: bool) -> u64 {
+    pub(crate) fn operations(&mut self, writes: OpKind) -> u64 {
         self.add_streak();
-        let writes = if commits {
-            OpKind::Commit
-        } else {
-            OpKind::Write
-        };
         if !self.measuring {
             return 0;
         }

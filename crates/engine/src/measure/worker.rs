@@ -13,7 +13,7 @@ use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
-use diskproof_model::measurement::{SERIES_INTERVAL_NS, ZeroSample};
+use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
 use diskproof_model::series::TimeSeries;
 use std::io;
@@ -493,11 +493,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let is_long = self.schedule.end_ns - self.schedule.measure_ns >= LONG_NS;
         let few = if is_long { FEW_OPS } else { 1 };
         let after_write = self.generator.after_write;
-        let commits = matches!(after_write, AfterWrite::Durable | AfterWrite::Sync(_));
+        // A write that is synced counts when its sync is done.
+        let writes = match after_write {
+            AfterWrite::Durable | AfterWrite::Sync(_) => OpKind::Commit,
+            _ => OpKind::Write,
+        };
         self.ending.is_none()
             && !self.generator.is_paced()
             && self.generator.slots.in_flight() > 0
-            && self.counters.operations(commits) < few
+            && self.counters.operations(writes) < few
     }
 
     /// Ends the measured time with the first operation that ends in overtime. If nothing had
