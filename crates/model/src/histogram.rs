@@ -171,6 +171,18 @@ impl LatencyHistogram {
         self.min_ns = self.min_ns.min(part.min_ns);
     }
 
+    /// The filled buckets alone.
+    pub fn to_part(&self) -> LatencyPart {
+        let filled = self.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        LatencyPart {
+            buckets: filled.map(|(index, n)| (index as u32, *n)).collect(),
+            count: self.count,
+            sum_ns: self.sum_ns,
+            min_ns: self.min_ns,
+            max_ns: self.max_ns,
+        }
+    }
+
     /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count

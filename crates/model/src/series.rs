@@ -126,6 +126,12 @@ impl TimeSeries {
         sum
     }
 
+    /// Bytes of an operation, on average.
+    pub(crate) fn bytes_per_op(&self) -> u64 {
+        let total = self.total();
+        total.bytes / total.ops.max(1)
+    }
+
     /// All events as one cell.
     pub fn total(&self) -> Cell {
         self.cells.iter().fold(Cell::default(), |mut sum, cell| {
