@@ -1,8 +1,6 @@
 //! Exact short texts of long lists of numbers: distributions and cells over time as columns of
 //! LEB128 numbers, deflated, in base64. What is read back equals what was written.
 
-use crate::histogram::{LatencyHistogram, LatencyPart};
-use crate::series::{Cell, TimeSeries};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::Compression;
@@ -13,10 +11,8 @@ use std::io::Read as _;
 
 /// Most bytes after inflating: a series of 8192 cells with five numbers of ten bytes each.
 const INFLATED_BYTES_MAX: u64 = 1 << 19;
-/// Most cells of a series that is read back.
-const CELLS_MAX: u64 = 8192;
 /// Largest number of a cell or a bucket, so that sums fit into 64 bits.
-const NUMBER_MAX: u128 = 1 << 60;
+pub(crate) const NUMBER_MAX: u128 = 1 << 60;
 
 /// Numbers to be packed.
 #[derive(Default)]
@@ -107,78 +103,6 @@ pub(crate) trait Packed: Sized {
     fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str>;
 }
 
-impl Packed for LatencyHistogram {
-    fn pack(&self, packer: &mut Packer) {
-        self.to_part().pack(packer);
-    }
-
-    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str> {
-        let mut histogram = Self::new();
-        histogram.add_part(&LatencyPart::unpack(numbers)?);
-        Ok(histogram)
-    }
-}
-
-impl Packed for TimeSeries {
-    fn pack(&self, packer: &mut Packer) {
-        let columns: [fn(&Cell) -> u64; 4] = [
-            |cell| cell.ops,
-            |cell| cell.errors,
-            |cell| cell.latency_max_ns,
-            |cell| cell.latency_sum_ns.min(NUMBER_MAX as u64),
-        ];
-        let per_op = self.bytes_per_op();
-        [
-            self.start_ns,
-            self.interval_ns,
-            per_op,
-            self.cells.len() as u64,
-        ]
-        .into_iter()
-        .for_each(|number| packer.push(number));
-        for column in columns {
-            self.cells.iter().for_each(|cell| packer.push(column(cell)));
-        }
-        for cell in &self.cells {
-            // Mostly zero: operations of one size.
-            packer.push(cell.bytes.wrapping_sub(cell.ops.wrapping_mul(per_op)));
-        }
-    }
-
-    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str> {
-        let (start_ns, interval_ns) = (numbers.amount()?, numbers.amount()?);
-        let (per_op, count) = (numbers.number()?, numbers.number()?);
-        if interval_ns == 0 || count > CELLS_MAX {
-            return Err("its cells have no length, or there are too many");
-        }
-        let mut cells = vec![Cell::default(); count as usize];
-        let columns: [fn(&mut Cell) -> &mut u64; 4] = [
-            |cell| &mut cell.ops,
-            |cell| &mut cell.errors,
-            |cell| &mut cell.latency_max_ns,
-            |cell| &mut cell.latency_sum_ns,
-        ];
-        for column in columns {
-            for cell in &mut cells {
-                *column(cell) = numbers.amount()?;
-            }
-        }
-        for cell in &mut cells {
-            cell.bytes = numbers
-                .number()?
-                .wrapping_add(cell.ops.wrapping_mul(per_op));
-            if u128::from(cell.bytes) > NUMBER_MAX {
-                return Err("a number in it is beyond every measurement");
-            }
-        }
-        Ok(Self {
-            start_ns,
-            interval_ns,
-            cells,
-        })
-    }
-}
-
 /// Writes a value as its text.
 pub(crate) fn serialize<T: Packed, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
     let mut packer = Packer::default();
@@ -221,6 +145,8 @@ pub(crate) mod option {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::{LatencyHistogram, LatencyPart};
+    use crate::series::{Cell, TimeSeries};
     use proptest::prelude::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
