@@ -7,6 +7,8 @@ mod drop_in;
 mod error;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod frozen_tests;
 mod getopt;
 mod jobs;
 mod load;
