@@ -46,8 +46,8 @@ fn writing_is_a_survey_that_writes() {
 #[test]
 fn bad_values_are_refused() {
     for (line, text) in [
-        ("-c 101 /dev/sda", "use from 1 to 100"),
-        ("-s 50 /dev/sda", "use from 2 to 20"),
+        ("-c 101 /dev/sda", "use a number from 1 to 100"),
+        ("-s 50 /dev/sda", "use a number from 2 to 20"),
         ("-", "standard input"),
         ("-b 0 /dev/sda", "use from 1"),
     ] {
