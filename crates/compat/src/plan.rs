@@ -1,7 +1,85 @@
 //! What the plans of all drop-ins have in common.
 
 use crate::load::PlanContext;
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Workload};
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
+    PLAN_SCHEMA, Plan, Span, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+};
+
+/// A second in nanoseconds.
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// Every block is as likely as another one.
+pub(crate) const RANDOM: Access = Access::Random {
+    distribution: Distribution::Uniform,
+};
+
+/// Every write by an O_SYNC descriptor.
+pub(crate) const OPEN_SYNC: SyncPolicy = SyncPolicy::WithWrite {
+    flag: WriteFlag::OpenSync,
+};
+
+/// Every write by an O_DSYNC descriptor.
+pub(crate) const OPEN_DSYNC: SyncPolicy = SyncPolicy::WithWrite {
+    flag: WriteFlag::OpenDsync,
+};
+
+/// A sync after so many writes.
+pub(crate) const fn every(writes: u32, call: SyncCall) -> SyncPolicy {
+    SyncPolicy::Every { writes, call }
+}
+
+/// Requests by blocking calls, one at a time.
+pub(crate) fn blocking(name: &str, access: Access, block_bytes: u32) -> Workload {
+    Workload {
+        access,
+        block_bytes,
+        engine: EngineChoice::Fixed(EngineKind::Sync),
+        ..Workload::named(name)
+    }
+}
+
+/// A part of the target.
+pub(crate) fn part(start_bytes: u64, length_bytes: u64) -> Span {
+    Span {
+        start_bytes,
+        length_bytes: Some(length_bytes),
+    }
+}
+
+/// Until so many bytes are moved.
+pub(crate) fn until_bytes(bytes: u64) -> Stop {
+    Stop {
+        bytes: Some(bytes),
+        ..Stop::default()
+    }
+}
+
+/// For this time.
+pub(crate) fn until_ns(time_ns: u64) -> Stop {
+    Stop {
+        time_ns: Some(time_ns),
+        ..Stop::default()
+    }
+}
+
+/// Direct requests, or others.
+pub(crate) fn direct_or(is_direct: bool, otherwise: CachePolicy) -> CachePolicy {
+    if is_direct {
+        CachePolicy::Direct
+    } else {
+        otherwise
+    }
+}
+
+/// Random or sequential requests.
+pub(crate) fn random_or_sequential(is_random: bool) -> Access {
+    if is_random {
+        RANDOM
+    } else {
+        Access::Sequential
+    }
+}
 
 /// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages, which
 /// makes large requests slower than huge pages would.

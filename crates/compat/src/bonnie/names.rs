@@ -3,8 +3,6 @@
 /// Bytes of a chunk, unless the user sets another size.
 pub(super) const CHUNK_BYTES: u32 = 8192;
 
-pub(super) const NAME: &str = "bonnie++";
-pub(super) const EMULATES: &str = "bonnie++ 2.00a";
 pub(super) const WRITE: &str = "block-write";
 pub(super) const REWRITE: &str = "rewrite";
 pub(super) const READ: &str = "block-read";

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 /// Which text is printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OutputForm {
     pub(super) is_quiet: bool,
     pub(super) is_batch: bool,
@@ -23,7 +23,7 @@ pub(super) struct OutputForm {
 }
 
 /// The target as ioping shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShownTarget {
     path: String,
     filesystem: String,
@@ -66,7 +66,7 @@ impl ShownTarget {
 }
 
 /// Prints as ioping does.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct IopingPrinter {
     form: OutputForm,
     target: ShownTarget,
@@ -95,13 +95,7 @@ impl IopingPrinter {
             target,
             direction,
             block_bytes,
-            part: RequestSum::default(),
-            total: RequestSum::default(),
-            end_ns: 0,
-            next_period_ns: u64::MAX,
-            has_begun: false,
-            json_objects: 0,
-            failed: None,
+            ..Self::default()
         }
     }
 

@@ -6,7 +6,7 @@ use diskproof_model::ping::{IgnoredBecause, SingleRequest};
 const KNOWN_FROM: u64 = 5;
 
 /// Which requests count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ValidTimes {
     pub(super) min_ns: u64,
     pub(super) max_ns: u64,
