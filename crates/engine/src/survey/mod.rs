@@ -327,6 +327,7 @@ fn follow(
                     since_ns: progress.answered_ns,
                     lasted_ns,
                     requests: 1,
+                    late: stall_timeout.is_late(lasted_ns),
                 }),
             ));
         }
