@@ -129,8 +129,13 @@ pub struct Hang {
     pub since_ns: u64,
     /// From then until the wait ended, in nanoseconds.
     pub lasted_ns: u64,
-    /// Requests that were never answered; they count as failed with `ETIMEDOUT`.
+    /// Requests that were never answered; they count as failed with `ETIMEDOUT`, except in a run
+    /// that ended first.
     pub requests: u64,
+    /// The run ended before the target had been silent long enough to count as hung: the requests
+    /// took longer than the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
 }
 
 /// A time in which this program did not run. Every figure excludes it.

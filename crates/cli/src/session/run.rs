@@ -20,6 +20,8 @@ use diskproof_model::units::format_duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
+                               undecided. Measure longer (--time), or with smaller blocks";
 pub(super) const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
 
 /// How scratch files get their content, so that reads find data and writes do not extend the file.
@@ -383,7 +385,7 @@ impl TargetRun {
     /// Why the run cannot go on after these measurements; a hang explains the most.
     pub(super) fn ended_early(&self, measured: &[Measurement]) -> EndedEarly {
         for measurement in measured {
-            if let Some(hang) = measurement.hang {
+            if let Some(hang) = measurement.hang.filter(|hang| !hang.late) {
                 return Some(format!(
                     "{} stopped answering during '{}'; diskproof stopped waiting after {}. See \
                      the kernel log (dmesg)",
@@ -405,7 +407,11 @@ impl TargetRun {
                 _ => {}
             }
         }
-        None
+        // No further request goes to a target that still has some.
+        measured
+            .iter()
+            .find_map(|m| m.hang)
+            .map(|_| LATE.to_owned())
     }
 
     fn too_many_errors(&self, measurement: &Measurement) -> String {

@@ -191,6 +191,7 @@ fn figures_of_a_check_that_ended_early_are_frozen() {
             since_ns: 2 * SECOND,
             lasted_ns: 45 * SECOND,
             requests: 32,
+            late: false,
         });
         m.stopped = StopReason::Hung;
     });

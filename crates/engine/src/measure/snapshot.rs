@@ -6,6 +6,7 @@ use crate::io::errno::errno_name;
 use crate::load::slots::PendingRequest;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
+use crate::run::hang::StuckWorker;
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, ZeroSample,
 };
@@ -111,24 +112,23 @@ impl WorkerSnapshot {
         (!self.is_taken).then_some(so_far)
     }
 
-    /// The result of a worker whose target never answers. It measured from `measure_ns` until its
-    /// end at `stop_ns`. Its requests in flight count as failed.
-    pub(crate) fn take_timed_out(
+    /// The result of a worker whose requests in flight were never answered. They count as failed
+    /// where the target hangs.
+    pub(crate) fn take_unanswered(
         &mut self,
         in_flight: &[PendingRequest],
-        measure_ns: u64,
-        (ending, stop_ns): (EndReason, u64),
+        asked: StuckWorker<'_>,
     ) -> WorkerResult {
+        let (measure_ns, (ending, stop_ns)) = (asked.measure_ns, asked.ending);
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut ops = std::mem::take(&mut self.ops);
         let timed_out = errno_name(libc::ETIMEDOUT);
         for request in in_flight {
-            *ops.entry(request.kind)
-                .or_default()
-                .errors
-                .entry(timed_out.clone())
-                .or_default() += 1;
+            let op = ops.entry(request.kind).or_default();
+            if !asked.late {
+                *op.errors.entry(timed_out.clone()).or_default() += 1;
+            }
         }
         let waiting = in_flight
             .iter()

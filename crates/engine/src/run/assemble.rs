@@ -139,7 +139,7 @@ struct Course {
 pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
     let (workload, measure_ns) = (&context.workload, context.measure_ns);
     let stopped = match context.hang {
-        Some(_) if context.control != Control::Interrupt => StopReason::Hung,
+        Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
         _ => stop_reason(workload, context.control, &results),
     };
     let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);

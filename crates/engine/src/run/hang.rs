@@ -22,6 +22,8 @@ pub(crate) struct StuckWorker<'a> {
     pub measure_ns: u64,
     /// Why and when it should have ended.
     pub ending: (EndReason, u64),
+    /// [`Hang::late`].
+    pub late: bool,
 }
 
 /// The result of a worker whose target hangs, and what it waits for at `now`.
@@ -41,11 +43,9 @@ pub(crate) fn time_out(
         since_ns,
         lasted_ns: now.saturating_sub(since_ns),
         requests: in_flight.len() as u64,
+        late: asked.late,
     };
-    (
-        snapshot.take_timed_out(&in_flight, asked.measure_ns, asked.ending),
-        hang,
-    )
+    (snapshot.take_unanswered(&in_flight, asked), hang)
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
@@ -84,6 +84,7 @@ pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
         since_ns,
         lasted_ns: end_ns - since_ns,
         requests: one.requests + other.requests,
+        late: one.late && other.late,
     }
 }
 

@@ -153,6 +153,8 @@ impl WorkerGroup<'_> {
         if stuck.is_empty() {
             return;
         }
+        let silence_ns = self.silence_of(target, schedule, now);
+        let late = self.stall_timeout.is_late(silence_ns);
         self.stops[target].store(true, Ordering::Relaxed);
         for assignment in self.assignments {
             if assignment.target == target {
@@ -170,6 +172,7 @@ impl WorkerGroup<'_> {
                 start_ns: schedule.delayed(workload).start_ns,
                 measure_ns: schedule.delayed(workload).measure_ns,
                 ending,
+                late,
             };
             let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
             self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
