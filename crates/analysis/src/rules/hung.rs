@@ -28,9 +28,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "late",
         title: "Requests took longer than the run",
-        meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on time, \
-              with requests still in flight. The figures cover the requests that completed, so \
-              the longest latencies are missing.",
+        meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on \
+              time, with requests still in flight. The figures cover the requests that completed, \
+              so the longest latencies are missing.",
         taints: None,
         check: Check::Run(check_late),
         #[cfg(test)]
