@@ -54,11 +54,11 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     };
     let mut notes = given.notes.clone();
     let block_mib = given.read("b", |text| {
-        let (block, chunk) = text.split_once(':').unwrap_or((text, ""));
-        if !chunk.is_empty() {
-            mib("-b", chunk)?;
-            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
-        }
+        let Some((block, chunk)) = text.split_once(':') else {
+            return mib("-b", text);
+        };
+        mib("-b", chunk)?;
+        notes.push("the chunk size has no effect: the engine chooses it".to_owned());
         mib("-b", block)
     })?;
     let block_mib = block_mib.unwrap_or(BLOCK_MIB);
