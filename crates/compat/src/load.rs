@@ -41,6 +41,16 @@ pub struct PlanContext<'a> {
     pub argv: &'a [String],
 }
 
+impl PlanContext<'_> {
+    /// With the seed of the command line, where it has one.
+    pub(crate) fn seeded(self, seed: Option<u64>) -> Self {
+        Self {
+            seed: seed.unwrap_or(self.seed),
+            ..self
+        }
+    }
+}
+
 /// A load that follows another one as a separate run.
 pub struct NextLoad {
     /// What is measured.

@@ -1,5 +1,6 @@
 //! What the plans of all drop-ins have in common.
 
+use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
@@ -81,41 +82,43 @@ pub(crate) fn random_or_sequential(is_random: bool) -> Access {
     }
 }
 
-/// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages, which
-/// makes large requests slower than huge pages would.
-pub(crate) fn plan_of(
-    tool: &str,
-    context: &PlanContext<'_>,
-    scratch_bytes: Option<u64>,
-    mut workloads: Vec<Workload>,
-) -> Plan {
-    for workload in &mut workloads {
-        workload.shape.ordinary_pages = true;
-    }
-    Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
-        seed: context.seed,
-        targets: vec![context.target.path.clone()],
-        scratch_bytes,
-        workloads,
-        survey: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        ping: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        first_write_ns: None,
-        time_limit_ns: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: format!("as {tool}"),
-            argv: context.argv.to_vec(),
-        },
+impl DropIn {
+    /// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages,
+    /// which makes large requests slower than huge pages would.
+    pub(crate) fn plan(
+        &self,
+        context: &PlanContext<'_>,
+        scratch_bytes: Option<u64>,
+        mut workloads: Vec<Workload>,
+    ) -> Plan {
+        for workload in &mut workloads {
+            workload.shape.ordinary_pages = true;
+        }
+        Plan {
+            schema: PLAN_SCHEMA.to_owned(),
+            method: METHOD_VERSION,
+            seed: context.seed,
+            targets: vec![context.target.path.clone()],
+            scratch_bytes,
+            workloads,
+            survey: None,
+            sweep: None,
+            postgres: None,
+            files: None,
+            layers: None,
+            ping: None,
+            data_sheet: None,
+            disk_access: None,
+            like: None,
+            fit_for: None,
+            first_write_ns: None,
+            time_limit_ns: None,
+            postgres_version: None,
+            skipped: Vec::new(),
+            origin: Origin::Native {
+                verb: format!("as {}", self.name),
+                argv: context.argv.to_vec(),
+            },
+        }
     }
 }

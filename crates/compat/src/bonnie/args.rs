@@ -9,7 +9,7 @@ use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::{RANDOM, blocking, direct_or, every, part, plan_of, until_bytes};
+use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncCall, SyncPolicy, Workload};
@@ -53,7 +53,7 @@ pub(super) struct BonnieLoad {
     labels: RunLabels,
     is_direct: bool,
     syncs_each: bool,
-    has_seed: bool,
+    seed: Option<u64>,
     notes: Vec<String>,
 }
 
@@ -101,7 +101,6 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
     if files.is_some() {
         notes.push("see 'diskproof files' for intervals and durable files".to_owned());
     }
-    let seed = given.value("z").and_then(|text| text.parse().ok());
     Ok(BonnieLoad {
         part: match (size_mib, files) {
             (0, Some(files)) => BonniePart::ManyFiles(files),
@@ -115,7 +114,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
             chunk_bytes,
             seeks,
             seekers,
-            seed: seed.unwrap_or(0),
+            seed: 0,
             is_quiet: given.has("q"),
             runs: runs as u32,
             csv,
@@ -123,7 +122,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         },
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
-        has_seed: seed.is_some(),
+        seed: given.value("z").and_then(|text| text.parse().ok()),
         notes,
     })
 }
@@ -268,7 +267,7 @@ impl DropInLoad for BonnieLoad {
         if let BonniePart::ManyFiles(files) = self.part {
             return Ok(Plan {
                 files: Some(self.files_plan(files)),
-                ..plan_of(DROP_IN.name, context, None, Vec::new())
+                ..DROP_IN.plan(context, None, Vec::new())
             });
         }
         let mut workloads = Vec::new();
@@ -276,12 +275,8 @@ impl DropInLoad for BonnieLoad {
             workloads.extend(self.tests(run));
         }
         let bytes = u64::from(self.labels.runs) * self.labels.size_mib * MIB;
-        let seed = match self.has_seed {
-            true => self.labels.seed,
-            false => context.seed,
-        };
-        let context = PlanContext { seed, ..*context };
-        Ok(plan_of(DROP_IN.name, &context, Some(bytes), workloads))
+        let context = context.seeded(self.seed);
+        Ok(DROP_IN.plan(&context, Some(bytes), workloads))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -19,6 +19,7 @@ pub(super) struct RunLabels {
     pub(super) chunk_bytes: u32,
     pub(super) seeks: u64,
     pub(super) seekers: u32,
+    /// That of the plan.
     pub(super) seed: u64,
     pub(super) is_quiet: bool,
     pub(super) runs: u32,

@@ -5,7 +5,7 @@ use super::print::{CopyPrinter, StatusLevel};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::error::DropInError;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, plan_of, until_bytes};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -292,12 +292,7 @@ impl DropInLoad for CopyLoad {
             ..blocking("copy", Access::Sequential, self.block_bytes as u32)
         };
         let scratch_bytes = is_new.then_some(self.start + bytes);
-        Ok(plan_of(
-            DROP_IN.name,
-            context,
-            scratch_bytes,
-            vec![workload],
-        ))
+        Ok(DROP_IN.plan(context, scratch_bytes, vec![workload]))
     }
 
     fn notes(&self) -> Vec<String> {

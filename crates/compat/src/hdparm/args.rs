@@ -6,7 +6,7 @@ use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::{SECOND, blocking, direct_or, part, plan_of, until_ns};
+use crate::plan::{SECOND, blocking, direct_or, part, until_ns};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{Access, CachePolicy, Plan, Stop, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -107,7 +107,7 @@ impl DropInLoad for TimingLoad {
                 ..blocking("device-reads", Access::Sequential, BLOCK_BYTES)
             });
         }
-        Ok(plan_of(DROP_IN.name, context, None, workloads))
+        Ok(DROP_IN.plan(context, None, workloads))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -8,7 +8,7 @@ use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, plan_of, random_or_sequential};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
 use crate::printer::ToolPrinter;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
@@ -284,10 +284,8 @@ impl DropInLoad for IopingLoad {
             return Err(DROP_IN.target_error(text));
         }
         let (span, scratch_bytes) = self.span(context.target)?;
-        let context = PlanContext {
-            seed: self.seed.unwrap_or(context.seed),
-            ..*context
-        };
+        let context = context.seeded(self.seed);
+        let workloads = vec![self.workload(span)];
         Ok(Plan {
             ping: Some(PingPlan {
                 interval_ns: self.interval_ns,
@@ -295,12 +293,7 @@ impl DropInLoad for IopingLoad {
                 abort_above_ns: None,
                 idle_ns: Vec::new(),
             }),
-            ..plan_of(
-                DROP_IN.name,
-                &context,
-                scratch_bytes,
-                vec![self.workload(span)],
-            )
+            ..DROP_IN.plan(&context, scratch_bytes, workloads)
         })
     }
 

@@ -6,7 +6,7 @@ use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::{SECOND, blocking, plan_of, random_or_sequential, until_ns};
+use crate::plan::{SECOND, blocking, random_or_sequential, until_ns};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
 use diskproof_model::target::TargetIdentity;
@@ -117,7 +117,7 @@ impl DropInLoad for SizesLoad {
             return Err(DROP_IN.target_error(&text));
         }
         let workloads = sizes.iter().map(|bytes| self.workload(*bytes)).collect();
-        Ok(plan_of(DROP_IN.name, context, None, workloads))
+        Ok(DROP_IN.plan(context, None, workloads))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -7,7 +7,7 @@ use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, plan_of, until_bytes};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -32,14 +32,10 @@ const TESTS: u32 = 6;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PairsLoad {
     target: LoadTarget,
-    sizes: Sizes,
-    columns: Vec<Column>,
+    printer: MatrixPrinter,
     sync: SyncPolicy,
     cache: CachePolicy,
     stride: u64,
-    unit: FigureUnit,
-    prints_excel: bool,
-    head: String,
     notes: Vec<String>,
 }
 
@@ -49,7 +45,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine::with_help_after_errors(&help);
     DROP_IN.start_load(arguments, command, |given| {
         let mut load = read(given)?;
-        load.head = head(&load, given, arguments);
+        load.printer.head = head(&load, given, arguments);
         Ok(load)
     })
 }
@@ -132,10 +128,22 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         notes.push("tests 6 to 12 do not run; their fields are empty".to_owned());
     }
     notes.extend(given.notes.iter().cloned());
+    let sizes = read_sizes(given)?;
     Ok(PairsLoad {
         target: LoadTarget::directory_of(Path::new(given.value("f").unwrap_or_default())),
-        sizes: read_sizes(given)?,
-        columns: columns(given, !given.has("+n"))?,
+        printer: MatrixPrinter {
+            head: String::new(),
+            pairs: sizes.pairs(),
+            sizes,
+            columns: columns(given, !given.has("+n"))?,
+            unit: match (given.has("O"), given.has("N")) {
+                (true, _) => FigureUnit::Operations,
+                (false, true) => FigureUnit::Microseconds,
+                (false, false) => FigureUnit::Kilobytes,
+            },
+            prints_excel: given.has("R"),
+            figures: Vec::new(),
+        },
         sync: if given.has("o") || given.has("+r") {
             OPEN_SYNC
         } else if given.has("+D") {
@@ -147,13 +155,6 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         },
         cache: direct_or(given.has("I"), CachePolicy::Cached),
         stride: stride.unwrap_or(STRIDE),
-        unit: match (given.has("O"), given.has("N")) {
-            (true, _) => FigureUnit::Operations,
-            (false, true) => FigureUnit::Microseconds,
-            (false, false) => FigureUnit::Kilobytes,
-        },
-        prints_excel: given.has("R"),
-        head: String::new(),
         notes,
     })
 }
@@ -172,8 +173,8 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
         }
     };
     line(is_auto, "Auto Mode");
-    line(load.prints_excel, "Excel chart generation enabled");
-    let unit = load.unit;
+    line(load.printer.prints_excel, "Excel chart generation enabled");
+    let unit = load.printer.unit;
     line(
         unit == FigureUnit::Operations,
         "OPS Mode. Output is in operations per second.",
@@ -182,10 +183,10 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
         unit == FigureUnit::Microseconds,
         "Microseconds/op Mode. Output is in microseconds per operation.",
     );
-    for kib in &load.sizes.files {
+    for kib in &load.printer.sizes.files {
         line(!is_auto, &format!("File size set to {kib} kB"));
     }
-    for kib in &load.sizes.records {
+    for kib in &load.printer.sizes.records {
         line(!is_auto, &format!("Record Size {kib} kB"));
     }
     line(given.has("e"), "Include fsync in write timing");
@@ -245,8 +246,8 @@ impl PairsLoad {
     /// The workloads in the parts of the file, and its size.
     fn workloads(&self) -> (Vec<Workload>, u64) {
         let (mut workloads, mut start_bytes) = (Vec::new(), 0);
-        for pair in self.sizes.pairs() {
-            for column in &self.columns {
+        for &pair in &self.printer.pairs {
+            for column in &self.printer.columns {
                 workloads.push(self.workload(pair, *column, start_bytes));
             }
             start_bytes += pair.bytes().next_multiple_of(MIB);
@@ -266,7 +267,7 @@ impl DropInLoad for PairsLoad {
             return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
         let (workloads, bytes) = self.workloads();
-        Ok(plan_of(DROP_IN.name, context, Some(bytes), workloads))
+        Ok(DROP_IN.plan(context, Some(bytes), workloads))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -274,14 +275,6 @@ impl DropInLoad for PairsLoad {
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(MatrixPrinter {
-            head: self.head.clone(),
-            sizes: self.sizes.clone(),
-            pairs: self.sizes.pairs(),
-            columns: self.columns.clone(),
-            unit: self.unit,
-            prints_excel: self.prints_excel,
-            figures: Vec::new(),
-        })
+        Box::new(self.printer.clone())
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct PairFigure {
 }
 
 /// Prints a row when its last test is over, and the matrices at the end.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MatrixPrinter {
     pub(super) head: String,
     pub(super) sizes: Sizes,

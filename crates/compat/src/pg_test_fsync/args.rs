@@ -7,7 +7,6 @@ use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::plan_of;
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -74,12 +73,7 @@ impl DropInLoad for FsyncLoad {
         let rows = self.rows(context.target);
         let workloads = rows.iter().filter_map(|row| row.workload(self.seconds));
         let scratch_bytes = Some(SEGMENT_BYTES);
-        Ok(plan_of(
-            DROP_IN.name,
-            context,
-            scratch_bytes,
-            workloads.collect(),
-        ))
+        Ok(DROP_IN.plan(context, scratch_bytes, workloads.collect()))
     }
 
     fn fills_scratch_file(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::{blocking, every, plan_of, random_or_sequential};
+use crate::plan::{blocking, every, random_or_sequential};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -186,7 +186,7 @@ impl DropInLoad for ScanLoad {
             let text = format!("{path}: a directory; name the files in it");
             return Err(DROP_IN.target_error(&text));
         }
-        Ok(plan_of(DROP_IN.name, context, None, vec![self.workload()]))
+        Ok(DROP_IN.plan(context, None, vec![self.workload()]))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -8,7 +8,7 @@ use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::{
-    OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, plan_of, random_or_sequential,
+    OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
 };
 use crate::primes::PrimeRequest;
 use crate::printer::ToolPrinter;
@@ -294,19 +294,14 @@ struct Syncs {
 
 impl Syncs {
     fn read(given: &GivenArguments) -> Result<Self, String> {
+        let (fsync, fdatasync) = (SyncCall::Fsync, SyncCall::Fdatasync);
+        let calls = [("fsync", fsync), ("fdatasync", fdatasync)];
+        let call = given.choice("file-fsync-mode", &calls);
         Ok(Self {
             every: number(given, &["file-fsync-freq"], 0..=1_000_000_000, 100)?,
             all: switch(given, "file-fsync-all", false)?,
             at_end: switch(given, "file-fsync-end", true)?,
-            call: given
-                .choice(
-                    "file-fsync-mode",
-                    &[
-                        ("fsync", SyncCall::Fsync),
-                        ("fdatasync", SyncCall::Fdatasync),
-                    ],
-                )
-                .map_err(|other| format!("invalid fsync mode: {other}"))?,
+            call: call.map_err(|other| format!("invalid fsync mode: {other}"))?,
         })
     }
 
@@ -369,17 +364,9 @@ impl DropInLoad for FileioLoad {
             },
             ..blocking(mode.name, access, self.block_bytes)
         };
-        let context = PlanContext {
-            seed: settings.seed.unwrap_or(context.seed),
-            ..*context
-        };
+        let context = context.seeded(settings.seed);
         let scratch_bytes = Some(self.total_bytes);
-        Ok(plan_of(
-            DROP_IN.name,
-            &context,
-            scratch_bytes,
-            vec![workload],
-        ))
+        Ok(DROP_IN.plan(&context, scratch_bytes, vec![workload]))
     }
 
     fn notes(&self) -> Vec<String> {

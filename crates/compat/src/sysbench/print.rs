@@ -45,7 +45,7 @@ impl FileioPrinter {
         } = EventsSoFar::of(measurement, 0);
         let rates = |label: &str, value: f64| format!("    {label:<30}{value:.2}\n");
         let threads = settings.threads as f64;
-        // Only one thread is as fast as their mean for sure.
+        // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
         let fairness = Fairness {
             events: ((reads + writes) as f64 / threads, deviation),

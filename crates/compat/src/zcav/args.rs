@@ -6,7 +6,7 @@ use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
 use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::{part, plan_of};
+use crate::plan::part;
 use crate::printer::ToolPrinter;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan};
@@ -29,15 +29,11 @@ const POINTS_MAX: u64 = 100_000;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlocksLoad {
-    path: String,
-    block_bytes: u64,
+    /// The passes from this one on.
+    settings: BlocksSettings,
     start_bytes: u64,
     end_bytes: Option<u64>,
     skip: u64,
-    writes: bool,
-    /// Passes from this one on.
-    loops: u32,
-    log: Option<PathBuf>,
     notes: Vec<String>,
 }
 
@@ -58,11 +54,11 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     };
     let mut notes = given.notes.clone();
     let block_mib = given.read("b", |text| {
-        let (block, chunk) = text.split_once(':').unwrap_or((text, ""));
-        if !chunk.is_empty() {
-            mib("-b", chunk)?;
-            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
-        }
+        let Some((block, chunk)) = text.split_once(':') else {
+            return mib("-b", text);
+        };
+        mib("-b", chunk)?;
+        notes.push("the chunk size has no effect: the engine chooses it".to_owned());
         mib("-b", block)
     })?;
     let block_mib = block_mib.unwrap_or(BLOCK_MIB);
@@ -76,14 +72,16 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     })?;
     let whole = |mib: u64| mib / block_mib * block_mib * MIB;
     Ok(BlocksLoad {
-        path,
-        block_bytes: block_mib * MIB,
+        settings: BlocksSettings {
+            path,
+            block_bytes: block_mib * MIB,
+            writes: given.has("w"),
+            loops: given.number("c", 1..=LOOPS_MAX)?.unwrap_or(1) as u32,
+            log: given.value("l").map(PathBuf::from),
+        },
         start_bytes: range.map_or(0, |(start, _)| whole(start)),
         end_bytes: range.map(|(_, end)| whole(end)),
         skip: given.number("s", 2..=20)?.unwrap_or(1),
-        writes: given.has("w"),
-        loops: given.number("c", 1..=LOOPS_MAX)?.unwrap_or(1) as u32,
-        log: given.value("l").map(PathBuf::from),
         notes,
     })
 }
@@ -93,24 +91,18 @@ fn mib(option: &str, text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{option} {text}: not a number of MiB"))
 }
 
-impl BlocksLoad {
-    /// The blocks to read or to write.
-    fn blocks(&self, target: &TargetIdentity) -> u64 {
-        let end = self.end_bytes.unwrap_or(u64::MAX).min(target.size_bytes);
-        end.saturating_sub(self.start_bytes) / self.block_bytes
-    }
-}
-
 impl DropInLoad for BlocksLoad {
     fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.path))
+        LoadTarget::Existing(PathBuf::from(&self.settings.path))
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        let error = |text: &str| DROP_IN.target_error(&format!("{}: {text}", self.path));
-        DROP_IN.refuse_directory(&self.path, context)?;
-        let blocks = self.blocks(context.target);
-        let points = blocks.div_ceil(self.skip);
+        let (path, block_bytes) = (&self.settings.path, self.settings.block_bytes);
+        let error = |text: &str| DROP_IN.target_error(&format!("{path}: {text}"));
+        DROP_IN.refuse_directory(path, context)?;
+        let (end, target) = (self.end_bytes.unwrap_or(u64::MAX), context.target);
+        let bytes = end.min(target.size_bytes).saturating_sub(self.start_bytes);
+        let points = (bytes / block_bytes).div_ceil(self.skip);
         if points == 0 {
             return Err(error("smaller than a block; use a smaller -b"));
         }
@@ -120,19 +112,18 @@ impl DropInLoad for BlocksLoad {
         let coverage = match self.skip {
             1 => Coverage::Full,
             _ => Coverage::Sampled {
-                sample_bytes: Some(self.block_bytes),
+                sample_bytes: Some(block_bytes),
             },
         };
         let survey = Survey {
-            operation: if self.writes {
-                OpKind::Write
-            } else {
-                OpKind::Read
+            operation: match self.settings.writes {
+                true => OpKind::Write,
+                false => OpKind::Read,
             },
             // The last block read ends the span.
             span: part(
                 self.start_bytes,
-                ((points - 1) * self.skip + 1) * self.block_bytes,
+                ((points - 1) * self.skip + 1) * block_bytes,
             ),
             engine: EngineChoice::Auto,
             curve: Some(CurvePlan {
@@ -146,7 +137,7 @@ impl DropInLoad for BlocksLoad {
         };
         Ok(Plan {
             survey: Some(survey),
-            ..plan_of(DROP_IN.name, context, None, Vec::new())
+            ..DROP_IN.plan(context, None, Vec::new())
         })
     }
 
@@ -155,28 +146,20 @@ impl DropInLoad for BlocksLoad {
     }
 
     fn writes(&self) -> bool {
-        self.writes
+        self.settings.writes
     }
 
     fn next(&self) -> Option<NextLoad> {
-        let load = Self {
-            loops: self.loops - 1,
-            notes: Vec::new(),
-            ..self.clone()
-        };
-        (load.loops > 0).then_some(NextLoad {
+        let mut load = self.clone();
+        load.settings.loops -= 1;
+        load.notes.clear();
+        (load.settings.loops > 0).then(|| NextLoad {
             load: Box::new(load),
             printer: NextPrinter::SamePrinter,
         })
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(BlocksPrinter::new(BlocksSettings {
-            path: self.path.clone(),
-            block_bytes: self.block_bytes,
-            writes: self.writes,
-            loops: self.loops,
-            log: self.log.clone(),
-        }))
+        Box::new(BlocksPrinter::new(self.settings.clone()))
     }
 }

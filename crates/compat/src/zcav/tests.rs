@@ -50,6 +50,7 @@ fn bad_values_are_refused() {
         ("-s 50 /dev/sda", "use a number from 2 to 20"),
         ("-", "standard input"),
         ("-b 0 /dev/sda", "use from 1"),
+        ("-b 256: /dev/sda", "not a number of MiB"),
     ] {
         match (DROP_IN.start)(&words(line)) {
             Err(DropInError::Usage(error)) => assert!(error.contains(text), "{error}"),
