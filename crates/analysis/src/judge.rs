@@ -19,6 +19,7 @@ use crate::surface::surface_record;
 use crate::sweep::sweep_record;
 use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::data::RunData;
+use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
@@ -76,6 +77,11 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         m.reproduce = command;
     }
     let surface = data.surface.as_ref();
+    // A run that ended before its first step still is one on files.
+    let files = match (&data.files, &facts.plan.files) {
+        (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
+        (files, _) => files.as_ref().map(files_record),
+    };
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         sweep: None,
@@ -94,7 +100,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         plan: facts.plan,
         campaign: None,
         postgres: postgres_record(data.postgres.as_ref(), &measurements),
-        files: data.files.as_ref().map(files_record),
+        files,
         layers: None,
         observed: data.observed.clone(),
         surface: surface.map(|s| with_command(surface_record(s, &measurements), s, &facts.targets)),
@@ -326,6 +332,14 @@ mod tests {
         assert_eq!(saved(&data), data);
         let again = judge(facts.clone(), &saved(&data), &[]);
         assert_eq!(again, judge(facts, &data, &[]));
+    }
+
+    #[test]
+    fn a_run_on_files_that_ended_before_its_first_step_is_one_on_files() {
+        let (mut facts, _) = fixture::run();
+        facts.plan.files = Some(fixture::files::files_plan());
+        let record = judge(facts, &RunData::default(), &[]);
+        assert_eq!(record.files.map(|files| files.steps.len()), Some(0));
     }
 
     #[test]
