@@ -120,7 +120,7 @@ impl Measurement {
     }
 }
 
-/// A target that did not answer when everything was over, nor for a long time after.
+/// Requests that were never answered: the target hung, or the run ended before that could be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hang {

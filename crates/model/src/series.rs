@@ -128,7 +128,7 @@ impl TimeSeries {
     }
 
     /// Bytes of an operation, on average.
-    pub(crate) fn bytes_per_op(&self) -> u64 {
+    fn bytes_per_op(&self) -> u64 {
         let total = self.total();
         total.bytes / total.ops.max(1)
     }
