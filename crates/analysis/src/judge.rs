@@ -6,6 +6,7 @@ use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::files::files_record;
 use crate::inserts::postgres_record;
+use crate::kept::kept;
 use crate::latency_search::latency_search;
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
@@ -26,9 +27,12 @@ use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{
     ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
+use diskproof_model::run_to_run::RunToRun;
 use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 
+/// Version of the rules that derive a record from what was measured.
+pub const JUDGING_VERSION: u32 = 1;
 /// Shortest cell of a series in a record: finer ones serve the estimates only.
 const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
@@ -62,8 +66,17 @@ pub struct RunFacts {
     pub targets: Vec<TargetIdentity>,
     /// What their disks say of their own health.
     pub health: Vec<DiskHealth>,
-    /// Earlier runs of the same plan on the same targets, which show how much runs vary.
-    pub earlier: Vec<Record>,
+    /// How much runs vary.
+    pub variation: RunVariation,
+}
+
+/// What is known of how much runs of one plan vary.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunVariation {
+    /// Earlier runs of the same plan on the same targets, which show it.
+    Earlier(Vec<Record>),
+    /// What such runs showed, by measurement.
+    Known(Vec<Option<RunToRun>>),
 }
 
 /// The record of a run: what was seen, and what it means.
@@ -88,6 +101,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         latency_search: latency_search(&facts.plan, &data.measurements),
         tool: facts.tool,
         method: METHOD_VERSION,
+        judging: JUDGING_VERSION,
         run_id: facts.run_id,
         started: facts.started,
         partial: facts.partial,
@@ -113,8 +127,9 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         findings: Vec::new(),
         advice: Vec::new(),
         expectations: Vec::new(),
+        data: None,
     };
-    add_run_to_run(&mut record, &facts.earlier);
+    add_run_to_run(&mut record, facts.variation);
     record.sweep = sweep_record(&record.plan, &record.measurements);
     record.layers = layers_record(&record, &data.layer_places);
     record.findings = rules::findings(&record);
@@ -125,6 +140,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let conditions: Vec<_> = expected.iter().map(|e| e.evaluate(&record)).collect();
     record.expectations.extend(conditions);
     verdict::answer_fitness(&mut record);
+    record.data = kept(data, &record).map(Box::new);
     record
 }
 
@@ -149,8 +165,11 @@ fn add_limits(record: &mut Record) {
     }
 }
 
-fn add_run_to_run(record: &mut Record, earlier: &[Record]) {
-    let varying = run_to_run(record, earlier);
+fn add_run_to_run(record: &mut Record, variation: RunVariation) {
+    let varying = match variation {
+        RunVariation::Earlier(earlier) => run_to_run(record, &earlier),
+        RunVariation::Known(known) => known,
+    };
     for (m, varying) in record.measurements.iter_mut().zip(varying) {
         m.run_to_run = varying;
         widen_to_runs(m);

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod again;
 pub mod campaign;
 pub mod compare;
 pub mod estimate;
@@ -22,6 +23,7 @@ pub mod watch;
 mod checked;
 mod files;
 mod inserts;
+mod kept;
 mod known;
 mod latency_search;
 mod layers;

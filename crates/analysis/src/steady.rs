@@ -10,7 +10,7 @@ use diskproof_model::measurement::{
 use diskproof_model::record::{LatencySummary, OpRecord, PhaseKind, PhaseOp, PhaseRecord};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::TimeSlice;
-use diskproof_model::window::{Window, WindowLatency};
+use diskproof_model::window::{Window, WindowLatency, joined};
 
 /// What a row covers.
 pub(crate) struct SteadyPart<'a> {
@@ -331,12 +331,6 @@ fn is_stall(window: &Window) -> bool {
         let latencies = histogram(window, *kind, |op| &op.latency);
         LatencySummary::of(&latencies).max > window.length_ns() / 2
     })
-}
-
-fn joined(windows: &[Window]) -> Window {
-    let mut all = windows[0].clone();
-    windows[1..].iter().for_each(|next| all.append(next));
-    all
 }
 
 fn histogram(

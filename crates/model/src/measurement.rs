@@ -220,8 +220,8 @@ impl Default for OpMeasurement {
 
 /// Finest cell of a series: 10 ms, so that even a two-second workload gives statistics 200 of them.
 pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
-/// Cells that a series holds before neighbours are merged: 82 s at the finest.
-pub const SERIES_CELLS_MAX: usize = 8192;
+/// Cells that a series holds before neighbours are merged: 10 s at the finest. Records keep them.
+pub const SERIES_CELLS_MAX: usize = 1024;
 
 /// How threads that were ready to run had to wait for a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! The one result of every run: the plan, the targets, what was measured, what it means. Printed,
 //! saved and compared by others. Its JSON form is the published contract
-//! `schema/record.v1.schema.json`.
+//! `schema/record.v2.schema.json`.
 
 use crate::campaign::CampaignPart;
+use crate::data::RunData;
 use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 pub use crate::estimate::{Estimate, positive_interval};
 
 /// Version of the record's shape.
-pub const RECORD_SCHEMA: &str = "diskproof.record/1";
+pub const RECORD_SCHEMA: &str = "diskproof.record/2";
 
 /// Everything about one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,8 @@ pub struct Record {
     pub tool: Tool,
     /// Version of the measuring method; only equal ones compare.
     pub method: u32,
+    /// Version of the rules by which everything else follows from `data`.
+    pub judging: u32,
     /// Unique among all runs on all machines.
     pub run_id: String,
     /// Start in UTC, RFC 3339.
@@ -116,6 +119,10 @@ pub struct Record {
     pub advice: Vec<Advice>,
     /// Thresholds that the user set, and how they came out.
     pub expectations: Vec<Expectation>,
+    /// What was measured, thinned: all of the above is derived from it. Absent where it would make
+    /// a page too large; such a record cannot be judged again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RunData>>,
 }
 
 /// A program and its version.

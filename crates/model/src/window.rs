@@ -173,14 +173,14 @@ impl Window {
 
 /// Merges each pair of neighbours.
 pub fn merge_pairs(windows: &[Window]) -> Vec<Window> {
-    windows
-        .chunks(2)
-        .map(|pair| {
-            let mut window = pair[0].clone();
-            pair[1..].iter().for_each(|next| window.append(next));
-            window
-        })
-        .collect()
+    windows.chunks(2).map(joined).collect()
+}
+
+/// One window in place of consecutive ones, of which there is at least one.
+pub fn joined(windows: &[Window]) -> Window {
+    let mut all = windows[0].clone();
+    windows[1..].iter().for_each(|next| all.append(next));
+    all
 }
 
 #[cfg(test)]

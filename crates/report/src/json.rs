@@ -8,6 +8,8 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
 
 /// The format.
@@ -22,7 +24,10 @@ pub const FORMAT: Format = Format {
 
 /// Writes the whole record in its published schema.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    write_document(&serde_json::to_string_pretty(record)?, out)
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Outer::default());
+    record.serialize(&mut serializer)?;
+    write_document(&String::from_utf8_lossy(&text), out)
 }
 
 /// Writes an object with `host`, `target`, `health` and `findings`, each as in a record.
@@ -75,6 +80,92 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
     }
     safe.push('\n');
     out.write_all(safe.as_bytes())
+}
+
+/// Depth of the values that are indented; deeper ones stand on one line.
+const INDENTED_MAX: usize = 5;
+
+/// Indents the outer values only, so that a record is readable and a third of the size.
+#[derive(Default)]
+struct Outer {
+    pretty: PrettyFormatter<'static>,
+    depth: usize,
+}
+
+impl Outer {
+    fn opens<W: ?Sized + Write>(
+        &mut self,
+        to: &mut W,
+        pretty: fn(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
+        compact: &[u8],
+    ) -> io::Result<()> {
+        self.depth += 1;
+        self.inner(to, pretty, compact)
+    }
+
+    fn closes<W: ?Sized + Write>(
+        &mut self,
+        to: &mut W,
+        pretty: fn(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
+        compact: &[u8],
+    ) -> io::Result<()> {
+        let closed = self.inner(to, pretty, compact);
+        self.depth -= 1;
+        closed
+    }
+
+    fn inner<W: ?Sized + Write>(
+        &mut self,
+        to: &mut W,
+        pretty: impl FnOnce(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
+        compact: &[u8],
+    ) -> io::Result<()> {
+        if self.depth <= INDENTED_MAX {
+            pretty(&mut self.pretty, to)
+        } else {
+            to.write_all(compact)
+        }
+    }
+}
+
+impl Formatter for Outer {
+    fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.opens(to, PrettyFormatter::begin_array, b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.closes(to, PrettyFormatter::end_array, b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_array_value(to, first);
+        self.inner(to, pretty, if first { b"" } else { b"," })
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.inner(to, PrettyFormatter::end_array_value, b"")
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.opens(to, PrettyFormatter::begin_object, b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.closes(to, PrettyFormatter::end_object, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_object_key(to, first);
+        self.inner(to, pretty, if first { b"" } else { b"," })
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.inner(to, PrettyFormatter::begin_object_value, b":")
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        self.inner(to, PrettyFormatter::end_object_value, b"")
+    }
 }
 
 #[cfg(test)]

@@ -120,20 +120,23 @@ fn varying((index, m): Measured<'_>) -> Option<Varying<'_>> {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::judge::RunVariation;
 
     /// Earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
     fn after(shares: [f64; 3]) -> Record {
         let mut run = fixture::run();
-        run.0.earlier = Vec::from_iter(shares.iter().enumerate().map(|(index, share)| {
-            let mut record = fixture::record();
-            record.run_id = format!("earlier-{index}");
-            for m in &mut record.measurements {
-                if m.workload.name == "random-read-d32" {
-                    m.ops.values_mut().for_each(|op| op.iops.value *= share);
+        run.0.variation = RunVariation::Earlier(Vec::from_iter(shares.iter().enumerate().map(
+            |(index, share)| {
+                let mut record = fixture::record();
+                record.run_id = format!("earlier-{index}");
+                for m in &mut record.measurements {
+                    if m.workload.name == "random-read-d32" {
+                        m.ops.values_mut().for_each(|op| op.iops.value *= share);
+                    }
                 }
-            }
-            record
-        }));
+                record
+            },
+        )));
         fixture::judge(run)
     }
 

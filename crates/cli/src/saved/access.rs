@@ -1,6 +1,7 @@
 //! The access time across a whole rotating disk, from a run of the history that surveyed it. A file
 //! covers a small part of a disk only. Its absence is never an error.
 
+use super::judged::judged_quietly;
 use diskproof_history::{Filter, History};
 use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::record::Record;
@@ -37,7 +38,7 @@ fn newest(history: &History, disk: &Layer) -> Option<DiskAccess> {
     let surveys = listed.runs.iter().filter(|run| run.verb != "run");
     surveys
         .filter_map(|run| history.get(&run.run_id).ok()?)
-        .find_map(|stored| access_of(&stored.record, disk))
+        .find_map(|stored| access_of(&judged_quietly(stored).record, disk))
 }
 
 /// The access time in a record of the same disk.

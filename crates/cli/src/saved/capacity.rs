@@ -1,6 +1,7 @@
 //! What disks can do, by the newest run of the history that measured each. Its absence is never an
 //! error.
 
+use super::judged::judged_quietly;
 use diskproof_analysis::watch::disk_capacity;
 use diskproof_history::{Filter, History};
 use diskproof_model::observed::MeasuredCapacity;
@@ -45,7 +46,7 @@ fn newest(
     let candidates = runs.iter().filter(|run| may_concern(run, device, layer));
     candidates.take(READ_MAX).find_map(|run| {
         let stored = history.get(&run.run_id).ok()??;
-        disk_capacity(&stored.record, device)
+        disk_capacity(&judged_quietly(stored).record, device)
     })
 }
 

@@ -1,5 +1,6 @@
 //! Reads records and comparisons from files, pipes and report pages, in bounded time.
 
+use super::judged::judged;
 use crate::failure::Failure;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::StoredRun;
@@ -49,9 +50,12 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
     } else {
         return Ok(None);
     };
-    parse(&text.map_err(unreadable)?)
-        .map(Some)
-        .map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+    let found = parse(&text.map_err(unreadable)?)
+        .map_err(|why| Failure::Usage(format!("{reference}: {why}")))?;
+    Ok(Some(match found {
+        SavedDocument::Run(stored) => SavedDocument::Run(Box::new(judged(*stored, reference))),
+        comparison @ SavedDocument::Comparison(_) => comparison,
+    }))
 }
 
 /// Reads a file or a named pipe, in bounded time: a pipe without a writer and a network filesystem
@@ -122,9 +126,9 @@ mod tests {
     fn document_error_distinguishes_other_files_damage_and_newer_versions() {
         assert!(parse("<html>").unwrap_err().contains("no record"));
         assert!(
-            parse("{\"schema\": \"diskproof.record/2\"}")
+            parse("{\"schema\": \"diskproof.record/1\"}")
                 .unwrap_err()
-                .contains("newer")
+                .contains("record/1")
         );
         for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
             assert!(
@@ -133,7 +137,7 @@ mod tests {
             );
         }
         assert!(
-            parse("{\"schema\": \"diskproof.record/1\"}")
+            parse("{\"schema\": \"diskproof.record/2\"}")
                 .unwrap_err()
                 .contains("damaged")
         );

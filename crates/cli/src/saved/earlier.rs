@@ -1,6 +1,7 @@
 //! Earlier runs in the history that show how much figures vary from run to run. Their absence is
 //! never an error: a comparison does not need them.
 
+use super::judged::judged_quietly;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_history::{Filter, History, HistoryError};
 use diskproof_model::plan::{METHOD_VERSION, Origin, Plan};
@@ -97,7 +98,7 @@ pub(super) fn repetitions(
             if let Ok(Some(stored)) = history.get(&run.run_id) {
                 earlier.push(EarlierRun {
                     label: run.label.clone(),
-                    record: stored.record,
+                    record: judged_quietly(stored).record,
                 });
             }
         }

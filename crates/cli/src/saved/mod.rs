@@ -5,6 +5,7 @@ mod access;
 mod capacity;
 mod document;
 mod earlier;
+mod judged;
 mod label;
 mod place;
 
@@ -17,7 +18,6 @@ use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
 use access::{find_disk_access, rotating_disk};
 use capacity::find_capacities;
-use diskproof_analysis::verdict::verdict;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
     History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun,
@@ -29,6 +29,7 @@ use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use document::from_file;
 use earlier::{find_earlier, repetitions};
+use judged::judged;
 use label::{is_hex, is_latest};
 use place::{Destination, HistoryEnvironment, NOWHERE};
 use std::path::{Path, PathBuf};
@@ -294,25 +295,12 @@ pub(crate) fn capacities(
 
 /// The run or the comparison that `reference` names.
 pub(crate) fn find(reference: &str, history: Option<&Path>) -> Result<SavedDocument, Failure> {
-    let found = match from_file(reference)? {
-        Some(saved) => saved,
-        None => {
-            let history = open(history)?;
-            let id = run_id(&history, reference)?;
-            SavedDocument::Run(Box::new(get(&history, &id)?))
-        }
-    };
-    Ok(with_verdict(found))
-}
-
-/// Adds the verdict to a record of an earlier version, which has none.
-fn with_verdict(mut saved: SavedDocument) -> SavedDocument {
-    if let SavedDocument::Run(stored) = &mut saved
-        && stored.record.verdict.is_none()
-    {
-        stored.record.verdict = Some(verdict(&stored.record));
+    if let Some(saved) = from_file(reference)? {
+        return Ok(saved);
     }
-    saved
+    let history = open(history)?;
+    let id = run_id(&history, reference)?;
+    Ok(SavedDocument::Run(Box::new(get(&history, &id)?)))
 }
 
 /// The record in a file; `None` when `reference` does not look like a file.
@@ -327,11 +315,12 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
 }
 
 fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
-    history.get(id)?.ok_or_else(|| {
+    let stored = history.get(id)?.ok_or_else(|| {
         Failure::Usage(format!(
             "another process has just removed run {id} from the history"
         ))
-    })
+    })?;
+    Ok(judged(stored, short(id)))
 }
 
 /// The complete id of the run that `reference` names.

@@ -11,7 +11,7 @@ use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
-use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -82,7 +82,8 @@ pub(super) fn conclude(
         interrupted: Cell::new(None),
     };
     if !facts.partial && !flags.history.no_history {
-        facts.earlier = runs_before(&facts, &flags.history, &wait);
+        let earlier = runs_before(&facts, &flags.history, &wait);
+        facts.variation = RunVariation::Earlier(earlier);
     }
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));

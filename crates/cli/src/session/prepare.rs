@@ -7,7 +7,7 @@ use crate::health::{read_health, warn_of_failing};
 use crate::provenance::{run_id, timestamp};
 use crate::saved::refuse_foreign_history;
 use diskproof_analysis::expect::{Expected, Metric, SurfaceStep};
-use diskproof_analysis::judge::RunFacts;
+use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, host_facts};
 use diskproof_engine::{STALL_NS, Session, measure_clock};
@@ -111,7 +111,7 @@ pub(crate) fn prepare(
         plan: job.plan,
         targets: job.identities,
         health,
-        earlier: Vec::new(),
+        variation: RunVariation::Earlier(Vec::new()),
     };
     Ok(Prepared { work, facts })
 }

@@ -3,13 +3,13 @@
 
 use crate::program::{Ran, Unwatched, run};
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
-use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
 use diskproof_model::data::RunData;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Stop, Workload};
 use diskproof_model::record::{ClockFacts, Record, Tool};
-use diskproof_model::target::HostFacts;
+use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{MetricDetail, write_comparison};
 use diskproof_simdisk::testbed::place;
@@ -104,9 +104,19 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
             cost_ns: 0.0,
         },
         plan,
-        targets: Vec::new(),
+        targets: vec![TargetIdentity {
+            path: "/data".to_owned(),
+            kind: TargetKind::Directory,
+            size_bytes: 0,
+            free_bytes: None,
+            device: "0:0".to_owned(),
+            inode: 0,
+            filesystem: None,
+            layers: Vec::new(),
+            unresolved: None,
+        }],
         health: Vec::new(),
-        earlier: Vec::new(),
+        variation: RunVariation::Earlier(Vec::new()),
     };
     judge(facts, &RunData::of(measurements), &[])
 }
@@ -532,7 +542,7 @@ fn what_is_no_record_is_refused_in_words() {
             "{\"schema\":\"diskproof.comparison/2\"}",
             "diskproof.comparison/2",
         ),
-        ("v.json", "{\"schema\":\"diskproof.record/1\"}", "damaged"),
+        ("v.json", "{\"schema\":\"diskproof.record/2\"}", "damaged"),
     ] {
         let ran = compared(place.path(), &[&good, &file(name, text)]);
         assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);

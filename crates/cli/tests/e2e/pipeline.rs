@@ -5,7 +5,7 @@ use crate::program::Unwatched;
 use clap::Parser as _;
 use diskproof::commands::check::plan;
 use diskproof::commands::{Args, Verb};
-use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
@@ -172,7 +172,7 @@ fn record_of(plan: Plan) -> Record {
         plan,
         targets: vec![target()],
         health: Vec::new(),
-        earlier: Vec::new(),
+        variation: RunVariation::Earlier(Vec::new()),
     };
     let expected = [
         "random-read-d32.iops>=50000".parse().unwrap(),
@@ -189,10 +189,11 @@ fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -
 
 #[test]
 fn record_of_a_check() {
-    insta::assert_snapshot!(printed(|out| json::write_record(
-        &record(&["--time", "1s"]),
-        out
-    )));
+    let figures = Record {
+        data: None,
+        ..record(&["--time", "1s"])
+    };
+    insta::assert_snapshot!(printed(|out| json::write_record(&figures, out)));
 }
 
 #[test]

@@ -202,7 +202,8 @@ fn real_server_accepts_every_line_of_the_settings() {
     let words = ["commit", here.path().to_str().unwrap(), "--json", "-q"];
     let mut record = run(words.into_iter().chain(short)).record();
     record.plan.postgres_version = Some(version);
-    record.advice = settings();
+    // Without its data it says what it stores.
+    (record.advice, record.data) = (settings(), None);
     let (saved, data) = (here.path().join("run.json"), here.path().join("data"));
     std::fs::write(&saved, serde_json::to_string(&record).unwrap()).unwrap();
     let ran = run([

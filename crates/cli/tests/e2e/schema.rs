@@ -29,7 +29,7 @@ struct Contract {
 const RECORD: Contract = Contract {
     id: "urn:diskproof:schema:record.v1",
     title: "diskproof record, version 1",
-    file: "record.v1.schema.json",
+    file: "record.v2.schema.json",
     schema: RECORD_SCHEMA,
     of_the_types: |generator| generator.into_root_schema_for::<Record>(),
 };
@@ -237,7 +237,7 @@ fn assert_names_of_record(record: &Value) {
     assert_eq!(
         (at("/schema"), at("/tool/name"), at("/method")),
         (
-            &json!("diskproof.record/1"),
+            &json!("diskproof.record/2"),
             &json!("diskproof"),
             &json!(METHOD_VERSION)
         )

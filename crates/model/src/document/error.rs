@@ -62,6 +62,14 @@ pub enum DocumentError {
         /// Of what.
         what: &'static str,
     },
+    /// Measured data that no run can have.
+    #[error("{path}: {why}")]
+    Data {
+        /// JSON pointer of the place.
+        path: String,
+        /// What is wrong there.
+        why: &'static str,
+    },
     /// An encoded latency distribution that cannot be decoded.
     #[error("{path}: {source}")]
     Histogram {
@@ -73,9 +81,9 @@ pub enum DocumentError {
     /// A record or comparison of a version that this program does not know.
     #[error(
         "its format is {found}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}. \
-         Use a newer diskproof"
+         Use the diskproof that wrote it, or a newer one"
     )]
-    Newer {
+    OtherVersion {
         /// The value of `schema`.
         found: String,
     },
@@ -96,6 +104,24 @@ pub enum DocumentError {
         /// What the caller can use.
         needed: &'static str,
     },
+}
+
+/// Refuses an index without an element.
+pub(super) fn index_below(
+    path: String,
+    index: usize,
+    count: usize,
+    what: &'static str,
+) -> Result<(), DocumentError> {
+    if index < count {
+        return Ok(());
+    }
+    Err(DocumentError::Index {
+        path,
+        index,
+        count,
+        what,
+    })
 }
 
 /// serde_json quotes an unexpected string whole.

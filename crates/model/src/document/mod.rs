@@ -2,6 +2,7 @@
 //! every list is compared with its limit before anything is built from the text. Knows JSON text
 //! only, not where it comes from.
 
+mod data;
 mod error;
 mod walk;
 
@@ -11,7 +12,8 @@ use crate::comparison::{COMPARISON_SCHEMA, Comparison};
 use crate::histogram::LatencyHistogram;
 use crate::record::{LatencySummary, RECORD_SCHEMA, Record};
 use crate::saved::SavedRun;
-use error::{quoted, told};
+use data::check_data;
+use error::{index_below, quoted, told};
 use serde::de::DeserializeOwned;
 use walk::check;
 
@@ -48,7 +50,7 @@ impl AnyDocument {
                 if other.starts_with("diskproof.record/")
                     || other.starts_with("diskproof.comparison/") =>
             {
-                Err(DocumentError::Newer {
+                Err(DocumentError::OtherVersion {
                     found: quoted(other),
                 })
             }
@@ -88,6 +90,9 @@ fn parse<T: DeserializeOwned>(text: &str, kind: &'static str) -> Result<T, Docum
 
 /// What a single number cannot tell: indices, cells without length, histograms.
 fn check_record(record: &Record) -> Result<(), DocumentError> {
+    if let Some(data) = &record.data {
+        check_data(data, record)?;
+    }
     let targets = record.targets.len().max(record.plan.targets.len());
     let target = |path: String, index: usize| index_below(path, index, targets, "targets");
     for (place, measurement) in record.measurements.iter().enumerate() {
@@ -128,23 +133,6 @@ fn check_record(record: &Record) -> Result<(), DocumentError> {
         )?;
     }
     Ok(())
-}
-
-fn index_below(
-    path: String,
-    index: usize,
-    count: usize,
-    what: &'static str,
-) -> Result<(), DocumentError> {
-    if index < count {
-        return Ok(());
-    }
-    Err(DocumentError::Index {
-        path,
-        index,
-        count,
-        what,
-    })
 }
 
 fn check_histogram(path: &str, latency: &LatencySummary) -> Result<(), DocumentError> {

@@ -209,6 +209,10 @@ pub(super) fn data(record: &Record) -> Markup {
             "This file contains the whole record: every setting, series and histogram. "
             code { "diskproof show THIS-FILE.html" }
             " prints it; other commands accept it as a saved run."
+            @if record.data.is_none() {
+                " It does not keep what was measured, so it cannot be judged again: for that, save \
+                 the run as JSON (" code { "-o FILE.json" } ")."
+            }
         }
         p.buttons {
             button #save-record.scripted type="button" { "Save the record as JSON" }

@@ -38,8 +38,24 @@ pub const FORMAT: Format = Format {
     identity: None,
 };
 
-/// Writes the page of a run.
+/// Largest page with the data inside: it is sent by mail.
+const PAGE_BYTES_MAX: usize = 600_000;
+
+/// Writes the page of a run; without the data where that would make it too large.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let whole = page(record)?;
+    let page = if whole.len() > PAGE_BYTES_MAX && record.data.is_some() {
+        page(&Record {
+            data: None,
+            ..record.clone()
+        })?
+    } else {
+        whole
+    };
+    out.write_all(page.as_bytes())
+}
+
+fn page(record: &Record) -> io::Result<String> {
     let charts = charts(record);
     let map = map::scan_map(record);
     let (hero, others) = match charts.split_first() {
@@ -98,17 +114,14 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         .chain([record_block])
         .collect();
     let file_name = file_name(record);
-    out.write_all(
-        HtmlPage {
-            title: &title,
-            sections: &sections,
-            file_name: &file_name,
-            body,
-            blocks: &blocks,
-        }
-        .render()
-        .as_bytes(),
-    )
+    Ok(HtmlPage {
+        title: &title,
+        sections: &sections,
+        file_name: &file_name,
+        body,
+        blocks: &blocks,
+    }
+    .render())
 }
 
 /// Whether a chart answers the question of the run and stands at the top: the rate by position, the

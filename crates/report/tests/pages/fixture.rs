@@ -81,6 +81,8 @@ pub(crate) fn healthy() -> Record {
             name: "diskproof".to_owned(),
             version: "0.1.0".to_owned(),
         },
+        judging: 1,
+        data: None,
         method: METHOD_VERSION,
         run_id: "3f2a91c07d6e4b58".to_owned(),
         started: "2026-11-20T10:00:00Z".to_owned(),

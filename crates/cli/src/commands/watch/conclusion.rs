@@ -7,7 +7,7 @@ use crate::output_files::OutputFiles;
 use crate::provenance::{command_line, run_id, timestamp};
 use crate::saved::{keep, print_notes};
 use crate::stdout::{ignore_closed_pipe, record_page, to_stdout, write_page};
-use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_device::host_facts;
 use diskproof_engine::measure_clock;
 use diskproof_model::data::RunData;
@@ -61,7 +61,7 @@ fn facts(watch: &WatchFlags, targets: Vec<TargetIdentity>) -> RunFacts {
         plan: plan(&targets),
         targets,
         health: Vec::new(),
-        earlier: Vec::new(),
+        variation: RunVariation::Earlier(Vec::new()),
     }
 }
 

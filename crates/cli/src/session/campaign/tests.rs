@@ -4,7 +4,7 @@ use super::*;
 use diskproof_analysis::campaign::{
     LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
 };
-use diskproof_analysis::judge::judge;
+use diskproof_analysis::judge::{RunVariation, judge};
 use diskproof_device::host_facts;
 use diskproof_engine::{FakeDisk, measure_clock, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
@@ -293,7 +293,7 @@ fn facts() -> RunFacts {
         plan,
         targets: Vec::new(),
         health: Vec::new(),
-        earlier: Vec::new(),
+        variation: RunVariation::Earlier(Vec::new()),
     }
 }
 

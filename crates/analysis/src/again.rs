@@ -1,0 +1,230 @@
+//! A record from outside, judged again: its figures, findings and verdict follow from what was
+//! measured, whatever it says of them.
+
+use crate::expect::Expected;
+use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
+use crate::kept::measured;
+use diskproof_model::record::Record;
+use serde_json::Value;
+
+/// Two programs may round the last digits of a logarithm differently.
+const RELATIVE_ERROR: f64 = 1e-9;
+
+/// How a stored record relates to what follows from its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rejudged {
+    /// It says what follows from its data.
+    Same,
+    /// It says something else, first at this JSON pointer; the derived one holds.
+    Differs(String),
+    /// It was judged by the rules of this version, and now by today's.
+    Anew(u32),
+    /// It keeps no data, so what it says cannot be checked.
+    NoData,
+}
+
+impl Rejudged {
+    /// Whether the record is the stored one.
+    pub fn is_as_stored(&self) -> bool {
+        matches!(self, Self::Same | Self::NoData)
+    }
+}
+
+/// The record that follows from the data of `stored`, which itself is returned where it has none.
+pub fn judged_again(stored: Record) -> (Record, Rejudged) {
+    let Some(data) = measured(&stored) else {
+        return (stored, Rejudged::NoData);
+    };
+    // What cannot be parsed is missed in the comparison.
+    let conditions = stored.expectations.iter();
+    let conditions = conditions.filter(|one| one.promise.is_none());
+    let expected: Vec<Expected> = conditions
+        .filter_map(|one| one.expression.parse().ok())
+        .collect();
+    let mut derived = judge(RunFacts::of(&stored), &data, &expected);
+    derived.campaign.clone_from(&stored.campaign);
+    let found = if stored.judging != JUDGING_VERSION {
+        Rejudged::Anew(stored.judging)
+    } else {
+        difference(&stored, &derived).map_or(Rejudged::Same, Rejudged::Differs)
+    };
+    (derived, found)
+}
+
+impl RunFacts {
+    /// The facts of a record.
+    fn of(record: &Record) -> Self {
+        let record = record.clone();
+        let known = record.measurements.iter().map(|m| m.run_to_run).collect();
+        Self {
+            tool: record.tool,
+            run_id: record.run_id,
+            started: record.started,
+            partial: record.partial,
+            ended_early: record.ended_early,
+            stalled: record.stalled,
+            note: record.note,
+            host: record.host,
+            clock: record.clock,
+            plan: record.plan,
+            targets: record.targets,
+            health: record.health,
+            variation: RunVariation::Known(known),
+        }
+    }
+}
+
+/// The first place where both differ, as a JSON pointer.
+fn difference(stored: &Record, derived: &Record) -> Option<String> {
+    let value = |record: &Record| {
+        let without_data = Record {
+            data: None,
+            ..record.clone()
+        };
+        serde_json::to_value(without_data).unwrap_or_default()
+    };
+    first_difference(&value(stored), &value(derived), "")
+}
+
+fn first_difference(a: &Value, b: &Value, path: &str) -> Option<String> {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.into_iter().find_map(|key| {
+                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned();
+                let (a, b) = (of(a).unwrap_or_default(), of(b).unwrap_or_default());
+                first_difference(&a, &b, &format!("{path}/{key}"))
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let mut pairs = a.iter().zip(b).enumerate();
+            pairs.find_map(|(index, (a, b))| first_difference(a, b, &format!("{path}/{index}")))
+        }
+        _ => (!is_alike(a, b)).then(|| path.to_owned()),
+    }
+}
+
+fn is_alike(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(one), Some(two)) => (one - two).abs() <= RELATIVE_ERROR * one.abs().max(two.abs()),
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::ping::ping_run;
+    use crate::fixture::surveyed::SurveyedDisk;
+    use crate::fixture::test_rng::TestRng;
+    use diskproof_model::files::FileOperation;
+
+    fn read_back(record: &Record) -> Record {
+        serde_json::from_str(&serde_json::to_string(record).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_saved_record_derives_to_what_it_stores() {
+        let record = fixture::record();
+        let (derived, found) = judged_again(read_back(&record));
+        assert_eq!(found, Rejudged::Same);
+        assert_eq!(derived, record);
+    }
+
+    #[test]
+    fn what_was_forged_is_named_and_does_not_hold() {
+        let record = fixture::faulty("random-read-d1", |m| {
+            let op = m.ops.values_mut().next().unwrap();
+            op.errors.insert("EIO".to_owned(), 3);
+        });
+        assert!(!record.findings.is_empty());
+        let mut forged = read_back(&record);
+        forged.findings.clear();
+        let (derived, found) = judged_again(forged);
+        assert_eq!(found, Rejudged::Differs("/findings".to_owned()));
+        assert_eq!(derived, record);
+        let mut faster = read_back(&record);
+        let op = faster.measurements[2].ops.values_mut().next().unwrap();
+        op.iops.value *= 1.01;
+        let (derived, found) = judged_again(faster);
+        let place = "/measurements/2/ops/read/iops/value".to_owned();
+        assert_eq!((derived, found), (record, Rejudged::Differs(place)));
+    }
+
+    #[test]
+    fn a_record_of_other_rules_is_judged_by_these() {
+        let mut old = fixture::record();
+        (old.judging, old.verdict) = (JUDGING_VERSION + 1, None);
+        let (derived, found) = judged_again(old);
+        assert_eq!(found, Rejudged::Anew(JUDGING_VERSION + 1));
+        assert_eq!(derived, fixture::record());
+    }
+
+    #[test]
+    fn a_record_without_data_stays_as_it_is() {
+        let stored = Record {
+            data: None,
+            ..fixture::record()
+        };
+        assert_eq!(judged_again(stored.clone()), (stored, Rejudged::NoData));
+    }
+
+    /// Another value in one place of the data.
+    fn damage(value: &mut Value, rng: &mut TestRng) {
+        let number =
+            |rng: &mut TestRng| [0, 1, 7, 1 << 40, 1 << 60, 1u64 << 62][rng.whole(0, 5) as usize];
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                let index = rng.whole(0, map.len() as u64 - 1) as usize;
+                map.values_mut()
+                    .nth(index)
+                    .into_iter()
+                    .for_each(|value| damage(value, rng));
+            }
+            Value::Array(list) if !list.is_empty() => {
+                let index = rng.whole(0, list.len() as u64 - 1) as usize;
+                match rng.whole(0, 3) {
+                    0 => drop(list.remove(index)),
+                    1 => list.push(list[index].clone()),
+                    _ => damage(&mut list[index], rng),
+                }
+            }
+            Value::Number(_) => *value = number(rng).into(),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn damaged_data_is_refused_or_judged() {
+        let mut rng = TestRng(7);
+        let records = [
+            fixture::record(),
+            SurveyedDisk::rotating().record(1),
+            files_record(
+                "f",
+                files_plan(),
+                vec![file_step(FileOperation::Create, &[5, 9])],
+            ),
+            fixture::judge(ping_run(&[(0, 9), (7, 8), (5, 6)])),
+        ];
+        let rounds = std::env::var("DAMAGES").map_or(100, |n| n.parse().unwrap());
+        let mut judged = 0;
+        for _ in 0..rounds {
+            for record in &records {
+                let mut value = serde_json::to_value(record).unwrap();
+                let parts = ["data", "data", "data", "plan", "targets", "measurements"];
+                for _ in 0..rng.whole(1, 4) {
+                    let part = parts[rng.whole(0, 5) as usize];
+                    damage(&mut value[part], &mut rng);
+                }
+                let Ok(read) = Record::from_json(&value.to_string()) else {
+                    continue;
+                };
+                judged += usize::from(judged_again(read).1 != Rejudged::NoData);
+            }
+        }
+        assert!(judged > rounds, "{judged}");
+    }
+}
