@@ -302,6 +302,7 @@ mod tests {
     use super::{RunData, judge};
     use crate::fixture;
     use diskproof_model::measurement::OpKind;
+    use diskproof_model::merge::{MergeError, Together};
     use diskproof_model::series::Cell;
 
     #[test]
@@ -351,6 +352,42 @@ mod tests {
         assert_eq!(saved(&data), data);
         let again = judge(facts.clone(), &saved(&data), &[]);
         assert_eq!(again, judge(facts, &data, &[]));
+    }
+
+    #[test]
+    fn data_of_two_hosts_is_judged_as_their_sum() {
+        let (facts, measurements) = fixture::filled(fixture::run());
+        let one = RunData::of(measurements);
+        let mut both = one.clone();
+        both.merge(one.clone(), Together::Hosts).unwrap();
+        let (both, one) = (judge(facts.clone(), &both, &[]), judge(facts, &one, &[]));
+        for (sum, part) in both.measurements.iter().zip(&one.measurements) {
+            assert_eq!(sum.achieved_depth, 2.0 * part.achieved_depth);
+            for (kind, op) in &sum.ops {
+                let part = &part.ops[kind];
+                assert_eq!((op.count, op.bytes), (2 * part.count, 2 * part.bytes));
+                assert_eq!(op.latency.p99, part.latency.p99);
+                assert!((op.iops.value - 2.0 * part.iops.value).abs() < 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn data_of_something_else_has_no_sum() {
+        let (_, measurements) = fixture::run();
+        let surface = Some(fixture::surveyed::SurveyedDisk::rotating().survey(1));
+        let mut data = RunData::of(measurements.clone());
+        let surveyed = RunData {
+            surface,
+            ..data.clone()
+        };
+        let other = RunData::of(measurements[1..].to_vec());
+        for (other, error) in [
+            (surveyed, MergeError::NoWorkload),
+            (other, MergeError::OtherWorkloads),
+        ] {
+            assert_eq!(data.merge(other, Together::Workers), Err(error));
+        }
     }
 
     #[test]

@@ -226,7 +226,7 @@ fn progress<'a>(
     }
 }
 
-fn context(
+pub(crate) fn context(
     workload: &Workload,
     extent: Extent,
     measure_ns: u64,

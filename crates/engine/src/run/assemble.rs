@@ -97,7 +97,7 @@ impl Combined {
             sum.depth += part.busy_ns as f64 / window_ns;
             sum.dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
             for (kind, op) in part.ops {
-                merge_op(sum.ops.entry(kind).or_default(), op);
+                sum.ops.entry(kind).or_default().merge(op, 0);
             }
             sum.asked += part.asked;
             sum.zero_blocks.sampled += part.zero_blocks.sampled;
@@ -346,22 +346,6 @@ fn cut(sum: &mut Combined, flow_ns: u64) -> u64 {
     whole_ns
 }
 
-fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
-    sum.count += part.count;
-    sum.bytes += part.bytes;
-    sum.short += part.short;
-    part.errors
-        .into_iter()
-        .for_each(|(errno, n)| *sum.errors.entry(errno).or_default() += n);
-    sum.latency.merge(&part.latency);
-    match (&mut sum.latency_intended, part.latency_intended) {
-        (Some(mine), Some(theirs)) => mine.merge(&theirs),
-        (mine @ None, theirs) => *mine = theirs,
-        (Some(_), None) => {}
-    }
-    sum.series.merge(&part.series);
-}
-
 /// Adds starts that were due and that no worker made, because every slot was busy to the end.
 /// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
 /// so far is a lower bound of their latency. Returns their number.
@@ -460,6 +444,8 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
 mod tests {
     use super::*;
     use crate::io::clock::ProcessorWait;
+    use crate::simulate::context;
+    use diskproof_model::merge::Together;
 
     const CELL: u64 = SERIES_INTERVAL_NS;
 
@@ -605,5 +591,53 @@ mod tests {
         );
         assert_eq!(cut(&mut sum, CELL - 1), CELL - 1, "too short to cut");
         assert_eq!(sum.ops[&OpKind::Read].count, 50);
+    }
+
+    /// A worker with a latency, a window and its own pace.
+    fn measured(ns: u64) -> WorkerResult {
+        let mut worker = done(EndReason::Time, 100 * CELL);
+        let read = worker.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency.record_many(ns, read.count);
+        read.errors.insert("EIO".to_owned(), ns / 1000);
+        worker.busy_ns = 100 * u128::from(ns);
+        worker.asked.read_bytes = read.bytes;
+        worker.windows = vec![Window {
+            end_ns: 100 * CELL,
+            busy_ns: 100 * ns,
+            threads: 1,
+            ..Window::default()
+        }];
+        worker
+    }
+
+    /// What one process with these workers measured.
+    fn process(workers: &[u64]) -> Measurement {
+        let workload = Workload {
+            workers: workers.len() as u32,
+            ..Workload::named("w")
+        };
+        let context = context(&workload, Extent::default(), 0, None, Control::Continue);
+        let mut all = assemble(context, workers.iter().map(|ns| measured(*ns)).collect());
+        // The disk did what all processes of the host asked of it.
+        all.device.read_bytes = 5 * 100 * 512;
+        all.dead_time_ns = None;
+        all
+    }
+
+    #[test]
+    fn processes_of_one_host_add_to_the_process_with_all_workers() {
+        let mut sum = process(&[2_000, 9_000]);
+        sum.merge(process(&[4_000, 5_000, 7_000]), Together::Workers);
+        assert_eq!(sum, process(&[2_000, 9_000, 4_000, 5_000, 7_000]));
+    }
+
+    #[test]
+    fn hosts_add_to_their_sum() {
+        let one = process(&[2_000]);
+        let mut both = one.clone();
+        both.merge(process(&[4_000]), Together::Hosts);
+        assert_eq!(both.ops, process(&[2_000, 4_000]).ops);
+        assert_eq!(both.device.read_bytes, 2 * one.device.read_bytes);
+        assert_eq!((both.wall_ns, both.workload.workers), (one.wall_ns, 2));
     }
 }
