@@ -30,6 +30,7 @@ mod zcav;
 
 pub use drop_in::{DropIn, DropInOption, ExitCodes, Started, Treatment};
 pub use error::DropInError;
+pub use fio::{FIO_OPTIONS, FioHandling, FioOption, fio_hint, fio_option};
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
     OptionsJob,

@@ -2,8 +2,7 @@
 //! recorded. Pure.
 
 use super::error::JobFileError;
-use super::notes::{TranslationNote, TranslationNotes};
-use super::options::canonical;
+use super::notes::TranslationNotes;
 use super::sections::{Section, Setting, last_by_name};
 
 /// Options that matter for what `as fio` prints and writes.
@@ -26,7 +25,7 @@ pub(crate) const CARRIED: &[&str] = &[
 
 /// Refuses logs that would be missing at the end.
 pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(), JobFileError> {
-    let given = last_by_name(&section.settings, |key| canonical(key).unwrap_or(""));
+    let given = last_by_name(&section.settings);
     let interval = given
         .get("log_avg_msec")
         .and_then(|setting| setting.value.as_deref())
@@ -37,7 +36,10 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
     for name in ["write_bw_log", "write_iops_log", "write_lat_log"] {
         if let Some(setting) = given.get(name) {
             if interval.is_none() {
-                notes.add(TranslationNote::LogCells, &section.name);
+                notes.add(
+                    "without log_avg_msec the logs have a line per 100 ms, not per request",
+                    &section.name,
+                );
             }
             check_place(setting)?;
         }

@@ -9,7 +9,6 @@ mod jobs;
 mod logs;
 mod notes;
 mod numbers;
-mod options;
 mod placement;
 mod reading;
 mod sections;

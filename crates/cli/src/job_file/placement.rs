@@ -4,11 +4,11 @@
 use super::environment::{CliOverrides, Environment, PathKind};
 use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
-use super::notes::{TranslationNote, TranslationNotes};
+use super::notes::TranslationNotes;
 use super::numbers::Amount;
 use super::reading::FILENAME_FORMAT_DEFAULT;
 use super::spread::{directory_of, paths_of};
-use crate::workload::RwDirection;
+use diskproof_model::rw::RwDirection;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ pub(crate) fn place(
         written: jobs
             .iter()
             .zip(&paths)
-            .filter(|(job, _)| job.rw.direction != RwDirection::Read)
+            .filter(|(job, _)| job.direction() != RwDirection::Read)
             .flat_map(|(_, paths)| paths)
             .collect(),
         size: overrides.size,
@@ -157,7 +157,7 @@ pub(crate) fn place(
                 .take_while(|other| *other != job)
                 .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
             let is_first_to_write = root.is_scratch()
-                && jobs[*job].rw.direction == RwDirection::Write
+                && jobs[*job].direction() == RwDirection::Write
                 && !jobs[*job].overwrites
                 && !is_used;
             by_job[*job] = Some(JobPlacement {
@@ -165,17 +165,6 @@ pub(crate) fn place(
                 parts,
                 is_first_to_write,
             });
-        }
-        let is_file = match root {
-            TargetRoot::Existing { path, .. } => {
-                !matches!(environment.found(path), PathKind::Device(_))
-            }
-            root => root.is_scratch(),
-        };
-        for (job, _) in members.iter().filter(|_| is_file) {
-            if job.rw.trims().is_some() {
-                notes.add(TranslationNote::Holes, &job.section);
-            }
         }
         placements.add_target(
             root,
@@ -199,6 +188,19 @@ impl Placements {
         notes: &mut TranslationNotes,
         environment: &dyn Environment,
     ) -> Result<(), JobFileError> {
+        let is_file = match root {
+            TargetRoot::Existing { path, .. } => {
+                !matches!(environment.found(path), PathKind::Device(_))
+            }
+            root => root.is_scratch(),
+        };
+        for (job, _) in members.iter().filter(|(job, _)| is_file && job.trims()) {
+            notes.add(
+                "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
+                 hole into the file",
+                &job.section,
+            );
+        }
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
         paths.dedup();
@@ -225,9 +227,7 @@ impl Placements {
             TargetRoot::Scratch { directory, .. } => {
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
-                    return Err(job
-                        .source
-                        .error(format!("[{}]: {}", job.section, DIFFERENT_WORKLOADS)));
+                    return Err(job.error(DIFFERENT_WORKLOADS));
                 }
                 let place = format!(
                     "{} in {}",
@@ -306,7 +306,7 @@ impl Places<'_> {
         let source = job
             .filename
             .as_ref()
-            .map_or(&job.source, |file| &file.source);
+            .map_or(&job.source, |(_, source)| source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
         let is_device = matches!(self.environment.found(&paths[0]), PathKind::Device(_));
         let root = match &self.given {
@@ -481,11 +481,10 @@ fn extents_of<'a>(
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
 fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
-    let wrong = |why: &str| job.source.error(format!("[{}]: {why}", job.section));
     let of = |amount: Amount| match (amount, whole) {
-        (Amount::Percent(_), None) => Err(wrong(
-            "a value in percent needs an existing file or device; write it in bytes",
-        )),
+        (Amount::Percent(_), None) => {
+            Err(job.error("a value in percent needs an existing file or device; write it in bytes"))
+        }
         (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
     };
     let start = of(job.extent.offset)?.saturating_add(job.extent.increment.saturating_mul(copy));
@@ -495,13 +494,13 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         (Some(size), _) => of(size)?,
         (None, Some(rest)) => rest,
         (None, None) if job.extent.fills => {
-            return Err(wrong(
+            return Err(job.error(
                 "fill_device on a new file would leave no free space in the filesystem; set size, \
                  or name an existing file or device",
             ));
         }
         (None, None) => {
-            return Err(wrong(
+            return Err(job.error(
                 "the job has no size; add one such as size=1g, or set that of the scratch file \
                  with --size",
             ));
@@ -512,7 +511,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         length.min(file_bytes.saturating_sub(start))
     });
     if length < job.smallest_block() {
-        return Err(wrong(
+        return Err(job.error(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));
@@ -520,7 +519,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
     Ok(FilePart {
         start,
         // Zones go on to the end of the file.
-        length: match (job.shape.zone_stride, rest) {
+        length: match (job.flags.shape.zone_stride, rest) {
             (Some(_), Some(rest)) => rest,
             _ => length,
         },

@@ -6,8 +6,9 @@
 use super::environment::{Environment, MachineFacts};
 use super::error::{JobFileError, quoted};
 use super::numbers::arithmetic;
-use diskproof_compat::{JobOption, OptionsJob};
+use diskproof_compat::{JobOption, OptionsJob, fio_option};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -98,19 +99,12 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// An error about this setting, which it quotes.
-    pub(crate) fn error(&self, text: impl AsRef<str>) -> JobFileError {
-        self.source
-            .error(format!("{}: {}", self.shown(), text.as_ref()))
-    }
-
-    /// The setting as written, shortened where it is long.
-    pub(crate) fn shown(&self) -> String {
-        quoted(
-            &self
-                .value
-                .as_ref()
-                .map_or_else(|| self.key.clone(), |value| format!("{}={value}", self.key)),
-        )
+    pub(crate) fn error(&self, text: impl Display) -> JobFileError {
+        let shown = match &self.value {
+            Some(value) => quoted(&format!("{}={value}", self.key)),
+            None => quoted(&self.key),
+        };
+        self.source.error(format!("{shown}: {text}"))
     }
 }
 
@@ -513,12 +507,9 @@ fn shown(path: &Path) -> Rc<str> {
 
 /// The settings of a section by name; of several with one name, the last. (Several `filename` add
 /// up; their reader goes through all settings.)
-pub(crate) fn last_by_name(
-    settings: &[Rc<Setting>],
-    name: impl Fn(&str) -> &'static str,
-) -> BTreeMap<&'static str, &Setting> {
-    settings
+pub(crate) fn last_by_name(settings: &[Rc<Setting>]) -> BTreeMap<&'static str, &Setting> {
+    let named = settings
         .iter()
-        .map(|setting| (name(&setting.key), setting.as_ref()))
-        .collect()
+        .filter_map(|one| Some((fio_option(&one.key)?.name(), one.as_ref())));
+    named.collect()
 }

@@ -1,7 +1,8 @@
 //! Options of `run` that take several values: each combination becomes a workload. Pure.
 
 use super::flags::WorkloadFlags;
-use super::parsers::{BlockSize, Count, Rw, WorkloadName};
+use super::parsers::{BlockSize, Count, WorkloadName};
+use diskproof_model::rw::Rw;
 use std::fmt::Display;
 
 /// More workloads take more than a day at a minute each.

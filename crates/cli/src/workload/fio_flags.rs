@@ -1,6 +1,7 @@
 //! Options of fio that change nothing here, so that a pasted command of fio runs: accepted, hidden
-//! from help, and named in one note. Other options of fio are hints (`fio.rs`).
+//! from help, and named in one note. Other options of fio are hints.
 
+use diskproof_compat::fio_hint;
 use std::path::PathBuf;
 
 /// The options. A value of 0 asks for what is not the default, and is an error.
@@ -38,29 +39,20 @@ impl FioFlags {
     /// The note that names what changes nothing; `None` without such an option.
     pub(crate) fn note(&self) -> Result<Option<String>, String> {
         let switches = [
-            (
-                "--time_based",
-                self.time_based,
-                "use --bytes or --ops to limit the amount",
-            ),
-            (
-                "--group_reporting",
-                self.group_reporting,
-                "figures always cover all jobs; use a plan file for separate figures",
-            ),
-            ("--thread", self.thread, "workers are always threads"),
-            (
-                "--direct",
-                self.direct,
-                "use --buffered, which empties the page cache, or --cached",
-            ),
+            ("time_based", self.time_based),
+            ("group_reporting", self.group_reporting),
+            ("thread", self.thread),
+            ("direct", self.direct),
         ];
         let mut ignored = Vec::new();
-        for (flag, value, instead) in switches {
+        for (name, value) in switches {
             match value {
                 None => {}
-                Some(true) => ignored.push(flag),
-                Some(false) => return Err(format!("{flag}=0: {instead}")),
+                Some(true) => ignored.push(format!("--{name}")),
+                Some(false) => {
+                    let hint = fio_hint(name).unwrap_or_default();
+                    return Err(format!("--{name}=0: fio's '{name}' {hint}"));
+                }
             }
         }
         Ok(match ignored.as_slice() {
@@ -77,7 +69,29 @@ impl FioFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
+    use crate::flags::MeasuringFlags;
+    use crate::workload::{WorkloadAxes, WorkloadFlags};
+    use clap::{Args as _, Parser as _};
+    use diskproof_compat::FIO_OPTIONS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn fio_hints_cover_no_own_flag() {
+        let run = WorkloadFlags::augment_args(clap::Command::new("run"));
+        let run = MeasuringFlags::augment_args(WorkloadAxes::augment_args(run));
+        let ours: BTreeSet<&str> = run
+            .get_arguments()
+            .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+            .collect();
+        let hinted = FIO_OPTIONS.iter().filter(|option| option.hint.is_some());
+        for name in hinted.flat_map(|option| &option.names) {
+            assert!(!ours.contains(name), "{name} is a flag");
+        }
+        assert_eq!(
+            (fio_hint("ba").is_some(), fio_hint("nonsense")),
+            (true, None)
+        );
+    }
 
     #[derive(clap::Parser)]
     struct Line {
@@ -118,6 +132,9 @@ mod tests {
     #[test]
     fn value_0_is_an_error_with_the_flag_to_use() {
         let error = line(&["--direct=0"]).fio.note().unwrap_err();
-        assert!(error.starts_with("--direct=0: use --buffered"), "{error}");
+        assert!(
+            error.starts_with("--direct=0: fio's 'direct' is the default; for direct=0"),
+            "{error}"
+        );
     }
 }

@@ -4,9 +4,10 @@
 
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
-    ReadShare, Rw, RwDirection, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
+    ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
 use crate::flags::EngineName;
+use diskproof_model::rw::{Rw, RwDirection};
 use diskproof_model::shape::LoadShape;
 use serde::Deserialize;
 
@@ -184,6 +185,13 @@ impl WorkloadFlags {
     /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The block sizes that are set, without those that only writes have.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
+        let split = self.bssplit.iter().flat_map(|split| &split.0);
+        let one = self.bs.into_iter().map(|bs| bs.0);
+        one.chain(split.map(|share| share.block_bytes))
     }
 
     /// Whether any operation writes data; a trim does not.

@@ -4,12 +4,13 @@
 use super::flags::WorkloadFlags;
 use super::latency_target::latency_target;
 use super::limits::{check_memory, check_room, resolve_span};
-use super::parsers::{BlockSize, Bytes, Count, Order, Rw, RwDirection, SyncedWrites};
+use super::parsers::{BlockSize, Bytes, Count, SyncedWrites};
 use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag,
 };
+use diskproof_model::rw::{Order, Rw, RwDirection};
 use diskproof_model::shape::LoadShape;
 use diskproof_model::units::format_bytes;
 

@@ -1,7 +1,8 @@
 //! The command line of fio: job files, and jobs made of options.
 
 use super::command_line::command_line;
-use super::options::{EMULATES, NAME, OPTIONS, SWITCHES};
+use super::job_options::is_switch;
+use super::options::{EMULATES, NAME, OPTIONS};
 use super::print::FioOutput;
 use crate::drop_in::{DropInOption, Started, Treatment};
 use crate::error::DropInError;
@@ -49,7 +50,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         let general = OPTIONS.iter().find(|option| option.long == long_name(name));
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
-            None => !SWITCHES.contains(&name),
+            None => !is_switch(name),
         };
         let value = match value {
             None if takes_value => Some(

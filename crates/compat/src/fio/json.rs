@@ -3,7 +3,8 @@
 use super::disks::UsedDisk;
 use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
-use super::options::{EMULATES, SWITCHES};
+use super::job_options::is_switch;
+use super::options::EMULATES;
 use super::stats::{
     DirectionStats, JobEntry, RateSamples, SteadyEntry, bins, figures, percentiles,
 };
@@ -56,7 +57,7 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
         pairs.push(("name".to_owned(), name.into()));
     }
     // As in fio, without switches.
-    let shown = |option: &&JobOption| !SWITCHES.contains(&option.key.as_str());
+    let shown = |option: &&JobOption| !is_switch(&option.key);
     for option in options.iter().filter(shown) {
         let value = option.value.as_deref().unwrap_or("1");
         pairs.retain(|(key, _)| *key != option.key);

@@ -592,7 +592,7 @@ fn page_cache_is_used_as_in_fio() {
 const REFUSED_OPTIONS: &[(&str, &str)] = &[
     (
         "ioengine=net\nhostname=x",
-        "line 3: ioengine=net: this engine is not supported",
+        "line 3: ioengine=net: this value is not supported",
     ),
     (
         "rw=randtrim\nverify=crc32c",
@@ -613,13 +613,13 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "changes the pattern",
     ),
     ("rw=write\nbuffer_pattern='file'", "files are not supported"),
-    ("rw=write\ndedupe_percentage=101", "from 0 to 100"),
+    ("rw=write\ndedupe_percentage=101", "use at most 100"),
     (
         "rw=write\ndedupe_percentage=5\ndedupe_mode=working_set",
         "set size in bytes",
     ),
-    ("rw=write\nsync=2", "use none, sync or dsync"),
-    ("zonemode=zbd", "use strided, or the real fio"),
+    ("rw=write\nsync=2", "use one of none, sync, dsync"),
+    ("zonemode=zbd", "use one of none, strided"),
     ("zonemode=strided", "it needs a zonesize"),
     ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
     ("rw=randread\nzonesize=1m", "with read and write"),
@@ -633,13 +633,10 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "cpus_allowed=0-1\ncpus_allowed_policy=split",
         "a section with cpus_allowed for each copy",
     ),
-    ("prio=8", "write 0 to 7"),
+    ("prio=8", "use at most 7"),
     ("nice=20", "write -20 to 19"),
     ("latency_run=1", "fio's 'latency_run'"),
-    (
-        "latency_target=500\nlatency_percentile=101",
-        "from 1 to 100",
-    ),
+    ("latency_target=500\nlatency_percentile=101", "use 1 to 100"),
     ("rw=randread:-8", "must be positive"),
     ("rw=read:-4k", "write -8192 for this bs"),
     ("rw=rw\nbs=4k,65m", "is too large"),
@@ -650,7 +647,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "this distribution is not supported",
     ),
     ("nrfiles=4", "several files for one job"),
-    ("rw=write\nverify_only", "verify_only needs verify"),
+    ("rw=write\nverify_only", "it needs verify"),
     (
         "rw=rw\nverify=md5\nverify_only",
         "the blocks that a mix wrote",
@@ -661,7 +658,10 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("verify=other\nrw=write", "verifies with checksums"),
     ("rate_process=poisson", "it needs a rate"),
-    ("rate_process=other\nrate_iops=5", "use linear or poisson"),
+    (
+        "rate_process=other\nrate_iops=5",
+        "use one of linear, poisson",
+    ),
     (
         "rw=randrw\nrate_iops=100\nrwmixread=70",
         "contradict the mix of 70 % reads",
@@ -680,7 +680,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("bs", "line 3: bs: the value is missing"),
     ("bs=65m", "a block of 68157440 is too large"),
-    ("numjobs=5000", "line 3: numjobs=5000 is too large"),
+    ("numjobs=5000", "line 3: numjobs=5000: 5000 is too large"),
     (
         "rw=read:-8k\nsize=1m\nio_size=2m",
         "a backward job transfers less than io_size in one pass",

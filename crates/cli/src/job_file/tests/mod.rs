@@ -8,7 +8,8 @@ mod targets;
 
 use super::*;
 use crate::flags::EngineName;
-use crate::workload::{Position, RwDirection, WorkloadFlags};
+use crate::workload::{Position, WorkloadFlags};
+use diskproof_model::rw::RwDirection;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -2,7 +2,6 @@
 
 use super::syntax::{ValueError, number, percent, wrong_form};
 use diskproof_model::plan::{BlockShare, WriteFlag};
-use diskproof_model::shape::TrimMode;
 use diskproof_model::units::{parse_duration, parse_size};
 use std::str::FromStr;
 
@@ -25,104 +24,6 @@ impl FromStr for WorkloadName {
         (fits && plain)
             .then(|| Self(text.to_owned()))
             .ok_or_else(|| wrong_form(text, "a name; use up to 40 letters, digits, - _ . +"))
-    }
-}
-
-/// Order and direction, under fio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rw {
-    /// Sequential or random.
-    pub order: Order,
-    /// Reads, writes, both, or trims.
-    pub direction: RwDirection,
-}
-
-/// Order of the blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Block after block.
-    Sequential,
-    /// Random offsets.
-    Random,
-}
-
-/// Reads, writes, both, or trims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RwDirection {
-    /// Reads only.
-    Read,
-    /// Writes only.
-    Write,
-    /// Both.
-    Mixed,
-    /// Trims only.
-    Trim,
-    /// Each block is trimmed, and then written.
-    TrimWrite,
-}
-
-impl Rw {
-    /// The default.
-    pub const RANDREAD: Self = Self {
-        order: Order::Random,
-        direction: RwDirection::Read,
-    };
-
-    /// fio's name.
-    pub fn as_str(self) -> &'static str {
-        match (self.order, self.direction) {
-            (Order::Sequential, RwDirection::Read) => "read",
-            (Order::Sequential, RwDirection::Write) => "write",
-            (Order::Sequential, RwDirection::Mixed) => "rw",
-            (Order::Random, RwDirection::Read) => "randread",
-            (Order::Random, RwDirection::Write) => "randwrite",
-            (Order::Random, RwDirection::Mixed) => "randrw",
-            (Order::Sequential, RwDirection::Trim) => "trim",
-            (Order::Sequential, RwDirection::TrimWrite) => "trimwrite",
-            (Order::Random, RwDirection::Trim) => "randtrim",
-            (Order::Random, RwDirection::TrimWrite) => "randtrimwrite",
-        }
-    }
-
-    /// Which of its writes are trims.
-    pub(crate) fn trims(self) -> Option<TrimMode> {
-        match self.direction {
-            RwDirection::Read | RwDirection::Write | RwDirection::Mixed => None,
-            RwDirection::Trim => Some(TrimMode::Only),
-            RwDirection::TrimWrite => Some(TrimMode::BeforeWrite),
-        }
-    }
-
-    /// Whether it writes data.
-    pub(crate) fn writes_data(self) -> bool {
-        !matches!(self.direction, RwDirection::Read | RwDirection::Trim)
-    }
-}
-
-impl FromStr for Rw {
-    type Err = ValueError;
-
-    fn from_str(text: &str) -> Result<Self, ValueError> {
-        let (order, direction) = match text.strip_prefix("rand") {
-            Some(direction) => (Order::Random, direction),
-            None => (Order::Sequential, text),
-        };
-        let direction = match direction {
-            "read" => RwDirection::Read,
-            "write" => RwDirection::Write,
-            "rw" => RwDirection::Mixed,
-            "trim" => RwDirection::Trim,
-            "trimwrite" => RwDirection::TrimWrite,
-            "readwrite" if order == Order::Sequential => RwDirection::Mixed,
-            _ => {
-                return Err(wrong_form(
-                    text,
-                    "one of read, write, randread, randwrite, rw (or readwrite), randrw, trim, \
-                     randtrim, trimwrite, randtrimwrite",
-                ));
-            }
-        };
-        Ok(Self { order, direction })
     }
 }
 
@@ -370,27 +271,6 @@ impl FromStr for LatencyPercentile {
 mod tests {
     use super::*;
     use crate::workload::parsers::tests::{assert_rejected, parse};
-
-    #[test]
-    fn rw_takes_the_names_of_fio() {
-        let plain = ["read", "write", "rw", "randread", "randwrite", "randrw"];
-        let trims = ["trim", "randtrim", "trimwrite", "randtrimwrite"];
-        for word in plain.into_iter().chain(trims) {
-            let rw = parse::<Rw>(word).unwrap();
-            assert_eq!(
-                (rw.as_str(), rw.trims().is_some()),
-                (word, word.contains("trim"))
-            );
-        }
-        assert_eq!(parse::<Rw>("readwrite").unwrap().as_str(), "rw");
-        assert_rejected::<Rw>(&[
-            ("randreadwrite", "randrw"),
-            ("", "randrw"),
-            ("trimread", "randrw"),
-            ("rand", "randrw"),
-            ("READ", "randrw"),
-        ]);
-    }
 
     #[test]
     fn block_sizes_and_mixes_parse_as_in_fio() {
