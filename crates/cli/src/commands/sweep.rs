@@ -11,9 +11,11 @@ use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
 use crate::targets::resolve_target;
 use crate::workload::{BlockSize, Bytes};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_device::{memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -122,9 +124,10 @@ pub struct SweepFlags {
         long,
         visible_alias = "readwrite",
         value_name = "OPERATIONS",
+        value_parser = operation_parser(),
         value_delimiter = ','
     )]
-    pub rw: Vec<OperationName>,
+    pub rw: Vec<SweepOperation>,
     /// Skip the writing operations; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
@@ -150,47 +153,21 @@ pub struct SweepFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// An operation of `--rw`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OperationName {
-    /// Random reads
-    Randread,
-    /// Random writes
-    Randwrite,
-    /// Random reads and writes, half of each
-    Randrw,
-    /// Sequential reads
-    Read,
-    /// Sequential writes
-    Write,
-    /// Sequential reads and writes, half of each
-    #[value(alias = "readwrite")]
-    Rw,
-    /// Reads from the end to the start
-    Backward,
-    /// Reads of every sixteenth block
-    Stride,
-    /// Sequential reads of the same 16 MiB
-    Reread,
-    /// Sequential writes of the same 16 MiB
-    Rewrite,
-}
-
-impl OperationName {
-    fn operation(self) -> SweepOperation {
-        match self {
-            Self::Randread => SweepOperation::RandRead,
-            Self::Randwrite => SweepOperation::RandWrite,
-            Self::Randrw => SweepOperation::RandRw,
-            Self::Read => SweepOperation::Read,
-            Self::Write => SweepOperation::Write,
-            Self::Rw => SweepOperation::Rw,
-            Self::Backward => SweepOperation::Backward,
-            Self::Stride => SweepOperation::Stride,
-            Self::Reread => SweepOperation::Reread,
-            Self::Rewrite => SweepOperation::Rewrite,
-        }
-    }
+/// The operations of `--rw`, under the names that results have.
+fn operation_parser() -> impl TypedValueParser<Value = SweepOperation> {
+    let value = |one: SweepOperation| {
+        let both = (one == SweepOperation::Rw).then_some("readwrite");
+        PossibleValue::new(one.as_str())
+            .aliases(both)
+            .help(one.words())
+    };
+    PossibleValuesParser::new(SweepOperation::ALL.map(value)).try_map(|word| {
+        let both: Option<Rw> = word.parse().ok();
+        let name = both.map_or(word.as_str(), |rw| rw.as_str());
+        let mut all = SweepOperation::ALL.into_iter();
+        all.find(|one| one.as_str() == name)
+            .ok_or("no such operation")
+    })
 }
 
 /// A table of `--view`.
@@ -392,7 +369,7 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Fail
         axes.depths.sort_unstable();
     }
     if !sweep.rw.is_empty() {
-        axes.operations = sweep.rw.iter().map(|name| name.operation()).collect();
+        axes.operations.clone_from(&sweep.rw);
         refuse_repeated("--rw", &axes.operations, |one| one.as_str().to_owned())?;
     }
     if let Some(small) = axes.sizes.iter().find(|bytes| **bytes < 512) {

@@ -28,7 +28,7 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
     let given = last_by_name(&section.settings);
     let interval = given
         .get("log_avg_msec")
-        .and_then(|setting| setting.value.as_deref())
+        .and_then(|setting| setting.option.value.as_deref())
         .filter(|value| *value != "0");
     if let Some(setting) = given.get("write_iolog") {
         return Err(setting.error("single requests are not recorded; remove it"));
@@ -49,6 +49,7 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
     }
     if let Some(setting) = given.get("unified_rw_reporting")
         && setting
+            .option
             .value
             .as_deref()
             .is_some_and(|value| matches!(value, "2" | "both"))
@@ -61,6 +62,7 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
 /// A job file may name no file outside the current directory.
 fn check_place(setting: &Setting) -> Result<(), JobFileError> {
     let has_path = setting
+        .option
         .value
         .as_deref()
         .is_some_and(|value| value.contains('/'));

@@ -62,6 +62,7 @@ impl JobFile {
         overrides: CliOverrides<'_>,
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
+        let text = text.into();
         Self::translate_all(&[JobText::File { text, path }], overrides, environment)
     }
 

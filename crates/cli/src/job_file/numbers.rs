@@ -48,15 +48,17 @@ pub(crate) fn bytes(text: &str, base: Base) -> Result<u64, String> {
             .filter(|value| *value as f64 <= NUMBER_MAX)
             .ok_or_else(wrong);
     }
-    let (digits, unit) = text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    );
-    let unit = size_unit(unit, base).ok_or_else(wrong)?;
-    digits
-        .parse::<f64>()
-        .map_err(|_| wrong())
-        .and_then(|value| whole(value * unit, text))
+    let bytes = scaled(text, |unit| size_unit(unit, base)).ok_or_else(wrong)?;
+    whole(bytes, text)
+}
+
+/// A number in plain digits times its unit.
+fn scaled(text: &str, unit_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    Some(digits.parse::<f64>().ok()? * unit_of(unit)?)
 }
 
 /// Parses a size or a percentage.
@@ -76,15 +78,8 @@ pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
     }
-    let (digits, unit) = text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    );
-    let us = time_unit_us(unit).ok_or_else(wrong)?;
-    digits
-        .parse::<f64>()
-        .map_err(|_| wrong())
-        .and_then(|value| whole(value * us * 1000.0, text))
+    let us = scaled(text, time_unit_us).ok_or_else(wrong)?;
+    whole(us * 1000.0, text)
 }
 
 /// Parses a time, in nanoseconds; a bare number is microseconds.

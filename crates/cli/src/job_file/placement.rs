@@ -57,40 +57,14 @@ pub(crate) struct Placements {
 
 /// The target that holds a job's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum TargetRoot {
-    /// An existing file or device.
-    Existing { path: PathBuf, bytes: u64 },
-    /// A scratch file in this directory; its size when the command line sets one.
-    Scratch {
-        directory: PathBuf,
-        bytes: Option<u64>,
-    },
-    /// The targets of the command line; their smallest size when all are known, and whether all of
-    /// them are directories.
-    Given {
-        bytes: Option<u64>,
-        is_scratch: bool,
-    },
-}
-
-impl TargetRoot {
-    fn is_scratch(&self) -> bool {
-        matches!(
-            self,
-            Self::Scratch { .. }
-                | Self::Given {
-                    is_scratch: true,
-                    ..
-                }
-        )
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        match self {
-            Self::Existing { bytes, .. } => Some(*bytes),
-            Self::Scratch { bytes, .. } | Self::Given { bytes, .. } => *bytes,
-        }
-    }
+struct TargetRoot {
+    /// An existing file or device, or the directory of a scratch file; `None` for the targets of
+    /// the command line.
+    path: Option<PathBuf>,
+    /// Its size, where it is known; the smallest of several.
+    bytes: Option<u64>,
+    /// Whether its files are scratch files.
+    is_scratch: bool,
 }
 
 /// The files of a job, one for each copy.
@@ -150,13 +124,13 @@ pub(crate) fn place(
             .collect();
         let members: Vec<(&FioJob, &JobFiles)> =
             here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
-        let (parts, total) = allocate(&members, root.bytes())?;
+        let (parts, total) = allocate(&members, root.bytes)?;
         for (job, parts) in here.iter().zip(parts) {
             let is_used = here
                 .iter()
                 .take_while(|other| *other != job)
                 .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
-            let is_first_to_write = root.is_scratch()
+            let is_first_to_write = root.is_scratch
                 && jobs[*job].direction() == RwDirection::Write
                 && !jobs[*job].overwrites
                 && !is_used;
@@ -168,7 +142,7 @@ pub(crate) fn place(
         }
         placements.add_target(
             root,
-            root.bytes().unwrap_or(total),
+            root.bytes.unwrap_or(total),
             &members,
             notes,
             environment,
@@ -188,12 +162,8 @@ impl Placements {
         notes: &mut TranslationNotes,
         environment: &dyn Environment,
     ) -> Result<(), JobFileError> {
-        let is_file = match root {
-            TargetRoot::Existing { path, .. } => {
-                !matches!(environment.found(path), PathKind::Device(_))
-            }
-            root => root.is_scratch(),
-        };
+        let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
+        let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
         for (job, _) in members.iter().filter(|(job, _)| is_file && job.trims()) {
             notes.add(
                 "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
@@ -204,18 +174,11 @@ impl Placements {
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
         paths.dedup();
-        match root {
-            TargetRoot::Existing { path, bytes } => {
-                self.targets.push(path.clone());
-                self.total_bytes.push(*bytes);
-            }
-            TargetRoot::Given { bytes, is_scratch } => {
+        match &root.path {
+            None => {
                 // A device and a directory have different sizes: no span covers both.
-                self.total_bytes.push(if bytes.is_some() || *is_scratch {
-                    total
-                } else {
-                    0
-                });
+                let is_known = root.bytes.is_some() || root.is_scratch;
+                self.total_bytes.push(if is_known { total } else { 0 });
                 self.scratch_bytes = Some(total);
                 if paths.len() > 1 {
                     notes.add_line(format!(
@@ -224,7 +187,7 @@ impl Placements {
                     ));
                 }
             }
-            TargetRoot::Scratch { directory, .. } => {
+            Some(directory) if root.is_scratch => {
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
                     return Err(job.error(DIFFERENT_WORKLOADS));
@@ -257,6 +220,10 @@ impl Placements {
                 self.total_bytes.push(total);
                 self.scratch_bytes = Some(total);
             }
+            Some(path) => {
+                self.targets.push(path.clone());
+                self.total_bytes.push(total);
+            }
         }
         Ok(())
     }
@@ -284,7 +251,8 @@ fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRo
     let bytes = bytes
         .collect::<Option<Vec<u64>>>()
         .and_then(|all| all.into_iter().min());
-    TargetRoot::Given {
+    TargetRoot {
+        path: None,
         bytes,
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
     }
@@ -334,9 +302,10 @@ impl Places<'_> {
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
                 self.scratch_beside(path)
             }
-            PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot::Existing {
-                path: path.clone(),
-                bytes,
+            PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot {
+                path: Some(path.clone()),
+                bytes: Some(bytes),
+                is_scratch: false,
             }),
             PathKind::Directory => Err(format!(
                 "{shown} is a directory; write it as directory, or name it on the command line"
@@ -368,9 +337,10 @@ impl Places<'_> {
     fn scratch_beside(&self, path: &Path) -> Result<TargetRoot, String> {
         let directory = directory_of(path);
         match self.environment.found(directory) {
-            PathKind::Directory => Ok(TargetRoot::Scratch {
-                directory: directory.to_path_buf(),
+            PathKind::Directory => Ok(TargetRoot {
+                path: Some(directory.to_path_buf()),
                 bytes: self.size,
+                is_scratch: true,
             }),
             PathKind::Other(why) => Err(why),
             _ => {

@@ -69,13 +69,13 @@ fn check(
     section: &Section,
     notes: &mut TranslationNotes,
 ) -> Result<(), JobFileError> {
-    let Some(option) = fio_option(&setting.key) else {
+    let Some(option) = fio_option(&setting.option.key) else {
         return Err(setting.error(
             "fio 3.42 has no such option for the supported engines; check the spelling, or remove \
              it",
         ));
     };
-    let value = setting.value.as_deref();
+    let value = setting.option.value.as_deref();
     match &option.handling {
         FioHandling::Refused(harmless) if !value.is_some_and(|value| harmless.contains(&value)) => {
             let (name, text) = (option.name(), option.text);
@@ -118,7 +118,7 @@ impl<'a> JobReader<'a> {
         let format = self.text("filename_format");
         // A name in [global] does not apply to jobs, as in fio.
         let own_name = self.setting("name").filter(|one| one.scope == Scope::Own);
-        let name = own_name.and_then(|setting| setting.value.as_ref());
+        let name = own_name.and_then(|setting| setting.option.value.as_ref());
         Ok(FioJob {
             source: self.section.source.clone(),
             section: self.section.name.clone(),

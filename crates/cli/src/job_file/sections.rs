@@ -7,6 +7,7 @@ use super::environment::{Environment, MachineFacts};
 use super::error::{JobFileError, quoted};
 use super::numbers::arithmetic;
 use diskproof_compat::{JobOption, OptionsJob, fio_option};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -87,10 +88,8 @@ impl SourceLine {
 /// A line `key=value` or `key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// The key, as written.
-    pub key: String,
-    /// The text after the equals sign.
-    pub value: Option<String>,
+    /// The key, as written, and the text after the equals sign.
+    pub option: JobOption,
     /// Its line.
     pub source: SourceLine,
     /// The kind of section that contains it.
@@ -100,9 +99,10 @@ pub(crate) struct Setting {
 impl Setting {
     /// An error about this setting, which it quotes.
     pub(crate) fn error(&self, text: impl Display) -> JobFileError {
-        let shown = match &self.value {
-            Some(value) => quoted(&format!("{}={value}", self.key)),
-            None => quoted(&self.key),
+        let JobOption { key, value } = &self.option;
+        let shown = match value {
+            Some(value) => quoted(&format!("{key}={value}")),
+            None => quoted(key),
         };
         self.source.error(format!("{shown}: {text}"))
     }
@@ -129,12 +129,12 @@ pub(crate) struct Section {
 }
 
 /// Text with jobs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum JobText<'a> {
     /// A job file.
     File {
         /// Its content.
-        text: &'a str,
+        text: Cow<'a, str>,
         /// Its path.
         path: &'a Path,
     },
@@ -233,8 +233,7 @@ impl Reader<'_> {
         };
         let setting = |option: &JobOption, scope| {
             Rc::new(Setting {
-                key: option.key.clone(),
-                value: option.value.clone(),
+                option: option.clone(),
                 source: source.clone(),
                 scope,
             })
@@ -382,10 +381,10 @@ impl Reader<'_> {
             Some((key, value)) => (key.trim_end(), Some(value.trim().to_owned())),
             None => (line.as_str(), None),
         };
+        let key = key.to_owned();
         let setting = |scope| {
             Rc::new(Setting {
-                key: key.to_owned(),
-                value,
+                option: JobOption { key, value },
                 source: source.clone(),
                 scope,
             })
@@ -510,6 +509,6 @@ fn shown(path: &Path) -> Rc<str> {
 pub(crate) fn last_by_name(settings: &[Rc<Setting>]) -> BTreeMap<&'static str, &Setting> {
     let named = settings
         .iter()
-        .filter_map(|one| Some((fio_option(&one.key)?.name(), one.as_ref())));
+        .filter_map(|one| Some((fio_option(&one.option.key)?.name(), one.as_ref())));
     named.collect()
 }

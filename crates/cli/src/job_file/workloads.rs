@@ -38,8 +38,12 @@ pub(crate) fn plan(
         return Err(job.error("exit_what=all would skip the later jobs; use group"));
     }
     for group in groups {
-        let settled = SettledCaches::of(&group, jobs, closeness, notes);
-        let (mut members, carried) = members(&group, jobs, placements, &settled, notes)?;
+        let caches = match closeness {
+            Closeness::Disk => settle_caches(&group, jobs, notes),
+            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
+        };
+        let used = (caches.as_slice(), closeness);
+        let (mut members, carried) = members(&group, jobs, placements, used, notes)?;
         add_group_notes(&members, notes);
         check_steady(&members)?;
         let ends_alone = ends_alone(&members);
@@ -127,27 +131,6 @@ fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
 /// Whether the workloads of a group end each by itself, as in fio.
 fn ends_alone(members: &[GroupMember<'_>]) -> bool {
     members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all)
-}
-
-/// How the jobs of a group use the page cache.
-struct SettledCaches {
-    caches: Vec<Cache>,
-    closeness: Closeness,
-}
-
-impl SettledCaches {
-    fn of(
-        group: &[usize],
-        jobs: &[FioJob],
-        closeness: Closeness,
-        notes: &mut TranslationNotes,
-    ) -> Self {
-        let caches = match closeness {
-            Closeness::Disk => settle_caches(group, jobs, notes),
-            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
-        };
-        Self { caches, closeness }
-    }
 }
 
 /// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
@@ -284,19 +267,19 @@ fn members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
     placements: &Placements,
-    settled: &SettledCaches,
+    (caches, closeness): (&[Cache], Closeness),
     notes: &mut TranslationNotes,
 ) -> Result<GroupMembers<'a>, JobFileError> {
     let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
     let mut carried: Vec<Vec<usize>> = vec![Vec::new(); targets];
-    for (index, cache) in group.iter().zip(&settled.caches) {
+    for (index, cache) in group.iter().zip(caches) {
         let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
         let made = workloads(
             job,
             &placement.parts,
             placements.total_bytes[placement.target],
-            (*cache, settled.closeness),
+            (*cache, closeness),
             notes,
         )?;
         carried[placement.target].extend(std::iter::repeat_n(*index, made.len()));

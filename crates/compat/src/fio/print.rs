@@ -111,11 +111,7 @@ impl FioPrinter {
                 let found = self.described.value(job, key);
                 found.unwrap_or_else(|| default.to_owned())
             };
-            let rw = match (self.described.value(job, "readwrite"), value("rw", "read")) {
-                (Some(rw), _) => rw,
-                (None, rw) => rw,
-            };
-            let size = block_sizes(&value("bs", &value("blocksize", "4k")));
+            let (rw, size) = (value("rw", "read"), block_sizes(&value("bs", "4k")));
             let _ = writeln!(
                 text,
                 "{}: (g={}): rw={}, bs=(R) {}, (W) {}, (T) {}, ioengine={}, iodepth={}",

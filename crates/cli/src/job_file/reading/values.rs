@@ -31,7 +31,7 @@ impl<'a> JobReader<'a> {
 
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         self.setting(name)
-            .and_then(|setting| setting.value.as_deref())
+            .and_then(|setting| setting.option.value.as_deref())
     }
 
     /// The setting and its value, which must not be empty.
@@ -39,7 +39,7 @@ impl<'a> JobReader<'a> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
-        match setting.value.as_deref() {
+        match setting.option.value.as_deref() {
             Some(value) if !value.is_empty() => Ok(Some((setting, value))),
             _ => Err(setting.error("the value is missing")),
         }
@@ -107,7 +107,10 @@ impl<'a> JobReader<'a> {
 
     /// Reads a switch: without a value, or with 0 or 1.
     pub(super) fn switch(&self, name: &str) -> Result<Option<bool>, JobFileError> {
-        match self.setting(name).map(|setting| setting.value.as_deref()) {
+        match self
+            .setting(name)
+            .map(|setting| setting.option.value.as_deref())
+        {
             None => Ok(None),
             Some(None | Some("1")) => Ok(Some(true)),
             Some(Some("0")) => Ok(Some(false)),

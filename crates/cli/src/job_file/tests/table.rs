@@ -122,7 +122,7 @@ fn jobs_of_the_command_line_precede_those_of_files() {
             jobs: &jobs,
         },
         JobText::File {
-            text: "[second]\nstonewall\ngroup_reporting\nnumjobs=3\n",
+            text: "[second]\nstonewall\ngroup_reporting\nnumjobs=3\n".into(),
             path: Path::new("x.fio"),
         },
     ];

@@ -3,6 +3,7 @@
 use super::syntax::{ValueError, number, percent, wrong_form};
 use diskproof_model::plan::{BlockShare, WriteFlag};
 use diskproof_model::units::{parse_duration, parse_size};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// Name of a workload.
@@ -209,20 +210,24 @@ impl FromStr for Rate {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let rate = number(text).ok_or_else(|| {
-            wrong_form(
-                text,
-                "a rate; write operations per second over all jobs, such as 1000 (for fio's rate \
-                 in bytes, divide by the block size)",
-            )
-        })?;
-        match rate {
-            RATE_MIN..=RATE_MAX => Ok(Self(rate)),
-            _ => Err(ValueError::Value(format!(
-                "a rate of {text} is out of range; use 0.001 to 1000000000"
-            ))),
-        }
+        let what = "a rate; write operations per second over all jobs, such as 1000 (for fio's \
+                    rate in bytes, divide by the block size)";
+        let rate = number(text).ok_or_else(|| wrong_form(text, what))?;
+        within(rate, RATE_MIN..=RATE_MAX, || {
+            format!("a rate of {text} is out of range; use 0.001 to 1000000000")
+        })
+        .map(Self)
     }
+}
+
+/// The value, if it is in the range.
+fn within(
+    value: f64,
+    range: RangeInclusive<f64>,
+    wrong: impl Fn() -> String,
+) -> Result<f64, ValueError> {
+    let value = Some(value).filter(|value| range.contains(value));
+    value.ok_or_else(|| ValueError::Value(wrong()))
 }
 
 /// Relative half-width of the 95 % interval that ends a workload.
@@ -236,14 +241,12 @@ impl FromStr for Precision {
         let percent = text
             .strip_suffix('%')
             .and_then(|number_text| number(number_text.trim_end()));
-        match percent
-            .ok_or_else(|| wrong_form(text, "a precision; write it in percent, such as 2%"))?
-        {
-            p if (0.01..=50.0).contains(&p) => Ok(Self(p / 100.0)),
-            _ => Err(ValueError::Value(format!(
-                "a precision of {text} is out of range; use 0.01% to 50%"
-            ))),
-        }
+        let percent = percent
+            .ok_or_else(|| wrong_form(text, "a precision; write it in percent, such as 2%"))?;
+        let percent = within(percent, 0.01..=50.0, || {
+            format!("a precision of {text} is out of range; use 0.01% to 50%")
+        })?;
+        Ok(Self(percent / 100.0))
     }
 }
 
@@ -255,15 +258,12 @@ impl FromStr for LatencyPercentile {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let percent = text.strip_suffix('%').unwrap_or(text).trim_end();
-        let percent = number(percent)
+        let share = percent(text)
             .ok_or_else(|| wrong_form(text, "a share in percent; write a number such as 99.9"))?;
-        match percent {
-            p if (1.0..=100.0).contains(&p) => Ok(Self(p)),
-            _ => Err(ValueError::Value(format!(
-                "a latency percentile of {text} is out of range; use 1 to 100"
-            ))),
-        }
+        within(share, 1.0..=100.0, || {
+            format!("a latency percentile of {text} is out of range; use 1 to 100")
+        })
+        .map(Self)
     }
 }
 
