@@ -117,7 +117,7 @@ pub(crate) fn ended_early(
 ) -> Option<String> {
     let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
     let go_on = |at: u64| scan_command(&identity.path, surface.survey.span, at);
-    if let Some(hang) = surface.hang {
+    if let Some(hang) = surface.hang.filter(|hang| !hang.late) {
         let (path, lasted) = (&identity.path, format_duration(hang.lasted_ns));
         let rest = scan
             .filter(|_| identity.kind != TargetKind::Directory)

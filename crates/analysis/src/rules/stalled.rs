@@ -291,6 +291,7 @@ mod tests {
                     since_ns: 0,
                     lasted_ns: 50_000_000_000,
                     requests: 1,
+                    late: false,
                 });
             },
         ];
@@ -314,6 +315,7 @@ mod tests {
             since_ns: run.1.start_ns + 3_000_000_000,
             lasted_ns: 2_600_000_000,
             requests: 8,
+            late: false,
         }];
         let record = surveyed::judge(run);
         assert_eq!(codes(&record), ["stalled"]);

@@ -2,7 +2,7 @@
 //! hangs. The engine itself stops waiting for requests that hang; this covers every other call that
 //! may never return: layout, truncation, flush and close of a target.
 
-use super::run::{EndedEarly, INTERRUPTED, PartialResults, SharedResults, Steps, TargetRun};
+use super::run::{EndedEarly, INTERRUPTED, LATE, PartialResults, SharedResults, Steps, TargetRun};
 use crate::failure::Failure;
 use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stderr::Verbosity;
@@ -15,8 +15,6 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-const LATE: &str = "the target is too slow for the announced time: what is missing is undecided. \
-                    Measure longer (--time), or with smaller blocks";
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The longest that a run may go on after its end, such as while it tries engines, if its target is
 /// silent. A little more than the engine waits, which knows more.

@@ -9,8 +9,26 @@ use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, ZeroSample,
 };
+use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::series::{Cell, TimeSeries};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A worker whose target hangs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StuckWorker<'a> {
+    /// Its workload.
+    pub workload: &'a Workload,
+    /// What carries it.
+    pub engine: EngineKind,
+    /// When it started.
+    pub start_ns: u64,
+    /// From when on it measured.
+    pub measure_ns: u64,
+    /// Why and when it should have ended.
+    pub ending: (EndReason, u64),
+    /// [`Hang::late`].
+    pub late: bool,
+}
 
 /// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
 /// takes some microseconds and displaces data from the CPU's caches.
@@ -111,24 +129,23 @@ impl WorkerSnapshot {
         (!self.is_taken).then_some(so_far)
     }
 
-    /// The result of a worker whose target never answers. It measured from `measure_ns` until its
-    /// end at `stop_ns`. Its requests in flight count as failed.
-    pub(crate) fn take_timed_out(
+    /// The result of a worker whose requests in flight were never answered. They count as failed
+    /// where the target hangs.
+    pub(crate) fn take_unanswered(
         &mut self,
         in_flight: &[PendingRequest],
-        measure_ns: u64,
-        (ending, stop_ns): (EndReason, u64),
+        asked: StuckWorker<'_>,
     ) -> WorkerResult {
+        let (measure_ns, (ending, stop_ns)) = (asked.measure_ns, asked.ending);
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut ops = std::mem::take(&mut self.ops);
         let timed_out = errno_name(libc::ETIMEDOUT);
         for request in in_flight {
-            *ops.entry(request.kind)
-                .or_default()
-                .errors
-                .entry(timed_out.clone())
-                .or_default() += 1;
+            let op = ops.entry(request.kind).or_default();
+            if !asked.late {
+                *op.errors.entry(timed_out.clone()).or_default() += 1;
+            }
         }
         let waiting = in_flight
             .iter()

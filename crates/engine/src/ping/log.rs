@@ -147,17 +147,18 @@ impl PingLog {
     }
 
     /// Its request in flight since `since_ns` was not answered for so long.
-    pub(crate) fn time_out(&mut self, kind: OpKind, since_ns: u64, lasted_ns: u64) {
+    pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
         self.hang = Some(Hang {
-            since_ns: since_ns.saturating_sub(self.origin_ns),
-            lasted_ns,
-            requests: 1,
+            since_ns: hang.since_ns.saturating_sub(self.origin_ns),
+            ..hang
         });
+        self.measure_ns.get_or_insert(hang.since_ns);
+        self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
         let op = self.ops.entry(kind).or_default();
-        *op.errors.entry(errno_name(libc::ETIMEDOUT)).or_default() += 1;
-        self.measure_ns.get_or_insert(since_ns);
-        self.end_ns = since_ns.saturating_add(lasted_ns);
-        self.stopped = StopReason::Hung;
+        if !hang.late {
+            *op.errors.entry(errno_name(libc::ETIMEDOUT)).or_default() += 1;
+            self.stopped = StopReason::Hung;
+        }
     }
 
     /// Figures, bytes and length of the measured time so far.

@@ -31,11 +31,12 @@ pub(crate) struct FinalSync {
     pub interruption: Option<Interruption>,
 }
 
-fn hang_of(lasted_ns: u64, now: u64) -> Hang {
+fn hang_of(lasted_ns: u64, now: u64, timeout: StallTimeout) -> Hang {
     Hang {
         since_ns: now.saturating_sub(lasted_ns),
         lasted_ns,
         requests: 1,
+        late: timeout.is_late(lasted_ns),
     }
 }
 
@@ -96,7 +97,7 @@ impl Finisher<'_> {
                 FinalSync {
                     ns,
                     errno: libc::ETIMEDOUT,
-                    hang: Some(hang_of(ns, MonotonicClock.now())),
+                    hang: Some(hang_of(ns, MonotonicClock.now(), self.stall_timeout)),
                     interruption: None,
                 }
             }
@@ -167,9 +168,15 @@ impl Finisher<'_> {
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
             self.leave_open(assignment.target);
-            let hang = hang_of(silent_ns, MonotonicClock.now() - origin_ns);
+            let hang = hang_of(
+                silent_ns,
+                MonotonicClock.now() - origin_ns,
+                self.stall_timeout,
+            );
             measurement.hang = Some(join(measurement.hang, hang));
-            measurement.stopped = StopReason::Hung;
+            if !hang.late {
+                measurement.stopped = StopReason::Hung;
+            }
         }
         if control == Control::Interrupt {
             measurement.stopped = StopReason::Interrupted;

@@ -2,27 +2,12 @@
 //! plans.
 
 use crate::load::slots::PendingRequest;
-use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{WorkerSnapshot, lock_snapshot};
+use crate::measure::result::WorkerResult;
+use crate::measure::snapshot::{StuckWorker, WorkerSnapshot, lock_snapshot};
 use diskproof_model::measurement::{Hang, OpKind};
-use diskproof_model::plan::{EngineKind, Workload};
+use diskproof_model::plan::EngineKind;
 use std::ops::Deref;
 use std::sync::Mutex;
-
-/// A worker whose target hangs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StuckWorker<'a> {
-    /// Its workload.
-    pub workload: &'a Workload,
-    /// What carries it.
-    pub engine: EngineKind,
-    /// When it started.
-    pub start_ns: u64,
-    /// From when on it measured.
-    pub measure_ns: u64,
-    /// Why and when it should have ended.
-    pub ending: (EndReason, u64),
-}
 
 /// The result of a worker whose target hangs, and what it waits for at `now`.
 pub(crate) fn time_out(
@@ -41,11 +26,9 @@ pub(crate) fn time_out(
         since_ns,
         lasted_ns: now.saturating_sub(since_ns),
         requests: in_flight.len() as u64,
+        late: asked.late,
     };
-    (
-        snapshot.take_timed_out(&in_flight, asked.measure_ns, asked.ending),
-        hang,
-    )
+    (snapshot.take_unanswered(&in_flight, asked), hang)
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
@@ -84,6 +67,7 @@ pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
         since_ns,
         lasted_ns: end_ns - since_ns,
         requests: one.requests + other.requests,
+        late: one.late && other.late,
     }
 }
 

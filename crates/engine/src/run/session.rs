@@ -185,7 +185,7 @@ impl Session {
         let prepared = self.prepare(&workload, &mut targets[0], in_flight_max(group, 1), watch)?;
         let mut measurements =
             self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
-        if let Some(hang) = measurements[0].hang {
+        if let Some(hang) = measurements[0].hang.filter(|hang| !hang.late) {
             let path = targets[0].identity().path.clone();
             return Err(RunError::Stalled {
                 path,
@@ -380,7 +380,9 @@ impl Session {
                 pacer: workers.pacers[index]
                     .take()
                     .map(|pacer| pacer.starting_at(end.schedule.start_ns + delay_ns)),
-                final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
+                final_sync: syncs[index]
+                    .filter(|sync| sync.hang.is_none_or(|hang| !hang.late))
+                    .map(|sync| (sync.ns, sync.errno)),
                 interruption: syncs[index].and_then(|sync| sync.interruption),
                 hang,
                 all_until_ns: others()

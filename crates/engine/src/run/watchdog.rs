@@ -39,17 +39,26 @@ const ACTIVE_DISK_FACTOR: u64 = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StallTimeout {
     ns: u64,
+    hung_ns: u64,
 }
 
 impl StallTimeout {
     /// Counts from the time at which the work was told to end.
     pub(crate) fn from_ns(ns: u64) -> Self {
-        Self { ns }
+        Self { ns, hung_ns: ns }
     }
 
     /// In a run that was ended before its plan was.
     pub(crate) fn ended(self) -> Self {
-        Self::from_ns(self.ns.min(ENDED_NS))
+        Self {
+            ns: self.ns.min(ENDED_NS),
+            ..self
+        }
+    }
+
+    /// Whether a target that was silent for so long, when the wait ended, may only be slow.
+    pub(crate) fn is_late(self, silence_ns: u64) -> bool {
+        silence_ns < self.hung_ns
     }
 
     /// After the work was told to end, in nanoseconds.
@@ -431,6 +440,8 @@ mod tests {
     fn unwanted_call_times_out_in_spite_of_a_long_timeout() {
         assert_eq!(StallTimeout::from_ns(STALL_NS).ended().ns(), ENDED_NS);
         assert_eq!(StallTimeout::from_ns(7).ended().ns(), 7);
+        let ended = StallTimeout::from_ns(STALL_NS).ended();
+        assert!(ended.is_late(ENDED_NS + 1) && !ended.is_late(STALL_NS));
         let (release, held) = channel::<()>();
         let work = move |_| held.recv().is_err();
         let waited = call_with_timeout(null().as_fd(), 300_000_000, |_| Sign::Unwanted, work);

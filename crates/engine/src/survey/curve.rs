@@ -48,6 +48,17 @@ const POINTS_MIN: u64 = 8;
 /// The trial: at most this long and this much at each of two places.
 const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
+/// The first request: small, and alone.
+const FIRST_BYTES: u64 = 64 << 10;
+/// A disk whose first request takes longer is slow, and gets no more than one at a time in the
+/// trial: a seek and half a turn take less, and so do the slowest cloud volumes.
+const SLOW_NS: u64 = 100_000_000;
+/// The longest that all requests of the trial may take at the rate of the first one, in seconds.
+const TRIAL_S_MAX: f64 = 2.0;
+/// A slower target has fewer bytes in flight than [`IN_FLIGHT_MIN`].
+const SLOW_RATE: f64 = 8e6;
+/// A slow target that has no time for this many points gets none.
+const SLOW_POINTS_MIN: f64 = 3.0;
 
 /// Measures the curve and puts it into the log.
 pub(crate) fn measure<B: Backend, C: Clock>(
@@ -55,10 +66,12 @@ pub(crate) fn measure<B: Backend, C: Clock>(
     target: &SurveyTarget,
     plan: &CurvePlan,
     log: &SurveyLog,
-) -> io::Result<MeasuredCurve> {
+) -> io::Result<Option<MeasuredCurve>> {
     log.begin("curve");
-    let rate = trial(queue, target, log)?.unwrap_or(RATE_UNKNOWN);
-    let sizing = size(plan, target, rate);
+    let rate = first_rate(queue, target, log)?;
+    let Some(sizing) = size(plan, target, rate) else {
+        return Ok(None);
+    };
     let book = CurveLog {
         log,
         start_ns: queue.now(),
@@ -74,7 +87,43 @@ pub(crate) fn measure<B: Backend, C: Clock>(
         places,
     };
     resample::measure(queue, target, &mut measured, plan.time_ns, &book)?;
-    Ok(measured)
+    Ok(Some(measured))
+}
+
+/// About the rate of a target of unknown speed, in bytes per second. Begins with one small request
+/// at a time: eight large ones would keep a slow disk busy for minutes.
+fn first_rate<B: Backend, C: Clock>(
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    log: &SurveyLog,
+) -> io::Result<f64> {
+    let mut at = target.aligned(target.extent.start + target.extent.length / 2);
+    let mut one = |bytes: u64| {
+        let bytes = target.fitting(bytes).min(target.extent.length / 4);
+        let request = BlockRequest {
+            offset: at,
+            len: bytes as u32,
+            tag: 0,
+        };
+        at += bytes;
+        let completion = queue.read_one(request)?;
+        log.count(&completion);
+        io::Result::Ok((bytes as f64, completion.latency_ns.max(1)))
+    };
+    let (bytes, mut ns) = one(FIRST_BYTES)?;
+    if ns > SLOW_NS && !log.is_stopped() {
+        // The disk may have slept.
+        ns = ns.min(one(FIRST_BYTES)?.1);
+    }
+    if ns > SLOW_NS {
+        let (bytes, ns) = match log.is_stopped() {
+            true => (bytes, ns),
+            false => one(UNIT_BYTES)?,
+        };
+        return Ok(bytes * 1e9 / ns as f64);
+    }
+    let trial = trial(queue, target, bytes * 1e9 / ns as f64, log)?;
+    Ok(trial.unwrap_or(RATE_UNKNOWN))
 }
 
 /// A sample at each point.
@@ -116,8 +165,8 @@ fn power_of_two_below(bytes: u64) -> u64 {
     1 << bytes.max(1).ilog2()
 }
 
-/// How to sample a curve on a target of about this rate.
-pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
+/// How to sample a curve on a target of about this rate; `None` where there is no time for it.
+pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option<CurveSizing> {
     let span = target.extent.length;
     let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage {
         sample_bytes
@@ -125,11 +174,16 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
         None
     };
     let points = u64::from(plan.points.max(1));
+    let least = UNIT_BYTES * u64::from(target.depth);
+    let in_flight_min = if rate < SLOW_RATE {
+        least
+    } else {
+        IN_FLIGHT_MIN
+    };
     let wanted =
-        power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX);
+        power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(in_flight_min, IN_FLIGHT_MAX);
     // In a small span, or for small samples, the lead must not use everything.
     let room = power_of_two_below(asked.unwrap_or(span / 8).min(span / 8) / SAMPLE_BATCHES_MIN);
-    let least = UNIT_BYTES * u64::from(target.depth);
     let in_flight = wanted.min(room).max(least);
     let request_bytes = (in_flight / u64::from(target.depth)) as u32;
     let tail_bytes = match target.operation {
@@ -144,12 +198,15 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
         sample_bytes: None,
     };
     if plan.coverage == Coverage::Full {
-        return whole(points);
+        return Some(whole(points));
     }
     let floor = in_flight * SAMPLE_BATCHES_MIN;
     let seconds = |bytes: u64| bytes as f64 / rate * SLOWER_ELSEWHERE;
     let time_s = plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
     let cost_s = ACCESS_S + seconds(in_flight + tail_bytes + asked.unwrap_or(floor));
+    if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
+        return None;
+    }
     let points = points
         .min((time_s / cost_s) as u64)
         .max(points.min(POINTS_MIN));
@@ -169,7 +226,7 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
         |asked| (asked / u64::from(request_bytes)).max(1) * u64::from(request_bytes),
     );
     let each = in_flight + sample_bytes + tail_bytes;
-    match () {
+    Some(match () {
         // The samples would touch: one stream reads the same bytes better.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
         () => CurveSizing {
@@ -179,7 +236,7 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
             points: points.min(span / each).max(1),
             sample_bytes: Some(sample_bytes),
         },
-    }
+    })
 }
 
 /// Where the samples begin: evenly spaced, the first right behind its lead at the start of the
@@ -199,16 +256,18 @@ fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
 }
 
 /// Bytes per second at two offsets inside the span, the higher of both; `None` where nothing could
-/// be read.
+/// be read. `rate` is a guess.
 fn trial<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
+    rate: f64,
     log: &SurveyLog,
 ) -> io::Result<Option<f64>> {
     let Extent { start, length } = target.extent;
-    let request = align(
-        (length / 64).min(u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth)),
-    );
+    let most = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
+    // Two places, and at each three times as much as is in flight at once.
+    let in_time = (rate * TRIAL_S_MAX / f64::from(6 * target.depth)) as u64;
+    let request = align(most.min(length / 64).min(power_of_two_below(in_time)));
     if request == 0 {
         return Ok(None);
     }

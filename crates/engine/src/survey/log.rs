@@ -108,6 +108,7 @@ impl SurveyLog {
                     since_ns: completion.at_ns - completion.gap_ns,
                     lasted_ns: completion.gap_ns,
                     requests: 1,
+                    late: false,
                 });
             }
             _ => {}

@@ -327,6 +327,7 @@ fn follow(
                     since_ns: progress.answered_ns,
                     lasted_ns,
                     requests: 1,
+                    late: stall_timeout.is_late(lasted_ns),
                 }),
             ));
         }
@@ -453,7 +454,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         let queue = &mut queue(*stream, stream_config)?;
         if let Some(plan) = &survey.curve {
             let curve = curve::measure(queue, target, plan, log)?;
-            measured = Some((curve, plan.time_ns));
+            measured = curve.map(|curve| (curve, plan.time_ns));
             log.conclude_step(queue);
         }
         // The page cache would serve the reads, so the rate would not be the disk's.

@@ -459,6 +459,46 @@ fn survey_of_slow_or_small_target_ends_in_time() {
     assert_eq!((seen.access.len(), seen.access_errors["EIO"]), (0, 75));
 }
 
+/// Seconds that a curve and a burst take, and the points.
+fn quick_curve(model: &str, seconds: u64) -> (f64, Vec<CurvePoint>) {
+    let bench = Bench::new(model, 4 * GIB);
+    let (log, queue) = (SurveyLog::default(), &mut bench.queue(8, MIB));
+    let plan = CurvePlan {
+        points: 24,
+        coverage: SAMPLED,
+        time_ns: Some(seconds * 1_000_000_000),
+    };
+    curve::measure(queue, &bench.target, &plan, &log).unwrap();
+    let plan = BurstPlan {
+        bytes: 512 << 10,
+        time_ns: 500_000_000,
+    };
+    burst::measure(queue, &bench.target, &plan, &log).unwrap();
+    let points = std::mem::take(&mut log.seen().curve);
+    (bench.clock.now() as f64 / 1e9, points)
+}
+
+#[test]
+fn survey_of_slow_disk_begins_with_few_bytes_in_flight() {
+    let (taken_s, points) = quick_curve("bandwidth=300kB", 6);
+    assert!(
+        taken_s < 10.0 && points.len() >= 5,
+        "{taken_s} s, {points:?}"
+    );
+    near(average(&points), 300e3, 0.01);
+    let (taken_s, points) = quick_curve("bandwidth=2MB", 6);
+    assert!(
+        taken_s < 10.0 && points.len() >= 8,
+        "{taken_s} s, {points:?}"
+    );
+    near(average(&points), 2e6, 0.01);
+    let (taken_s, points) = quick_curve("iops=1", 6);
+    assert!(
+        taken_s < 5.0 && points.is_empty(),
+        "{taken_s} s, {points:?}"
+    );
+}
+
 #[test]
 fn burst_reports_link_rate() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
@@ -685,7 +725,9 @@ fn second_reading_is_slow_where_the_place_is_and_fast_where_the_host_paused() {
         },
     );
     let queue = &mut bench.queue(8, MIB);
-    let mut measured = curve::measure(queue, &bench.target, &plan, &log).unwrap();
+    let mut measured = curve::measure(queue, &bench.target, &plan, &log)
+        .unwrap()
+        .unwrap();
     // 62 to 68 are the slow ones.
     log.seen().curve[20].bytes_per_second /= 2.0;
     let points = vec![19, 20, 61, 64, 70];

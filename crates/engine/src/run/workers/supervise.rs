@@ -4,10 +4,11 @@
 use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState};
 use crate::io::clock::ActiveClock;
 use crate::measure::result::{EndReason, WorkerResult};
+use crate::measure::snapshot::StuckWorker;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
-use crate::run::hang::{StuckWorker, join, time_out};
+use crate::run::hang::{join, time_out};
 use crate::run::spawn::WorkerReport;
 use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline};
 use diskproof_model::measurement::CpuTime;
@@ -153,6 +154,8 @@ impl WorkerGroup<'_> {
         if stuck.is_empty() {
             return;
         }
+        let silence_ns = self.silence_of(target, schedule, now);
+        let late = self.stall_timeout.is_late(silence_ns);
         self.stops[target].store(true, Ordering::Relaxed);
         for assignment in self.assignments {
             if assignment.target == target {
@@ -170,6 +173,7 @@ impl WorkerGroup<'_> {
                 start_ns: schedule.delayed(workload).start_ns,
                 measure_ns: schedule.delayed(workload).measure_ns,
                 ending,
+                late,
             };
             let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
             self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
