@@ -65,8 +65,7 @@ pub(super) fn latency_target(
     }))
 }
 
-/// Options that say otherwise how long a depth is measured, or what the depth is; with `verify`, the
-/// search would write each block repeatedly.
+/// Options that say otherwise how long a depth is measured, or what the depth is.
 fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
     let excluded = [
         ("precision", flags.precision.is_some()),
@@ -75,15 +74,18 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
         ("rate", flags.rate.is_some()),
         ("verify", flags.verify == Some(true)),
     ];
-    match excluded.iter().find(|(_, is_set)| *is_set) {
-        None => Ok(()),
-        Some((key, _)) => contradiction(format!(
-            "{} excludes {}: the search decides the depth and the time of each measurement; remove \
-             one of them",
-            wording.name("latency-target"),
-            wording.name(key)
-        )),
-    }
+    let Some((key, _)) = excluded.iter().find(|(_, is_set)| *is_set) else {
+        return Ok(());
+    };
+    let why = match *key {
+        "verify" => "the search writes each block repeatedly",
+        _ => "the search decides the depth and the time of each measurement",
+    };
+    contradiction(format!(
+        "{} excludes {}: {why}; remove one of them",
+        wording.name("latency-target"),
+        wording.name(key)
+    ))
 }
 
 /// A search.

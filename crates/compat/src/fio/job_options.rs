@@ -29,7 +29,7 @@ pub struct FioOption {
     pub text: &'static str,
     /// What to write instead of the flag, as the rest of such a sentence.
     pub hint: Option<&'static str>,
-    /// Whether it takes a value only behind `=`.
+    /// Whether it takes a value only behind `=`, under each of its names.
     pub is_switch: bool,
 }
 
@@ -103,4 +103,31 @@ pub fn fio_hint(name: &str) -> Option<&'static str> {
 /// Whether a word is an option of a job that takes a value only behind `=`.
 pub(super) fn is_switch(name: &str) -> bool {
     fio_option(name).is_some_and(|option| option.is_switch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_those_of_fio() {
+        let switches = FIO_OPTIONS.iter().filter(|option| option.is_switch);
+        let names: Vec<&str> = switches.map(FioOption::name).collect();
+        let wanted = [
+            "time_based",
+            "stonewall",
+            "exitall",
+            "norandommap",
+            "verify_only",
+            "zero_buffers",
+            "refill_buffers",
+            "thread",
+            "group_reporting",
+            "new_group",
+            "exitall_on_error",
+            "bs_unaligned",
+        ];
+        assert_eq!(names, wanted);
+        assert!(is_switch("wait_for_previous") && !is_switch("rw") && !is_switch("nonsense"));
+    }
 }

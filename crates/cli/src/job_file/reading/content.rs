@@ -59,7 +59,7 @@ impl JobReader<'_> {
     /// Which blocks are repeated.
     fn repeated(&self, smallest: u64, percent: u8) -> Result<WriteContent, JobFileError> {
         let modes = [("repeat", false), ("working_set", true)];
-        if percent == 0 || self.choice("dedupe_mode", &modes)? != Some(true) {
+        if self.choice("dedupe_mode", &modes)? != Some(true) || percent == 0 {
             return Ok(WriteContent::default());
         }
         let Some(Amount::Bytes(size)) = self.amount("size")? else {

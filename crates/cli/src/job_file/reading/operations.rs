@@ -57,7 +57,9 @@ impl JobReader<'_> {
             (_, _) if step == 0 => {}
             (Order::Random, _) => {
                 let run_ops = u32::try_from(step).map_err(|_| {
-                    self.error("rw", "the number of blocks at each offset must be positive")
+                    let most = u32::MAX;
+                    let why = format!("write 1 to {most} blocks at each offset");
+                    self.error("rw", why)
                 })?;
                 flags.shape.random_run = (run_ops > 1).then_some(RandomRun { run_ops, follow });
             }
@@ -292,10 +294,11 @@ impl JobReader<'_> {
             },
         };
         let (reads, writes) = (number(RwDirection::Read)?, number(RwDirection::Write)?);
+        let trims = number(RwDirection::Trim)?;
         let rate = match rw.direction {
             RwDirection::Read => reads,
             RwDirection::Write => writes,
-            RwDirection::Trim | RwDirection::TrimWrite => number(RwDirection::Trim)?,
+            RwDirection::Trim | RwDirection::TrimWrite => trims,
             RwDirection::Mixed if (reads == 0.0) != (writes == 0.0) => {
                 return Err(setting.error(
                     "a rate for only one direction is not supported; write two concurrent sections",

@@ -231,6 +231,12 @@ impl JobReader<'_> {
     /// `zonemode=strided`. As in fio, `zonesize` alone means strided zones.
     fn zone_stride(&self, rw: Rw) -> Result<Option<ZoneStride>, JobFileError> {
         let zone_bytes = self.bytes("zonesize", 0)?;
+        if self.text("zonemode") == Some("zbd") {
+            return Err(self.error(
+                "zonemode",
+                "zoned disks (ZBC, ZNS) are not supported; use strided, or the real fio",
+            ));
+        }
         let modes = [("none", false), ("strided", true)];
         let mode = self.choice("zonemode", &modes)?;
         if !mode.unwrap_or(zone_bytes > 0) {
