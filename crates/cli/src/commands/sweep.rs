@@ -119,7 +119,8 @@ pub struct SweepFlags {
         value_parser = clap::value_parser!(u32).range(1..=256)
     )]
     pub depth: Vec<u32>,
-    /// Operations [default: randread,randwrite; randread,read if the target is only read]
+    /// Operations; half of a mix are reads, stride reads every sixteenth block, reread and rewrite
+    /// repeat the same 16 MiB [default: randread,randwrite; randread,read if the target is only read]
     #[arg(
         long,
         visible_alias = "readwrite",

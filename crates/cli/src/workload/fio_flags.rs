@@ -1,7 +1,6 @@
 //! Options of fio that change nothing here, so that a pasted command of fio runs: accepted, hidden
 //! from help, and named in one note. Other options of fio are hints.
 
-use diskproof_compat::fio_hint;
 use std::path::PathBuf;
 
 /// The options. A value of 0 asks for what is not the default, and is an error.
@@ -39,20 +38,29 @@ impl FioFlags {
     /// The note that names what changes nothing; `None` without such an option.
     pub(crate) fn note(&self) -> Result<Option<String>, String> {
         let switches = [
-            ("time_based", self.time_based),
-            ("group_reporting", self.group_reporting),
-            ("thread", self.thread),
-            ("direct", self.direct),
+            (
+                "--time_based",
+                self.time_based,
+                "use --bytes or --ops to limit the amount",
+            ),
+            (
+                "--group_reporting",
+                self.group_reporting,
+                "figures always cover all jobs; use a plan file for separate figures",
+            ),
+            ("--thread", self.thread, "workers are always threads"),
+            (
+                "--direct",
+                self.direct,
+                "use --buffered, which empties the page cache, or --cached",
+            ),
         ];
         let mut ignored = Vec::new();
-        for (name, value) in switches {
+        for (flag, value, instead) in switches {
             match value {
                 None => {}
-                Some(true) => ignored.push(format!("--{name}")),
-                Some(false) => {
-                    let hint = fio_hint(name).unwrap_or_default();
-                    return Err(format!("--{name}=0: fio's '{name}' {hint}"));
-                }
+                Some(true) => ignored.push(flag),
+                Some(false) => return Err(format!("{flag}=0: {instead}")),
             }
         }
         Ok(match ignored.as_slice() {
@@ -72,7 +80,7 @@ mod tests {
     use crate::flags::MeasuringFlags;
     use crate::workload::{WorkloadAxes, WorkloadFlags};
     use clap::{Args as _, Parser as _};
-    use diskproof_compat::FIO_OPTIONS;
+    use diskproof_compat::{FIO_OPTIONS, fio_hint};
     use std::collections::BTreeSet;
 
     #[test]
@@ -132,9 +140,6 @@ mod tests {
     #[test]
     fn value_0_is_an_error_with_the_flag_to_use() {
         let error = line(&["--direct=0"]).fio.note().unwrap_err();
-        assert!(
-            error.starts_with("--direct=0: fio's 'direct' is the default; for direct=0"),
-            "{error}"
-        );
+        assert!(error.starts_with("--direct=0: use --buffered"), "{error}");
     }
 }

@@ -68,7 +68,7 @@ fn flags_of_fio_without_effect_are_accepted_with_one_note() {
     assert_eq!(notes, 1, "{}", ran.err);
     let ran = run_in(&here, &["run", "--direct=0", "--dry-run"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("use buffered"), "{}", ran.err);
+    assert!(ran.err.contains("--buffered"), "{}", ran.err);
     let ran = run_in(&here, &["run", "--filename=a", "b", "--dry-run"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(ran.err.contains("both name the target"), "{}", ran.err);

@@ -222,8 +222,9 @@ impl JobReader<'_> {
         };
         match end.samples() {
             2.. => Ok(Some(end)),
-            _ => Err(wrong(
-                "steadystate_duration is less than two check intervals",
+            _ => Err(self.error(
+                "steadystate_duration",
+                "it is less than two check intervals",
             )),
         }
     }
