@@ -5,24 +5,6 @@ use super::error::JobFileError;
 use super::notes::TranslationNotes;
 use super::sections::{Section, Setting, last_by_name};
 
-/// Options that matter for what `as fio` prints and writes.
-pub(crate) const CARRIED: &[&str] = &[
-    "clat_percentiles",
-    "group_reporting",
-    "lat_percentiles",
-    "log_avg_msec",
-    "log_hist_coarseness",
-    "log_hist_msec",
-    "new_group",
-    "per_job_logs",
-    "percentile_list",
-    "unified_rw_reporting",
-    "write_bw_log",
-    "write_hist_log",
-    "write_iops_log",
-    "write_lat_log",
-];
-
 /// Refuses logs that would be missing at the end.
 pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(), JobFileError> {
     let given = last_by_name(&section.settings);

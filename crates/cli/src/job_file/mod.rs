@@ -87,10 +87,7 @@ impl JobFile {
             if overrides.closeness == Closeness::Fio {
                 logs::check(section, &mut notes)?;
             }
-            jobs.push(reading::read_job(section, &mut notes)?);
-        }
-        if overrides.closeness == Closeness::Fio {
-            notes.forget_ignored(logs::CARRIED);
+            jobs.push(reading::read_job(section, overrides.closeness, &mut notes)?);
         }
         check_copies(&jobs)?;
         let spread = spread::spread(&jobs, overrides, environment, &mut notes)?;

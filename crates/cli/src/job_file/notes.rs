@@ -42,14 +42,6 @@ impl TranslationNotes {
         }
     }
 
-    /// Forgets that these options are ignored, because they are not.
-    pub(crate) fn forget_ignored(&mut self, carried: &[&str]) {
-        for options in self.ignored.values_mut() {
-            options.retain(|option| !carried.contains(option));
-        }
-        self.ignored.retain(|_, options| !options.is_empty());
-    }
-
     /// The notes as lines. One that concerns all jobs names none of them; `count` is their number.
     pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         let mut lines = self.lines.clone();

@@ -7,15 +7,15 @@ mod operations;
 mod shape;
 mod values;
 
+use super::environment::Closeness;
 use super::error::JobFileError;
 use super::jobs::{Cache, FioJob, JobExtent};
 use super::notes::TranslationNotes;
 use super::numbers::{Amount, Base};
 use super::sections::{Scope, Section, Setting, last_by_name};
-use crate::flags::EngineName;
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::{FioHandling, fio_option};
-use diskproof_model::plan::WriteFlag;
+use diskproof_model::plan::{EngineChoice, EngineKind, WriteFlag};
 use diskproof_model::rw::{Rw, RwDirection};
 use std::collections::BTreeMap;
 
@@ -25,27 +25,28 @@ const NUMJOBS_MAX: u64 = 1024;
 
 /// The engines of fio that are supported. With `posixaio` the C library handles requests to one
 /// file one at a time, whatever iodepth is.
-const ENGINES: [(&str, EngineName); 9] = [
-    ("libaio", EngineName::Aio),
-    ("io_uring", EngineName::Uring),
-    ("psync", EngineName::Sync),
-    ("sync", EngineName::Sync),
-    ("vsync", EngineName::Sync),
-    ("pvsync", EngineName::Sync),
-    ("pvsync2", EngineName::Sync),
-    ("posixaio", EngineName::Sync),
-    ("mmap", EngineName::Mmap),
+const ENGINES: [(&str, EngineKind); 9] = [
+    ("libaio", EngineKind::Aio),
+    ("io_uring", EngineKind::Uring),
+    ("psync", EngineKind::Sync),
+    ("sync", EngineKind::Sync),
+    ("vsync", EngineKind::Sync),
+    ("pvsync", EngineKind::Sync),
+    ("pvsync2", EngineKind::Sync),
+    ("posixaio", EngineKind::Sync),
+    ("mmap", EngineKind::Mmap),
 ];
 
 /// Reads a section.
 pub(crate) fn read_job(
     section: &Section,
+    closeness: Closeness,
     notes: &mut TranslationNotes,
 ) -> Result<FioJob, JobFileError> {
     // An unsupported engine has its own options, and explains them; so its error comes first.
     check_engine(section)?;
     for setting in &section.settings {
-        check(setting, section, notes)?;
+        check(setting, section, closeness, notes)?;
     }
     let mut reader = JobReader::new(section);
     let base = reader.choice(
@@ -67,6 +68,7 @@ pub(crate) fn check_engine(section: &Section) -> Result<(), JobFileError> {
 fn check(
     setting: &Setting,
     section: &Section,
+    closeness: Closeness,
     notes: &mut TranslationNotes,
 ) -> Result<(), JobFileError> {
     let Some(option) = fio_option(&setting.option.key) else {
@@ -81,7 +83,10 @@ fn check(
             let (name, text) = (option.name(), option.text);
             return Err(setting.error(format!("[{}]: fio's '{name}' {text}", section.name)));
         }
-        FioHandling::Ignored => notes.ignore_option(option.name(), option.text),
+        FioHandling::Carried if closeness == Closeness::Fio => {}
+        FioHandling::Ignored | FioHandling::Carried => {
+            notes.ignore_option(option.name(), option.text);
+        }
         _ => {}
     }
     Ok(())
@@ -105,7 +110,7 @@ impl<'a> JobReader<'a> {
 
     fn job(&self, notes: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
         let flags = self.flags(notes)?;
-        let is_mmap = flags.engine == Some(EngineName::Mmap);
+        let is_mmap = flags.engine == Some(EngineChoice::Fixed(EngineKind::Mmap));
         let ends_all = &[("group", false), ("stonewall", false), ("all", true)];
         // Jobs that run together are those between two stonewalls.
         let ends_all = self.choice("exit_what", ends_all)?.unwrap_or(false);
@@ -145,15 +150,16 @@ impl<'a> JobReader<'a> {
     /// The keys of a workload that do not depend on its target.
     fn flags(&self, notes: &mut TranslationNotes) -> Result<WorkloadFlags, JobFileError> {
         let (mut rw, step) = self.rw()?;
+        let engine = self.engine(rw, notes)?;
         let mut flags = WorkloadFlags {
-            engine: Some(self.engine(rw, notes)?),
+            engine: Some(EngineChoice::Fixed(engine)),
             ..WorkloadFlags::default()
         };
         if self.verify(rw.direction, &mut flags, notes)? {
             rw.direction = RwDirection::Read;
         }
         flags.rw = Some(rw);
-        flags.depth = Some(Count(self.depth(flags.engine, notes)?));
+        flags.depth = Some(Count(self.depth(engine, notes)?));
         self.blocks(rw, &mut flags)?;
         self.walk(rw, step, &mut flags)?;
         self.distribution(rw, &mut flags)?;
@@ -178,11 +184,11 @@ impl<'a> JobReader<'a> {
     }
 
     /// Neither Linux AIO nor a memory mapping has trims. fio makes a blocking call of each.
-    fn engine(&self, rw: Rw, notes: &mut TranslationNotes) -> Result<EngineName, JobFileError> {
+    fn engine(&self, rw: Rw, notes: &mut TranslationNotes) -> Result<EngineKind, JobFileError> {
         let engine = self
             .choice("ioengine", &ENGINES)?
-            .unwrap_or(EngineName::Sync);
-        if rw.trims().is_none() || !matches!(engine, EngineName::Aio | EngineName::Mmap) {
+            .unwrap_or(EngineKind::Sync);
+        if rw.trims().is_none() || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
             return Ok(engine);
         }
         notes.add(
@@ -190,17 +196,13 @@ impl<'a> JobReader<'a> {
              a trimwrite job",
             &self.section.name,
         );
-        Ok(EngineName::Sync)
+        Ok(EngineKind::Sync)
     }
 
-    fn depth(
-        &self,
-        engine: Option<EngineName>,
-        notes: &mut TranslationNotes,
-    ) -> Result<u64, JobFileError> {
+    fn depth(&self, engine: EngineKind, notes: &mut TranslationNotes) -> Result<u64, JobFileError> {
         let modes = &[("inline", false), ("offload", true)];
         let is_offloaded = self.choice("io_submit_mode", modes)?.unwrap_or(false);
-        let is_single = matches!(engine, Some(EngineName::Sync | EngineName::Mmap));
+        let is_single = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
         let depth = self.bytes("iodepth", 1)?;
         if depth <= 1 || is_offloaded || !is_single {
             return Ok(depth);

@@ -6,6 +6,7 @@
 use super::environment::{Environment, MachineFacts};
 use super::error::{JobFileError, quoted};
 use super::numbers::arithmetic;
+use crate::workload::WORKLOADS_MAX;
 use diskproof_compat::{JobOption, OptionsJob, fio_option};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,8 +20,6 @@ const LINE_BYTES_MAX: usize = 8192;
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Options of a section, including the global ones: fio has half as many.
 const SETTINGS_MAX: usize = 1000;
-/// The most workloads of a plan.
-const SECTIONS_MAX: usize = 1440;
 /// Depth of nested includes.
 const INCLUDES_DEEP: usize = 8;
 /// Includes of one job file, at all depths.
@@ -239,9 +238,9 @@ impl Reader<'_> {
             })
         };
         let options = jobs.iter().map(|job| job.options.len()).max().unwrap_or(0);
-        if jobs.len() > SECTIONS_MAX || global.len() + options > SETTINGS_MAX {
+        if jobs.len() > WORKLOADS_MAX || global.len() + options > SETTINGS_MAX {
             return Err(source.error(format!(
-                "the command line has more than {SECTIONS_MAX} jobs or {SETTINGS_MAX} options"
+                "the command line has more than {WORKLOADS_MAX} jobs or {SETTINGS_MAX} options"
             )));
         }
         self.global
@@ -323,9 +322,9 @@ impl Reader<'_> {
         // As in fio, every name that begins with "global".
         self.open = if name.starts_with("global") {
             Open::Global
-        } else if self.sections.len() == SECTIONS_MAX {
+        } else if self.sections.len() == WORKLOADS_MAX {
             return Err(source.error(format!(
-                "the file has more than {SECTIONS_MAX} jobs, the limit of a plan"
+                "the file has more than {WORKLOADS_MAX} jobs, the limit of a plan"
             )));
         } else {
             let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;

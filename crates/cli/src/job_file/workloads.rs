@@ -6,18 +6,16 @@ use super::jobs::{Cache, FioJob};
 use super::notes::TranslationNotes;
 use super::numbers::Amount;
 use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
-use crate::flags::EngineName;
 use crate::plan_file::{PlanFile, PlannedWorkload};
-use crate::workload::{Bytes, Count, Position, SpanBounds, WorkloadFlags};
+use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
+use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::RwDirection;
 use diskproof_model::shape::{LoadShape, ZoneStride};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The limit of plan files: a day of workloads of one minute each.
-const WORKLOADS_MAX: usize = 1440;
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
 
@@ -148,7 +146,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
                 && flags.shape.is_plain()
                 && flags.span.is_none()
                 && flags.jobs == Some(Count(1))
-                && flags.engine != Some(EngineName::Mmap)
+                && flags.engine != Some(EngineChoice::Fixed(EngineKind::Mmap))
         }
         _ => false,
     }

@@ -6,10 +6,11 @@ use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
     ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
-use crate::flags::EngineName;
+use crate::flags::{ENGINES, chosen};
+use diskproof_model::plan::EngineChoice;
 use diskproof_model::rw::{Rw, RwDirection};
 use diskproof_model::shape::LoadShape;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 
 const LATENCY_HEADING: &str = "Latency target";
 
@@ -157,8 +158,8 @@ pub struct WorkloadFlags {
     pub verify: Option<bool>,
     /// The I/O engine. A key of plan files; the flag of this name applies to the whole run.
     #[arg(skip)]
-    #[serde(deserialize_with = "parse_key", alias = "ioengine")]
-    pub engine: Option<EngineName>,
+    #[serde(deserialize_with = "parse_engine", alias = "ioengine")]
+    pub engine: Option<EngineChoice>,
     /// Whether it runs together with the workload before it. A key of plan files only, because
     /// flags describe one workload.
     #[arg(skip)]
@@ -179,6 +180,18 @@ pub struct WorkloadFlags {
     #[arg(skip)]
     #[serde(skip)]
     pub shape: LoadShape,
+}
+
+fn parse_engine<'de, D: Deserializer<'de>>(key: D) -> Result<Option<EngineChoice>, D::Error> {
+    let word = String::deserialize(key)?;
+    let engine = chosen(ENGINES, &word).ok_or_else(|| {
+        let names = ENGINES
+            .iter()
+            .filter_map(|(words, ..)| words.split('/').next());
+        let names = names.collect::<Vec<_>>().join(", ");
+        D::Error::custom(format!("'{word}' is not an engine; use one of {names}"))
+    });
+    engine.map(Some)
 }
 
 impl WorkloadFlags {

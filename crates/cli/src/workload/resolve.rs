@@ -69,7 +69,7 @@ impl Resolution<'_> {
         let engine = self
             .context
             .engine
-            .or(flags.engine.map(EngineChoice::from))
+            .or(flags.engine)
             .unwrap_or(EngineChoice::Auto);
         let cache = self.cache(block_bytes, &block_mix, engine)?;
         let (start_bytes, length) = self.extent(block_bytes)?;

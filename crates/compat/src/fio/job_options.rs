@@ -11,6 +11,8 @@ pub enum FioHandling {
     Translated,
     /// It does not change the load.
     Ignored,
+    /// Nor does this one, but `as fio` uses it for its output.
+    Carried,
     /// It would change the load. The job is refused, except for these values.
     Refused(Vec<&'static str>),
     /// It is no option of jobs.
@@ -67,6 +69,7 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
     let (names, handling, text, hint) = (next(), next(), next(), next());
     let handling = match handling.split_once(' ').unwrap_or((handling, "")) {
         ("translated", _) => FioHandling::Translated,
+        ("ignored", "carried") => FioHandling::Carried,
         ("ignored", _) => FioHandling::Ignored,
         ("hint", _) => FioHandling::Hint,
         (_, harmless) => FioHandling::Refused(harmless.split_whitespace().collect()),

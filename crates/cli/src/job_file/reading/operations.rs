@@ -5,15 +5,15 @@ use super::JobReader;
 use crate::job_file::error::JobFileError;
 use crate::job_file::numbers;
 use crate::job_file::sections::Setting;
-use crate::workload::{BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags};
+use crate::workload::{
+    BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
+};
 use diskproof_model::plan::BlockShare;
 use diskproof_model::rw::{Order, Rw, RwDirection};
 use diskproof_model::shape::{RandomRun, RunFollow};
 
 /// fio's default.
 const BLOCK_BYTES_DEFAULT: u64 = 4096;
-/// The largest size of a block.
-const BLOCK_BYTES_MAX: u64 = 64 << 20;
 /// A range of sizes has at most so many of them.
 const RANGE_SIZES_MAX: u64 = 4096;
 /// fio's defaults (`FIO_DEF_ZIPF` and others).

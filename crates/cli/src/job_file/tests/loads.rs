@@ -16,7 +16,7 @@ fn job_without_options_has_the_defaults_of_fio() {
             flags.jobs.unwrap().0,
             flags.engine
         ),
-        (4096, 1, 1, Some(EngineName::Sync))
+        (4096, 1, 1, Some(EngineChoice::Fixed(EngineKind::Sync)))
     );
     assert_eq!(
         (
@@ -320,7 +320,12 @@ fn job_options_become_workload_keys() {
             flags.engine,
             flags.fsync.unwrap().0
         ),
-        (Some((2 * GIB, 3 * GIB)), None, Some(EngineName::Aio), 16)
+        (
+            Some((2 * GIB, 3 * GIB)),
+            None,
+            Some(EngineChoice::Fixed(EngineKind::Aio)),
+            16
+        )
     );
     assert_eq!((flags.buffered, flags.cached), (None, None));
 }
@@ -857,7 +862,7 @@ fn posixaio_sends_one_request_at_a_time() {
     let flags = only("ioengine=posixaio\niodepth=8\ndirect=1");
     assert_eq!(
         (flags.engine, flags.depth.map(|depth| depth.0)),
-        (Some(EngineName::Sync), Some(1))
+        (Some(EngineChoice::Fixed(EngineKind::Sync)), Some(1))
     );
 }
 
@@ -871,7 +876,7 @@ fn trims_have_the_third_value_of_a_list_and_an_engine_that_has_them() {
         let flags = only(&format!("rw=trimwrite\nioengine={engine}\niodepth=8"));
         assert_eq!(
             (flags.engine, flags.depth),
-            (Some(EngineName::Sync), Some(Count(1)))
+            (Some(EngineChoice::Fixed(EngineKind::Sync)), Some(Count(1)))
         );
     }
     let syncs = only("rw=trim\nfsync=1\nend_fsync=1");

@@ -7,8 +7,8 @@ mod table;
 mod targets;
 
 use super::*;
-use crate::flags::EngineName;
 use crate::workload::{Position, WorkloadFlags};
+use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::RwDirection;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

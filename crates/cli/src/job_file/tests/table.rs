@@ -30,7 +30,7 @@ fn of_jobs() -> impl Iterator<Item = &'static FioOption> {
 #[test]
 fn docs_table_matches_the_option_table() {
     let becomes = |option: &FioOption| match &option.handling {
-        FioHandling::Ignored => format!("ignored: {}", option.text),
+        FioHandling::Ignored | FioHandling::Carried => format!("ignored: {}", option.text),
         FioHandling::Refused(harmless) if harmless.is_empty() => {
             format!("refused: {}", option.text)
         }
