@@ -2,9 +2,9 @@
 //! and of other jobs.
 
 use super::error::JobFileError;
-use super::numbers::Amount;
 use super::sections::SourceLine;
 use crate::workload::WorkloadFlags;
+use diskproof_compat::fio_values::Amount;
 use diskproof_model::rw::{Order, Rw, RwDirection};
 
 /// One job.

@@ -8,7 +8,6 @@ mod error;
 mod jobs;
 mod logs;
 mod notes;
-mod numbers;
 mod placement;
 mod reading;
 mod sections;

@@ -5,8 +5,8 @@
 
 use super::environment::{Environment, MachineFacts};
 use super::error::{JobFileError, quoted};
-use super::numbers::arithmetic;
 use crate::workload::WORKLOADS_MAX;
+use diskproof_compat::fio_values::arithmetic;
 use diskproof_compat::{JobOption, OptionsJob, fio_option};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -6,10 +6,10 @@ use super::environment::{CliOverrides, Environment, PathKind};
 use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
 use super::notes::{FILES, TranslationNotes};
-use super::numbers::Amount;
 use super::sections::SourceLine;
 use crate::workload::{Count, Rate};
 use diskproof_compat::JobWorkload;
+use diskproof_compat::fio_values::Amount;
 use std::path::{Path, PathBuf};
 
 /// Jobs with one file or directory each.

@@ -4,6 +4,7 @@ use super::command_line::command_line;
 use super::job_options::is_switch;
 use super::options::{EMULATES, NAME, OPTIONS};
 use super::print::FioOutput;
+use super::values::time_ns;
 use crate::drop_in::{DropInOption, Started, Treatment};
 use crate::error::DropInError;
 use crate::jobs::{JobAction, JobOption, JobRequest, JobSource, OptionsJob};
@@ -179,22 +180,11 @@ impl FioArguments {
     }
 }
 
-/// fio's times: a number of seconds, or one with a unit.
 fn interval_ns(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor: Option<u64> = match &text[digits.len()..] {
-        "d" | "D" => Some(86_400_000_000_000),
-        "h" | "H" => Some(3_600_000_000_000),
-        "m" | "M" => Some(60_000_000_000),
-        "" | "s" | "S" => Some(1_000_000_000),
-        "ms" | "msec" => Some(1_000_000),
-        "us" | "usec" => Some(1_000),
-        _ => None,
-    };
-    let number = digits.parse::<u64>().ok();
-    let ns = number.and_then(|number| number.checked_mul(factor?));
-    ns.filter(|ns| *ns >= STATUS_INTERVAL_MIN_NS)
-        .ok_or_else(|| format!("--status-interval={text}: use a time of at least 100 ms, as in 1s"))
+    let ns = time_ns(text)
+        .ok()
+        .filter(|ns| *ns >= STATUS_INTERVAL_MIN_NS);
+    ns.ok_or_else(|| format!("--status-interval={text}: use a time of at least 100 ms, as in 1s"))
 }
 
 /// The general options.

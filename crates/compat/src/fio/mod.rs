@@ -16,6 +16,7 @@ mod stats;
 mod terse;
 #[cfg(test)]
 mod tests;
+pub mod values;
 
 pub use job_options::{FIO_OPTIONS, FioHandling, FioOption, fio_hint, fio_option};
 

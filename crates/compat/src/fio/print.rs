@@ -9,6 +9,7 @@ use super::number::{Steps, short};
 use super::options::EMULATES;
 use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
+use super::values::{Base, bytes};
 use crate::jobs::DescribedJobs;
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;
@@ -282,28 +283,12 @@ fn block_sizes(value: &str) -> [String; 3] {
     let second = sizes.next().unwrap_or(first);
     let third = sizes.next().unwrap_or(second);
     [first, second, third].map(|size| {
-        let bytes = size_in_bytes(size).map_or_else(
-            || size.to_owned(),
+        let bytes = bytes(size, Base::Binary).map_or_else(
+            |_| size.to_owned(),
             |bytes| short(bytes, 4, Steps::Binary, "B"),
         );
         format!("{bytes}-{bytes}")
     })
-}
-
-/// A block size in bytes.
-fn size_in_bytes(text: &str) -> Option<u64> {
-    let text = text.to_ascii_lowercase();
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor = match text[digits.len()..]
-        .trim_end_matches('b')
-        .trim_end_matches('i')
-    {
-        "" => 1,
-        "k" => 1 << 10,
-        "m" => 1 << 20,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// As ctime(3) writes it.

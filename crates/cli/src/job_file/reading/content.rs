@@ -2,8 +2,8 @@
 
 use super::JobReader;
 use crate::job_file::error::JobFileError;
-use crate::job_file::numbers::Amount;
 use crate::workload::WorkloadFlags;
+use diskproof_compat::fio_values::Amount;
 use diskproof_model::shape::WriteContent;
 
 /// fio's default (`buffer_compress_chunk`).

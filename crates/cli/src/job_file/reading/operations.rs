@@ -3,11 +3,11 @@
 
 use super::JobReader;
 use crate::job_file::error::JobFileError;
-use crate::job_file::numbers;
 use crate::job_file::sections::Setting;
 use crate::workload::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
 };
+use diskproof_compat::fio_values as numbers;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::rw::{Order, Rw, RwDirection};
 use diskproof_model::shape::{RandomRun, RunFollow};

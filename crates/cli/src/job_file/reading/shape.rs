@@ -5,8 +5,8 @@ use super::JobReader;
 use super::operations::of_list;
 use crate::job_file::error::JobFileError;
 use crate::job_file::notes::TranslationNotes;
-use crate::job_file::numbers;
 use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
+use diskproof_compat::fio_values as numbers;
 use diskproof_model::rw::{Order, Rw, RwDirection};
 use diskproof_model::shape::{
     Arrivals, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd, SteadyFigure,

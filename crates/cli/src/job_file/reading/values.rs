@@ -2,8 +2,8 @@
 
 use super::JobReader;
 use crate::job_file::error::JobFileError;
-use crate::job_file::numbers::{self, Amount};
 use crate::job_file::sections::Setting;
+use diskproof_compat::fio_values::{self as numbers, Amount};
 use std::fmt::Display;
 
 impl<'a> JobReader<'a> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::workload::Count;
+use diskproof_compat::fio_values;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::shape::{Arrivals, RandomRun, RunFollow, ThinkCount, ThinkTime};
 
@@ -959,7 +960,7 @@ fn no_number_of_a_job_wraps() {
                 let Ok(file) = translated(&text, CliOverrides::default()) else {
                     continue;
                 };
-                let wanted = numbers::bytes(value, numbers::Base::Binary).unwrap();
+                let wanted = fio_values::bytes(value, fio_values::Base::Binary).unwrap();
                 for workload in file.plan.workloads.iter().filter(|_| key == "bs") {
                     assert_eq!(workload.flags.bs.map(|bs| u64::from(bs.0)), Some(wanted));
                 }

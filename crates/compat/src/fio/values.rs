@@ -10,7 +10,7 @@ const SECOND_US: f64 = 1e6;
 
 /// The meaning of units: fio's `kb_base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
     Binary,
     /// `k` is 1000 and `kib` 1024.
@@ -19,7 +19,7 @@ pub(crate) enum Base {
 
 /// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Amount {
+pub enum Amount {
     /// Bytes.
     Bytes(u64),
     /// Percent.
@@ -28,7 +28,7 @@ pub(crate) enum Amount {
 
 impl Amount {
     /// The amount in bytes, for a target of `whole` bytes.
-    pub(crate) fn of(self, whole: u64) -> u64 {
+    pub fn of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
@@ -37,7 +37,7 @@ impl Amount {
 }
 
 /// Parses a size, or any whole number, with an optional unit of sizes.
-pub(crate) fn bytes(text: &str, base: Base) -> Result<u64, String> {
+pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a fio number; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
         return whole(expression(text, Units::Sizes)?, text);
@@ -62,7 +62,7 @@ fn scaled(text: &str, unit_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
 }
 
 /// Parses a size or a percentage.
-pub(crate) fn amount(text: &str, base: Base) -> Result<Amount, String> {
+pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
     match text.strip_suffix('%') {
         Some(percent) => match bytes(percent, base)? {
             percent @ 1..=100 => Ok(Amount::Percent(percent)),
@@ -73,7 +73,7 @@ pub(crate) fn amount(text: &str, base: Base) -> Result<Amount, String> {
 }
 
 /// Parses a time, in nanoseconds; a bare number is seconds.
-pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
+pub fn time_ns(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
@@ -83,7 +83,7 @@ pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a time, in nanoseconds; a bare number is microseconds.
-pub(crate) fn short_time_ns(text: &str) -> Result<u64, String> {
+pub fn short_time_ns(text: &str) -> Result<u64, String> {
     match text.chars().any(char::is_alphabetic) {
         true => time_ns(text),
         false => whole(expression(text, Units::None)? * 1000.0, text),
@@ -91,7 +91,7 @@ pub(crate) fn short_time_ns(text: &str) -> Result<u64, String> {
 }
 
 /// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
-pub(crate) fn arithmetic(text: &str) -> Result<u64, String> {
+pub fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, Units::None)?, text)
 }
 
