@@ -16,9 +16,15 @@ pub(super) struct RunFrame<'a> {
 }
 
 impl RunFrame<'_> {
-    /// Bytes per second of a group in one direction.
-    pub(super) fn group_rate(&self, group: usize, pick: fn(&JobEntry) -> &DirectionStats) -> u64 {
-        let members = self.entries.iter().filter(|entry| entry.group == group);
-        GroupTotal::of(members.map(pick)).map_or(0, |total| total.rate())
+    /// The directions of an entry, each with the bytes per second of its group.
+    pub(super) fn directions<'b>(
+        &self,
+        entry: &'b JobEntry,
+    ) -> impl Iterator<Item = (&'b DirectionStats, u64)> {
+        entry.directions.iter().enumerate().map(|(index, stats)| {
+            let members = self.entries.iter().filter(|one| one.group == entry.group);
+            let total = GroupTotal::of(members.map(|one| &one.directions[index]));
+            (stats, total.map_or(0, |total| total.rate()))
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! fio's normal output.
 
+use super::frame::RunFrame;
 use super::number::{Steps, TimeFigures, both, short};
 use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
@@ -7,31 +8,21 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
 
-/// The entry of a job. `rates` are those of its group in KiB/s: of reads, writes and trims.
-pub(super) fn entry(entry: &JobEntry, rates: [u64; 3], time: &str, pid: u32) -> String {
+/// The entry of a job.
+pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String {
     let error = match &entry.error {
         None => "err= 0".to_owned(),
         Some((number, name)) => format!("err={number:2} ({name})"),
     };
     let mut text = format!(
-        "{}: (groupid={}, jobs={}): {error}: pid={pid}: {time}\n",
-        entry.name, entry.group, entry.jobs
+        "{}: (groupid={}, jobs={}): {error}: pid={pid}: {}\n",
+        entry.name, entry.group, entry.jobs, frame.time
     );
-    let name = match entry.is_mixed {
-        true => "mixed",
-        false => "read",
-    };
-    text.push_str(&direction(name, "", &entry.read, rates[0], entry));
-    text.push_str(&direction(
-        "write",
-        "; 0 zone resets",
-        &entry.write,
-        rates[1],
-        entry,
-    ));
-    text.push_str(&direction("trim", "", &entry.trim, rates[2], entry));
-    let all = entry.directions().map(|stats| &stats.latency);
-    text.push_str(&latency_ranges(&range_shares(all.into_iter())));
+    for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
+        text.push_str(&direction(name, stats, all_bytes, entry));
+    }
+    let all = entry.directions.iter().map(|stats| &stats.latency);
+    text.push_str(&latency_ranges(&range_shares(all)));
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
         text.push_str(&times("sync", &entry.sync));
@@ -71,16 +62,21 @@ fn steady(steady: &SteadyEntry) -> String {
     )
 }
 
-fn direction(
-    name: &str,
-    resets: &str,
-    stats: &DirectionStats,
-    all: u64,
-    entry: &JobEntry,
-) -> String {
+/// The names of the directions.
+fn names(entry: &JobEntry) -> [&'static str; 3] {
+    let first = if entry.is_mixed { "mixed" } else { "read" };
+    [first, "write", "trim"]
+}
+
+fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> String {
     if stats.count == 0 {
         return String::new();
     }
+    let resets = if name == "write" {
+        "; 0 zone resets"
+    } else {
+        ""
+    };
     let (rate, decimal_rate) = both(stats.rate(), "/s");
     let mut text = format!(
         "  {name}: IOPS={}, BW={rate} ({decimal_rate})({}/{}msec){resets}\n",
@@ -206,6 +202,7 @@ fn footer(entry: &JobEntry) -> String {
         .map(|(label, share)| format!("{label}={share:3.1}%"))
         .collect();
     let (latency_ns, window_us, percent) = entry.searched_for();
+    let [read, write, trim] = &entry.directions;
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  IO depths    : {}\n\
@@ -215,12 +212,12 @@ fn footer(entry: &JobEntry) -> String {
         entry.user_percent,
         entry.system_percent,
         depths.join(", "),
-        entry.read.count,
-        entry.write.count,
-        entry.trim.count,
+        read.count,
+        write.count,
+        trim.count,
         entry.sync.count(),
-        entry.read.short,
-        entry.write.short,
+        read.short,
+        write.short,
         entry.depth
     )
 }
@@ -265,22 +262,15 @@ impl GroupTotal {
 }
 
 /// The lines of a group.
-pub(super) fn group(number: usize, entries: &[&JobEntry]) -> String {
+pub(super) fn group(entries: &[JobEntry]) -> String {
+    let number = entries[0].group;
     let mut text = format!("\nRun status group {number} (all jobs):\n");
-    type Pick = fn(&JobEntry) -> &DirectionStats;
-    let first = match entries.first().is_some_and(|entry| entry.is_mixed) {
-        true => "MIXED",
-        false => "READ",
-    };
-    let directions: [(&str, Pick); 3] = [
-        (first, |entry| &entry.read),
-        ("WRITE", |entry| &entry.write),
-        ("TRIM", |entry| &entry.trim),
-    ];
-    for (name, pick) in directions {
-        let Some(total) = GroupTotal::of(entries.iter().map(|entry| pick(entry))) else {
+    for (index, name) in names(&entries[0]).iter().enumerate() {
+        let all = entries.iter().map(|entry| &entry.directions[index]);
+        let Some(total) = GroupTotal::of(all) else {
             continue;
         };
+        let name = name.to_uppercase();
         let shown = |bytes: u64, per: &str| both(bytes, per);
         let (rate, rate_decimal) = shown(total.rate(), "/s");
         let (least, least_decimal) = shown(total.rate_min, "/s");

@@ -7,7 +7,7 @@ use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
 use super::number::{Steps, short};
 use super::options::EMULATES;
-use super::stats::{JobEntry, entries, error_number};
+use super::stats::{entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
 use crate::jobs::DescribedJobs;
@@ -172,17 +172,10 @@ impl FioPrinter {
         if self.output.normal {
             text.push('\n');
             for entry in &entries {
-                let rates = [
-                    frame.group_rate(entry.group, |entry| &entry.read),
-                    frame.group_rate(entry.group, |entry| &entry.write),
-                    frame.group_rate(entry.group, |entry| &entry.trim),
-                ];
-                let pid = std::process::id();
-                text.push_str(&entry_text(entry, rates, &frame.time, pid));
+                text.push_str(&entry_text(entry, &frame, std::process::id()));
             }
             for group in entries.chunk_by(|one, next| one.group == next.group) {
-                let members: Vec<&JobEntry> = group.iter().collect();
-                text.push_str(&group_text(group[0].group, &members));
+                text.push_str(&group_text(group));
             }
             text.push_str(&lines(&frame.disks));
         }
