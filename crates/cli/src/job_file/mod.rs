@@ -15,7 +15,7 @@ mod spread;
 mod system;
 mod workloads;
 
-pub use environment::{CliOverrides, Closeness, Environment, MachineFacts, PathKind};
+pub use environment::{CliOverrides, Closeness, Environment, Keywords, PathKind};
 pub use error::JobFileError;
 pub use sections::JobText;
 pub use system::{System, read_text};

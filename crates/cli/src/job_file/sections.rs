@@ -3,7 +3,7 @@
 //! dialect: keys without a value, line numbers across includes, arithmetic. Knows the form of
 //! options, not their meaning.
 
-use super::environment::{Environment, MachineFacts};
+use super::environment::{Environment, Keywords};
 use super::error::{JobFileError, quoted};
 use crate::workload::WORKLOADS_MAX;
 use diskproof_compat::fio_values::arithmetic;
@@ -71,16 +71,23 @@ impl SourceLine {
 
     /// An error at this line. Most texts quote the line, so an included line has its own text.
     pub(crate) fn error(&self, text: impl Into<String>) -> JobFileError {
-        let text = match self.origin {
-            TextOrigin::JobFile => text.into(),
-            TextOrigin::Include => INCLUDED.to_owned(),
-            TextOrigin::SectionWithInclude => INCLUDED_OPTIONS.to_owned(),
-        };
-        JobFileError {
-            file: self.file.to_string(),
-            line: self.line,
-            text,
+        match self.origin {
+            TextOrigin::JobFile => JobFileError {
+                text: text.into(),
+                ..self.plain_error("")
+            },
+            TextOrigin::Include => self.plain_error(INCLUDED),
+            TextOrigin::SectionWithInclude => self.plain_error(INCLUDED_OPTIONS),
         }
+    }
+
+    /// A setting on this line.
+    fn setting(&self, option: JobOption, scope: Scope) -> Rc<Setting> {
+        Rc::new(Setting {
+            option,
+            source: self.clone(),
+            scope,
+        })
     }
 }
 
@@ -167,7 +174,7 @@ pub(crate) fn read_sections(
 ) -> Result<ReadSections, JobFileError> {
     let mut reader = Reader {
         environment,
-        machine: None,
+        keywords: None,
         global: Vec::new(),
         sections: Vec::new(),
         open: Open::Nothing,
@@ -214,7 +221,7 @@ enum Open {
 struct Reader<'a> {
     environment: &'a dyn Environment,
     unset: Option<JobFileError>,
-    machine: Option<MachineFacts>,
+    keywords: Option<Keywords>,
     global: Vec<Rc<Setting>>,
     sections: Vec<Section>,
     open: Open,
@@ -230,23 +237,17 @@ impl Reader<'_> {
             line: 0,
             origin: TextOrigin::JobFile,
         };
-        let setting = |option: &JobOption, scope| {
-            Rc::new(Setting {
-                option: option.clone(),
-                source: source.clone(),
-                scope,
-            })
-        };
         let options = jobs.iter().map(|job| job.options.len()).max().unwrap_or(0);
         if jobs.len() > WORKLOADS_MAX || global.len() + options > SETTINGS_MAX {
             return Err(source.error(format!(
                 "the command line has more than {WORKLOADS_MAX} jobs or {SETTINGS_MAX} options"
             )));
         }
+        let setting = |option: &JobOption, scope| source.setting(option.clone(), scope);
         self.global
-            .extend(global.iter().map(|option| setting(option, Scope::Global)));
+            .extend(global.iter().map(|one| setting(one, Scope::Global)));
         for job in jobs {
-            let own = job.options.iter().map(|option| setting(option, Scope::Own));
+            let own = job.options.iter().map(|one| setting(one, Scope::Own));
             self.sections.push(Section {
                 source: source.clone(),
                 name: job.name.clone(),
@@ -381,13 +382,7 @@ impl Reader<'_> {
             None => (line.as_str(), None),
         };
         let key = key.to_owned();
-        let setting = |scope| {
-            Rc::new(Setting {
-                option: JobOption { key, value },
-                source: source.clone(),
-                scope,
-            })
-        };
+        let option = JobOption { key, value };
         let settings = match &mut self.open {
             Open::Nothing => {
                 return Err(source.error(format!(
@@ -396,14 +391,14 @@ impl Reader<'_> {
                 )));
             }
             Open::Global => {
-                self.global.push(setting(Scope::Global));
+                self.global.push(source.setting(option, Scope::Global));
                 &self.global
             }
             Open::FioJob(section) => {
                 if source.origin == TextOrigin::Include {
                     section.source.origin = TextOrigin::SectionWithInclude;
                 }
-                section.settings.push(setting(Scope::Own));
+                section.settings.push(source.setting(option, Scope::Own));
                 &section.settings
             }
         };
@@ -457,26 +452,18 @@ impl Reader<'_> {
         line: String,
         source: &SourceLine,
     ) -> Result<String, JobFileError> {
-        if !["$pagesize", "$mb_memory", "$ncpus"]
-            .iter()
-            .any(|keyword| line.contains(keyword))
-        {
+        if !line.contains('$') {
             return Ok(line);
         }
         let environment = self.environment;
-        let machine = self.machine.get_or_insert_with(|| environment.machine());
-        let keywords = [
-            ("$pagesize", machine.page_bytes),
-            ("$mb_memory", machine.memory_mib),
-            ("$ncpus", machine.cpus),
-        ];
+        let keywords = self.keywords.get_or_insert_with(|| environment.keywords());
         let plain = keywords
             .iter()
             .fold(line.clone(), |line, (keyword, value)| {
                 line.replace(keyword, &value.to_string())
             });
         match plain.split_once('=') {
-            Some((key, sum)) if sum.contains(['+', '-', '*', '/']) => {
+            Some((key, sum)) if plain != line && sum.contains(['+', '-', '*', '/']) => {
                 let value = arithmetic(sum.trim())
                     .map_err(|why| source.error(format!("{}: {why}", quoted(&line))))?;
                 Ok(format!("{key}={value}"))

@@ -1,6 +1,6 @@
 //! fio's normal output.
 
-use super::frame::RunFrame;
+use super::frame::{GroupTotal, RunFrame};
 use super::number::{Steps, TimeFigures, both, short};
 use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
@@ -220,45 +220,6 @@ fn footer(entry: &JobEntry) -> String {
         write.short,
         entry.depth
     )
-}
-
-/// The sums of a group.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct GroupTotal {
-    pub bytes: u64,
-    pub ms_min: u64,
-    pub ms_max: u64,
-    pub rate_min: u64,
-    pub rate_max: u64,
-}
-
-impl GroupTotal {
-    /// The sums of one direction over all entries of a group; `None` without operations.
-    pub(super) fn of<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
-        all.filter(|stats| stats.count > 0)
-            .fold(None, |sum, stats| {
-                let (least, most) = stats.rates.unwrap_or_default();
-                let sum = sum.unwrap_or(Self {
-                    bytes: 0,
-                    ms_min: stats.runtime_ms,
-                    ms_max: stats.runtime_ms,
-                    rate_min: least,
-                    rate_max: most,
-                });
-                Some(Self {
-                    bytes: sum.bytes + stats.bytes,
-                    ms_min: sum.ms_min.min(stats.runtime_ms),
-                    ms_max: sum.ms_max.max(stats.runtime_ms),
-                    rate_min: sum.rate_min.min(least),
-                    rate_max: sum.rate_max.max(most),
-                })
-            })
-    }
-
-    /// Bytes per second.
-    pub(super) fn rate(&self) -> u64 {
-        (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
-    }
 }
 
 /// The lines of a group.

@@ -554,6 +554,7 @@ fn rate_covers_all_copies() {
     assert_eq!(rate("rw=randread\nrate_iops=100\nnumjobs=4"), 400.0);
     assert_eq!(rate("rate=1m\nbs=8k"), 128.0);
     assert_eq!(rate("rw=randrw\nrate_iops=70,30\nrwmixread=70"), 100.0);
+    assert_eq!(only("rw=randrw\nrate_iops=0").rate, None);
 }
 
 #[test]
@@ -605,6 +606,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "trims leave nothing to verify",
     ),
     ("rw=trimwrite\nbs=4k,8k,4k", "one size for writes and trims"),
+    ("rw=trimwrite\nbssplit=4k,8k,4k", "one size for writes"),
     ("rw=trimread", "randtrimwrite"),
     (
         "thinktime_spin=10",

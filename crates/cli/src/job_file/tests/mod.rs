@@ -30,12 +30,8 @@ impl Environment for Fake {
         self.variables.get(name).cloned()
     }
 
-    fn machine(&self) -> MachineFacts {
-        MachineFacts {
-            page_bytes: 4096,
-            memory_mib: 64,
-            cpus: 8,
-        }
+    fn keywords(&self) -> Keywords {
+        [("$pagesize", 4096), ("$mb_memory", 64), ("$ncpus", 8)]
     }
 
     fn text(&self, path: &Path) -> Result<String, String> {
