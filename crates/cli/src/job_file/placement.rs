@@ -42,7 +42,7 @@ pub(crate) struct JobPlacement {
 }
 
 /// The targets of a job file, and the parts of its jobs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Placements {
     /// The targets, unless the command line names them.
     pub targets: Vec<PathBuf>,
@@ -111,12 +111,7 @@ pub(crate) fn place(
         .map(|(job, paths)| places.files(job, paths))
         .collect::<Result<Vec<_>, _>>()?;
     let roots = distinct_roots(&files);
-    let mut placements = Placements {
-        targets: Vec::new(),
-        total_bytes: Vec::new(),
-        scratch_bytes: None,
-        by_job: Vec::new(),
-    };
+    let mut placements = Placements::default();
     let mut by_job: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
     for (target, root) in roots.iter().enumerate() {
         let here: Vec<usize> = (0..jobs.len())

@@ -13,6 +13,7 @@ use diskproof_compat::fio_values::Amount;
 use std::path::{Path, PathBuf};
 
 /// Jobs with one file or directory each.
+#[derive(Default)]
 pub(crate) struct SpreadJobs {
     /// The jobs.
     pub jobs: Vec<FioJob>,
@@ -44,11 +45,7 @@ pub(crate) fn spread(
     environment: &dyn Environment,
     notes: &mut TranslationNotes,
 ) -> Result<SpreadJobs, JobFileError> {
-    let mut all = SpreadJobs {
-        jobs: Vec::new(),
-        origins: Vec::new(),
-        files: Vec::new(),
-    };
+    let mut all = SpreadJobs::default();
     for (origin, job) in jobs.iter().enumerate() {
         let parts = match &job.filename {
             // The targets of the command line replace them.

@@ -192,15 +192,15 @@ fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json 
         ("total_ios", histogram.count().into()),
         (
             "lat_ns",
-            latency(histogram, Some(&entry.latency.percentiles), has_bins),
+            latency(histogram, Some(&entry.percentiles), has_bins),
         ),
     ])
 }
 
 fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
-    let list = Some(&entry.latency.percentiles);
-    let clat = list.filter(|_| entry.latency.clat);
-    let lat = list.filter(|_| entry.latency.lat);
+    let list = Some(&entry.percentiles);
+    let clat = list.filter(|_| entry.shows_clat);
+    let lat = list.filter(|_| entry.shows_lat);
     let kib = stats.kib_per_second;
     let RateSamples {
         min,

@@ -26,11 +26,7 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
         text.push_str(&times("sync", &entry.sync));
-        text.push_str(&percentile_lines(
-            "sync",
-            &entry.sync,
-            &entry.latency.percentiles,
-        ));
+        text.push_str(&percentile_lines("sync", &entry.sync, &entry.percentiles));
     }
     text.push_str(&footer(entry));
     text.extend(entry.steady.iter().map(steady));
@@ -86,11 +82,11 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
     );
     text.push_str(&times("clat", &stats.latency));
     text.push_str(&times(" lat", &stats.latency));
-    let list = &entry.latency.percentiles;
-    if entry.latency.lat {
+    let list = &entry.percentiles;
+    if entry.shows_lat {
         text.push_str(&percentile_lines("lat", &stats.latency, list));
     }
-    if entry.latency.clat {
+    if entry.shows_clat {
         text.push_str(&percentile_lines("clat", &stats.latency, list));
     }
     text.push_str(&samples(&stats.kib_per_second, all, &stats.iops));

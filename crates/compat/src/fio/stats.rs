@@ -38,7 +38,10 @@ pub(super) struct JobEntry {
     pub system_percent: f64,
     /// Requests in flight on average.
     pub in_flight: f64,
-    pub latency: LatencyOptions,
+    /// Whether percentiles are shown as `clat`, and as `lat`.
+    pub shows_clat: bool,
+    pub shows_lat: bool,
+    pub percentiles: Vec<f64>,
     /// Whether the rate was steady (`steadystate`).
     pub steady: Option<SteadyEntry>,
     /// What the depth was searched for (`latency_target`).
@@ -90,24 +93,6 @@ impl SteadyEntry {
         match self.end.is_percent {
             true => "%",
             false => "",
-        }
-    }
-}
-
-/// Which latencies are shown.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct LatencyOptions {
-    pub clat: bool,
-    pub lat: bool,
-    pub percentiles: Vec<f64>,
-}
-
-impl Default for LatencyOptions {
-    fn default() -> Self {
-        Self {
-            clat: true,
-            lat: false,
-            percentiles: PERCENTILES.to_vec(),
         }
     }
 }
@@ -333,10 +318,9 @@ fn own_measurements<'a>(
 }
 
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
-    let percentiles = described.value(job, "percentile_list").map(|list| {
-        let values = list.split(':').filter_map(|value| value.parse().ok());
-        values.collect::<Vec<f64>>()
-    });
+    let list = described.value(job, "percentile_list").unwrap_or_default();
+    let values = list.split(':').filter_map(|value| value.parse().ok());
+    let list: Vec<f64> = values.collect();
     JobEntry {
         name: job.name.clone(),
         group: job.group,
@@ -344,12 +328,12 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         jobs,
         files: 1,
         is_mixed: described.is_on(job, "unified_rw_reporting", false),
-        latency: LatencyOptions {
-            clat: described.is_on(job, "clat_percentiles", true),
-            lat: described.is_on(job, "lat_percentiles", false),
-            percentiles: percentiles
-                .filter(|list| !list.is_empty())
-                .unwrap_or_else(|| PERCENTILES.to_vec()),
+        shows_clat: described.is_on(job, "clat_percentiles", true),
+        shows_lat: described.is_on(job, "lat_percentiles", false),
+        percentiles: if list.is_empty() {
+            PERCENTILES.to_vec()
+        } else {
+            list
         },
         ..JobEntry::default()
     }

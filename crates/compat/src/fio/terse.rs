@@ -63,9 +63,9 @@ fn direction(
     fields.push(stats.runtime_ms.to_string());
     fields.push("0;0;0.000000;0.000000".to_owned());
     fields.push(times(&stats.latency));
-    let found = percentiles(&stats.latency, &entry.latency.percentiles);
+    let found = percentiles(&stats.latency, &entry.percentiles);
     for index in 0..PERCENTILES_SHOWN {
-        let percent = entry.latency.percentiles.get(index);
+        let percent = entry.percentiles.get(index);
         let us = found.get(index).map_or(0, |(_, ns)| ns / 1000);
         fields.push(match percent {
             Some(percent) => format!("{percent:.6}%={us}"),
