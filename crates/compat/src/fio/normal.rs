@@ -1,8 +1,9 @@
 //! fio's normal output.
 
 use super::frame::{GroupTotal, RunFrame};
-use super::number::{Steps, TimeFigures, both, short};
+use super::number::{TimeFigures, both, short};
 use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
+use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
@@ -39,7 +40,7 @@ fn steady(steady: &SteadyEntry) -> String {
     let latency = match steady.end.figure {
         SteadyFigure::Latency => {
             let mean = steady.mean(&outcome.latency_samples);
-            format!(", lat={}nsec", short(mean, 4, Steps::Decimal, ""))
+            format!(", lat={}nsec", short(mean, 4, Base::Decimal, ""))
         }
         SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
     };
@@ -47,7 +48,7 @@ fn steady(steady: &SteadyEntry) -> String {
         "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}{latency}, {} \
          {}={:.3}{}\n",
         if outcome.is_attained { "yes" } else { "no" },
-        short(steady.mean(&outcome.iops_samples), 4, Steps::Decimal, ""),
+        short(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
         steady.figure(),
         match steady.end.test {
             SteadyTest::Deviation => "mean dev",
@@ -76,7 +77,7 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
     let (rate, decimal_rate) = both(stats.rate(), "/s");
     let mut text = format!(
         "  {name}: IOPS={}, BW={rate} ({decimal_rate})({}/{}msec){resets}\n",
-        short(stats.iops() as u64, 4, Steps::Decimal, ""),
+        short(stats.iops() as u64, 4, Base::Decimal, ""),
         both(stats.bytes, "").0,
         stats.runtime_ms
     );
@@ -105,8 +106,8 @@ fn times(name: &str, histogram: &LatencyHistogram) -> String {
     ) = figures(histogram).scaled();
     format!(
         "    {name} ({unit}): min={}, max={}, avg={mean:5.2}, stdev={deviation:5.2}\n",
-        short(min, 6, Steps::Decimal, ""),
-        short(max, 6, Steps::Decimal, "")
+        short(min, 6, Base::Decimal, ""),
+        short(max, 6, Base::Decimal, "")
     )
 }
 

@@ -5,7 +5,7 @@ use super::frame::RunFrame;
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
-use super::number::{Steps, short};
+use super::number::short;
 use super::options::EMULATES;
 use super::stats::{entries, error_number};
 use super::terse::line;
@@ -278,7 +278,7 @@ fn block_sizes(value: &str) -> [String; 3] {
     [first, second, third].map(|size| {
         let bytes = bytes(size, Base::Binary).map_or_else(
             |_| size.to_owned(),
-            |bytes| short(bytes, 4, Steps::Binary, "B"),
+            |bytes| short(bytes, 4, Base::Binary, "B"),
         );
         format!("{bytes}-{bytes}")
     })

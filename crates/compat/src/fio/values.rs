@@ -8,7 +8,7 @@ const NUMBER_MAX: f64 = 9e15;
 const PARENTHESES_DEEP: usize = 32;
 const SECOND_US: f64 = 1e6;
 
-/// The meaning of units: fio's `kb_base`.
+/// The meaning of units: fio's `kb_base`, and the powers that its output shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
