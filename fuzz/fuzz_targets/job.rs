@@ -1,9 +1,9 @@
 //! A job file of fio, with two files that it may include. Their lines must not be quoted.
 #![no_main]
 
-use diskproof::job_file::{CliOverrides, Environment, JobFile, MachineFacts, PathKind};
+use diskproof::job_file::{CliOverrides, Environment, JobFile, Keywords, PathKind};
 use libfuzzer_sys::fuzz_target;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SECRET: &str = "tOpSeCrEt";
 
@@ -16,12 +16,8 @@ impl Environment for Fake<'_> {
         (name.len() < 4).then(|| "4k".repeat(name.len()))
     }
 
-    fn machine(&self) -> MachineFacts {
-        MachineFacts {
-            page_bytes: 4096,
-            memory_mib: 64,
-            cpus: 8,
-        }
+    fn keywords(&self) -> Keywords {
+        [("$pagesize", 4096), ("$mb_memory", 64), ("$ncpus", 8)]
     }
 
     fn text(&self, path: &Path) -> Result<String, String> {
@@ -40,6 +36,10 @@ impl Environment for Fake<'_> {
             3 => PathKind::Device(1 << 40),
             _ => PathKind::Other("it is not a disk".to_owned()),
         }
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        path.to_path_buf()
     }
 }
 

@@ -11,7 +11,8 @@ use diskproof_model::plan::{
     Workload, WriteFlag, Zone,
 };
 use diskproof_model::record::WorkloadRecord;
-use diskproof_model::shape::{Arrivals, LoadShape, RunFollow, ThinkCount, TrimMode, WriteContent};
+use diskproof_model::rw::Rw;
+use diskproof_model::shape::{Arrivals, LoadShape, RunFollow, ThinkCount, WriteContent};
 use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -207,23 +208,7 @@ fn place(
 
 /// fio adds the modifier after `:` to where the last operation ended, not to where it began.
 fn direction(w: &WorkloadRecord) -> String {
-    let random = matches!(w.access, Access::Random { .. } | Access::Zoned { .. });
-    let kind = match (random, w.read_permille) {
-        (false, 1000..) => "read",
-        (false, 0) => match w.shape.trims {
-            Some(TrimMode::Only) => "trim",
-            Some(TrimMode::BeforeWrite) => "trimwrite",
-            None => "write",
-        },
-        (false, _) => "rw",
-        (true, 1000..) => "randread",
-        (true, 0) => match w.shape.trims {
-            Some(TrimMode::Only) => "randtrim",
-            Some(TrimMode::BeforeWrite) => "randtrimwrite",
-            None => "randwrite",
-        },
-        (true, _) => "randrw",
-    };
+    let kind = Rw::of(&w.access, w.read_permille, w.shape.trims).as_str();
     let block = i128::from(w.block_bytes);
     let modifier = match w.access {
         Access::Backward => -2 * block,

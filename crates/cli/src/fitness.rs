@@ -102,7 +102,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
             TargetKind::Directory => Content::Nothing,
             TargetKind::File | TargetKind::BlockDevice => Content::Data,
         },
-        engine: flags.engine_choice(),
+        engine: flags.engine,
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
     let (workloads, skipped) = resolve_planned(shown, &file.workloads, context, unit_bytes)?;

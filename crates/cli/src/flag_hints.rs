@@ -3,9 +3,9 @@
 
 use crate::commands::Args;
 use crate::failure::Exit;
-use crate::workload::answer_to_fio;
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use diskproof_compat::fio_hint;
 use diskproof_model::shell::quoted;
 use std::ffi::OsString;
 use std::path::Path;
@@ -102,10 +102,10 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
     let mut hints = Vec::new();
     let name = option_name(rejected);
     if has_single_dash(rejected)
-        && (answer_to_fio(name).is_some() || !verbs_with(&format!("--{name}")).is_empty())
+        && (fio_hint(name).is_some() || !verbs_with(&format!("--{name}")).is_empty())
     {
         hints.push(format!("flags take two dashes: --{name}"));
-    } else if answer_to_fio(name).is_none() {
+    } else if fio_hint(name).is_none() {
         return Vec::new();
     }
     for argument in arguments
@@ -113,7 +113,7 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
         .filter(|argument| argument.starts_with('-'))
     {
         let name = option_name(argument);
-        if let Some(answer) = answer_to_fio(name) {
+        if let Some(answer) = fio_hint(name) {
             hints.push(format!("fio's '{name}' {answer}"));
         }
     }

@@ -4,6 +4,7 @@
 use crate::consent::DestructiveFlags;
 use crate::saved::HistoryOptions;
 use crate::stderr::Verbosity;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{EngineChoice, EngineKind};
@@ -11,7 +12,6 @@ use diskproof_model::units::parse_size;
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
 pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
@@ -56,8 +56,8 @@ pub struct MeasuringFlags {
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
     /// I/O engine; auto selects the best one available, and the result names it [default: auto]
-    #[arg(long, alias = "ioengine", value_name = "NAME")]
-    pub engine: Option<EngineName>,
+    #[arg(long, alias = "ioengine", value_name = "NAME", value_parser = one_of(ENGINES))]
+    pub engine: Option<EngineChoice>,
     /// Size of the scratch file
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub size: Option<u64>,
@@ -79,11 +79,6 @@ pub struct MeasuringFlags {
 }
 
 impl MeasuringFlags {
-    /// The I/O engine that `--engine` names.
-    pub fn engine_choice(&self) -> Option<EngineChoice> {
-        self.engine.map(EngineChoice::from)
-    }
-
     /// How much goes to stderr.
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
@@ -159,46 +154,46 @@ pub enum ColorWhen {
     Never,
 }
 
-/// Names of the I/O engines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// The best one available, per workload
-    Auto,
-    /// io_uring
-    #[value(alias = "io_uring")]
-    Uring,
-    /// Linux native AIO
-    #[value(alias = "libaio")]
-    Aio,
-    /// pread/pwrite, one thread per request in flight
-    #[value(alias = "psync")]
-    Sync,
-    /// A shared memory mapping
-    Mmap,
+/// A value of a flag: its words (aliases follow a `/`), itself, and its help.
+pub(crate) type Choice<T> = (&'static str, T, &'static str);
+
+/// The value that a word names.
+pub(crate) fn chosen<T: Clone>(choices: &[Choice<T>], word: &str) -> Option<T> {
+    let is_named = |(words, ..): &&Choice<T>| words.split('/').any(|one| one == word);
+    choices
+        .iter()
+        .find(is_named)
+        .map(|(_, value, _)| value.clone())
 }
 
-impl FromStr for EngineName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        <Self as ValueEnum>::from_str(text, false).map_err(|_| {
-            let values = Self::value_variants().iter();
-            let names: Vec<String> = values
-                .filter_map(|name| Some(name.to_possible_value()?.get_name().to_owned()))
-                .collect();
-            format!("'{text}' is not an engine; use one of {}", names.join(", "))
-        })
-    }
+/// Parses one of these values.
+pub(crate) fn one_of<T: Clone + Send + Sync>(
+    choices: &'static [Choice<T>],
+) -> impl TypedValueParser<Value = T> {
+    let shown = choices.iter().map(|(words, _, help)| {
+        let mut words = words.split('/');
+        PossibleValue::new(words.next().unwrap_or_default())
+            .aliases(words)
+            .help(*help)
+    });
+    PossibleValuesParser::new(shown)
+        .try_map(move |word| chosen(choices, &word).ok_or("no such value"))
 }
 
-impl From<EngineName> for EngineChoice {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::Auto => Self::Auto,
-            EngineName::Uring => Self::Fixed(EngineKind::Uring),
-            EngineName::Aio => Self::Fixed(EngineKind::Aio),
-            EngineName::Sync => Self::Fixed(EngineKind::Sync),
-            EngineName::Mmap => Self::Fixed(EngineKind::Mmap),
-        }
-    }
+/// Values, a line each, which rustfmt leaves alone.
+macro_rules! choices {
+    ($($words:literal $value:expr, $help:literal;)*) => {
+        &[$(($words, $value, $help)),*]
+    };
 }
+pub(crate) use choices;
+
+/// The I/O engines. The aliases are fio's names.
+pub(crate) const ENGINES: &[Choice<EngineChoice>] = choices! {
+    "auto" EngineChoice::Auto, "The best one available, per workload";
+    "uring/io_uring" EngineChoice::Fixed(EngineKind::Uring), "io_uring";
+    "aio/libaio" EngineChoice::Fixed(EngineKind::Aio), "Linux native AIO";
+    "sync/psync" EngineChoice::Fixed(EngineKind::Sync),
+        "pread/pwrite, one thread per request in flight";
+    "mmap" EngineChoice::Fixed(EngineKind::Mmap), "A shared memory mapping";
+};

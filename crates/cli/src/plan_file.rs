@@ -1,8 +1,9 @@
 //! Plan files: several workloads in one TOML file. The keys of a workload are the flags of `run`.
 //! Reads only the text; the workloads are checked against their targets later.
 
-use crate::workload::{Bytes, WorkloadFlags, answer_to_fio, parse_key};
+use crate::workload::{Bytes, WORKLOADS_MAX, WorkloadFlags, parse_key};
 use diskproof_analysis::expect::Expected;
+use diskproof_compat::fio_hint;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,8 +12,6 @@ use toml::Spanned;
 /// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
 /// memory and time to read.
 pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
-/// A day of workloads of one minute each.
-const WORKLOADS_MAX: usize = 1440;
 /// What an error quotes of a long line, so that the message after it stays visible.
 const QUOTED_CHARS_MAX: usize = 60;
 
@@ -219,7 +218,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
     let unknown = message
         .strip_prefix("unknown field `")
         .and_then(|rest| rest.split('`').next());
-    let message = match unknown.and_then(|key| Some((key, answer_to_fio(key)?))) {
+    let message = match unknown.and_then(|key| Some((key, fio_hint(key)?))) {
         Some((key, answer)) => format!("fio's '{key}' {answer}"),
         None => message,
     };

@@ -76,7 +76,7 @@ pub(crate) fn standard_workloads(
         ..sequential("commit-fdatasync", 0, 1)
     };
     let share = |share: u64, bytes, workload| Workload {
-        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        engine: measuring.engine.unwrap_or(EngineChoice::Auto),
         ..timed(workload, time_ns / 58 * share, bytes)
     };
     vec![

@@ -1,6 +1,7 @@
 //! What a command line of jobs asks for. The jobs themselves are read by the caller, who knows
 //! their options and the files.
 
+use crate::fio::fio_option;
 use crate::printer::ToolPrinter;
 use std::path::PathBuf;
 
@@ -96,10 +97,11 @@ pub struct DescribedJobs {
 }
 
 impl DescribedJobs {
-    /// The value of an option of a job; empty for an option without a value.
+    /// The value of an option of a job under any of its names; empty for an option without a value.
     pub(crate) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
         let mut all = job.options.iter().rev().chain(self.global.iter().rev());
-        let found = all.find(|option| option.key == key)?;
+        let names = |option: &&JobOption| fio_option(&option.key).is_some_and(|o| o.name() == key);
+        let found = all.find(names)?;
         Some(found.value.clone().unwrap_or_default())
     }
 

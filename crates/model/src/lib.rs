@@ -34,6 +34,7 @@ pub mod primes;
 pub mod progress;
 pub mod record;
 pub mod run_to_run;
+pub mod rw;
 pub mod saved;
 pub mod series;
 pub mod server_load;

@@ -381,7 +381,7 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
     Survey {
         operation: OpKind::Read,
         span: Span::default(),
-        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        engine: measuring.engine.unwrap_or(EngineChoice::Auto),
         curve: Some(curve),
         burst: Some(BurstPlan {
             bytes: BURST_BYTES,

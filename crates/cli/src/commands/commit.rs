@@ -203,7 +203,7 @@ pub fn plan(
         .flat_map(|row| row.in_states(&commit.cache))
         .collect();
     let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
-    let engine = measuring.engine_choice();
+    let engine = measuring.engine;
     Ok(Plan {
         schema: PLAN_SCHEMA.to_owned(),
         method: METHOD_VERSION,

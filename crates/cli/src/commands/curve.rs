@@ -257,10 +257,7 @@ fn survey(
             OpKind::Read
         },
         span,
-        engine: curve
-            .measuring
-            .engine_choice()
-            .unwrap_or(EngineChoice::Auto),
+        engine: curve.measuring.engine.unwrap_or(EngineChoice::Auto),
         curve: has_curve.then_some(CurvePlan {
             points: curve.points,
             coverage,
@@ -309,7 +306,7 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
             ..Stop::default()
         },
         warmup_ns: STROKE_WARMUP_NS,
-        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        engine: measuring.engine.unwrap_or(EngineChoice::Auto),
         ..Workload::named(&short_stroke_name(f64::from(percent)))
     }
 }

@@ -2,10 +2,9 @@
 //! small files.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
+use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure_files};
-use clap::ValueEnum;
 use diskproof_device::probe;
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
@@ -85,11 +84,11 @@ pub struct FilesFlags {
         value_parser = clap::value_parser!(u32).range(1..=THREADS_MAX))]
     pub threads: u32,
     /// Order of the files
-    #[arg(long, value_name = "ORDER", default_value = "both")]
-    pub order: OrderChoice,
+    #[arg(long, value_name = "ORDER", default_value = "both", value_parser = one_of(ORDERS))]
+    pub order: &'static [FileOrder],
     /// What each operation makes durable: the new file, the names in the directory
-    #[arg(long, value_name = "WHAT", default_value = "none")]
-    pub fsync: SyncChoice,
+    #[arg(long, value_name = "WHAT", default_value = "none", value_parser = one_of(SYNCS))]
+    pub fsync: FileSync,
     /// Number of rounds; fewer than 3 do not show the variation of the rates
     #[arg(long, value_name = "N", default_value_t = ROUNDS,
         value_parser = clap::value_parser!(u32).range(1..=ROUNDS_MAX))]
@@ -139,49 +138,19 @@ impl FromStr for FileSizes {
 }
 
 /// Which orders are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OrderChoice {
-    /// By ascending names
-    Sequential,
-    /// Random names in random order
-    Random,
-    /// One after the other
-    Both,
-}
-
-impl OrderChoice {
-    fn orders(self) -> Vec<FileOrder> {
-        match self {
-            Self::Sequential => vec![FileOrder::Sequential],
-            Self::Random => vec![FileOrder::Random],
-            Self::Both => vec![FileOrder::Sequential, FileOrder::Random],
-        }
-    }
-}
+const ORDERS: &[Choice<&[FileOrder]>] = choices! {
+    "sequential" &[FileOrder::Sequential], "By ascending names";
+    "random" &[FileOrder::Random], "Random names in random order";
+    "both" &[FileOrder::Sequential, FileOrder::Random], "One after the other";
+};
 
 /// What is made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SyncChoice {
-    /// Nothing
-    None,
-    /// Each new file
-    File,
-    /// The directory after each create, rename and delete
-    Directory,
-    /// Both
-    Both,
-}
-
-impl From<SyncChoice> for FileSync {
-    fn from(choice: SyncChoice) -> Self {
-        match choice {
-            SyncChoice::None => Self::None,
-            SyncChoice::File => Self::File,
-            SyncChoice::Directory => Self::Directory,
-            SyncChoice::Both => Self::Both,
-        }
-    }
-}
+const SYNCS: &[Choice<FileSync>] = choices! {
+    "none" FileSync::None, "Nothing";
+    "file" FileSync::File, "Each new file";
+    "directory" FileSync::Directory, "The directory after each create, rename and delete";
+    "both" FileSync::Both, "Both";
+};
 
 /// Measures.
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
@@ -236,12 +205,12 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             file_bytes_max: sizes.max,
             directories: files.directories,
             threads: files.threads,
-            sync: files.fsync.into(),
+            sync: files.fsync,
             caches: match files.drop_caches {
                 true => FileCaches::DropAll,
                 false => FileCaches::DropOwnPages,
             },
-            orders: files.order.orders(),
+            orders: files.order.to_vec(),
             rounds: files.rounds,
             time_ns,
         }),

@@ -2,13 +2,13 @@
 //! the cost of waking a disk up that was idle.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
+use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, PingLines, measure_pings};
 use crate::stdout::style;
 use crate::targets::{probe_targets, refuse_duplicates};
 use crate::workload::{SpanBounds, position_bytes};
-use clap::ValueEnum;
+
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
 use diskproof_device::scratch_bytes_max;
@@ -120,8 +120,8 @@ pub struct PingFlags {
     #[arg(short = 'L', long)]
     pub sequential: bool,
     /// What makes each write durable; its time counts [default: fdatasync; none with --cached]
-    #[arg(long, value_name = "METHOD")]
-    pub sync: Option<PingSync>,
+    #[arg(long, value_name = "METHOD", value_parser = one_of(SYNCS))]
+    pub sync: Option<SyncPolicy>,
     /// Bypass the page cache with O_DIRECT (the default)
     #[arg(short = 'D', long, conflicts_with_all = ["cached", "buffered"])]
     pub direct: bool,
@@ -151,37 +151,22 @@ pub struct PingFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// What makes a write durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PingSync {
-    /// Nothing
-    None,
-    /// fdatasync after each write
-    Fdatasync,
-    /// fsync after each write
-    Fsync,
-    /// O_DSYNC: the write returns when its data is durable
-    Dsync,
-    /// O_SYNC: also the data that describes the file
-    Sync,
+const fn each(call: SyncCall) -> SyncPolicy {
+    SyncPolicy::Every { writes: 1, call }
 }
 
-impl PingSync {
-    fn policy(self) -> SyncPolicy {
-        let every = |call| SyncPolicy::Every { writes: 1, call };
-        match self {
-            Self::None => SyncPolicy::None,
-            Self::Fdatasync => every(SyncCall::Fdatasync),
-            Self::Fsync => every(SyncCall::Fsync),
-            Self::Dsync => SyncPolicy::WithWrite {
-                flag: WriteFlag::OpenDsync,
-            },
-            Self::Sync => SyncPolicy::WithWrite {
-                flag: WriteFlag::OpenSync,
-            },
-        }
-    }
+const fn opened(flag: WriteFlag) -> SyncPolicy {
+    SyncPolicy::WithWrite { flag }
 }
+
+/// What makes a write durable.
+const SYNCS: &[Choice<SyncPolicy>] = choices! {
+    "none" SyncPolicy::None, "Nothing";
+    "fdatasync" each(SyncCall::Fdatasync), "fdatasync after each write";
+    "fsync" each(SyncCall::Fsync), "fsync after each write";
+    "dsync" opened(WriteFlag::OpenDsync), "O_DSYNC: the write returns when its data is durable";
+    "sync" opened(WriteFlag::OpenSync), "O_SYNC: also the data that describes the file";
+};
 
 fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok();
@@ -396,12 +381,12 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
         (false, false) => CachePolicy::Direct,
     };
     let default_sync = match ping.cached {
-        true => PingSync::None,
-        false => PingSync::Fdatasync,
+        true => SyncPolicy::None,
+        false => each(SyncCall::Fdatasync),
     };
     let sync = match read_permille {
         1000 => SyncPolicy::None,
-        _ => ping.sync.unwrap_or(default_sync).policy(),
+        _ => ping.sync.unwrap_or(default_sync),
     };
     let ops = ping.count.filter(|_| !ping.gaps);
     let rapid_ns = (ping.rapid && ops.is_none()).then_some(RAPID_NS);
@@ -435,7 +420,7 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
         rate: (requests.interval_ns > 0).then(|| 1e9 / requests.interval_ns as f64),
         sync,
         cache,
-        engine: ping.measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        engine: ping.measuring.engine.unwrap_or(EngineChoice::Auto),
         ..Workload::named(PING)
     }
 }

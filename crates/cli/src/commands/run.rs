@@ -304,7 +304,7 @@ impl RunRequest {
                     WorkSource::Flags(run.axes.expand(&run.workload).map_err(Failure::Usage)?)
                 }
             },
-            engine: measuring.engine_choice(),
+            engine: measuring.engine,
         })
     }
 
@@ -490,7 +490,7 @@ pub(crate) fn plan_jobs(
             path: shown.to_owned(),
             workloads: file.workloads,
         },
-        engine: measuring.engine_choice(),
+        engine: measuring.engine,
     };
     let memory = Memory {
         installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),

@@ -4,16 +4,17 @@ mod matrix;
 
 use crate::commands::curve::sector_bytes;
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
+use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
 use crate::targets::resolve_target;
 use crate::workload::{BlockSize, Bytes};
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_device::{memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -117,14 +118,17 @@ pub struct SweepFlags {
         value_parser = clap::value_parser!(u32).range(1..=256)
     )]
     pub depth: Vec<u32>,
-    /// Operations [default: randread,randwrite; randread,read if the target is only read]
+    /// Operations; half of a mix are reads, stride reads every sixteenth block, reread and rewrite
+    /// repeat the same 16 MiB [default: randread,randwrite; randread,read if the target is only
+    /// read]
     #[arg(
         long,
         visible_alias = "readwrite",
         value_name = "OPERATIONS",
+        value_parser = operation_parser(),
         value_delimiter = ','
     )]
-    pub rw: Vec<OperationName>,
+    pub rw: Vec<SweepOperation>,
     /// Skip the writing operations; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
@@ -139,8 +143,8 @@ pub struct SweepFlags {
     )]
     pub spans: Option<Vec<String>>,
     /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
-    #[arg(long, value_name = "NAME")]
-    pub view: Option<ViewName>,
+    #[arg(long, value_name = "NAME", value_parser = one_of(VIEWS))]
+    pub view: Option<SweepView>,
     /// Major version of PostgreSQL for the recommended settings [default: that of the data
     /// directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
@@ -150,102 +154,63 @@ pub struct SweepFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// An operation of `--rw`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OperationName {
-    /// Random reads
-    Randread,
-    /// Random writes
-    Randwrite,
-    /// Random reads and writes, half of each
-    Randrw,
-    /// Sequential reads
-    Read,
-    /// Sequential writes
-    Write,
-    /// Sequential reads and writes, half of each
-    #[value(alias = "readwrite")]
-    Rw,
-    /// Reads from the end to the start
-    Backward,
-    /// Reads of every sixteenth block
-    Stride,
-    /// Sequential reads of the same 16 MiB
-    Reread,
-    /// Sequential writes of the same 16 MiB
-    Rewrite,
+/// The operations of `--rw`, under the names that results have.
+fn operation_parser() -> impl TypedValueParser<Value = SweepOperation> {
+    let value = |one: SweepOperation| {
+        let both = (one == SweepOperation::Rw).then_some("readwrite");
+        PossibleValue::new(one.as_str())
+            .aliases(both)
+            .help(one.words())
+    };
+    PossibleValuesParser::new(SweepOperation::ALL.map(value)).try_map(|word| {
+        let both: Option<Rw> = word.parse().ok();
+        let name = both.map_or(word.as_str(), |rw| rw.as_str());
+        let mut all = SweepOperation::ALL.into_iter();
+        all.find(|one| one.as_str() == name)
+            .ok_or("no such operation")
+    })
 }
 
-impl OperationName {
-    fn operation(self) -> SweepOperation {
-        match self {
-            Self::Randread => SweepOperation::RandRead,
-            Self::Randwrite => SweepOperation::RandWrite,
-            Self::Randrw => SweepOperation::RandRw,
-            Self::Read => SweepOperation::Read,
-            Self::Write => SweepOperation::Write,
-            Self::Rw => SweepOperation::Rw,
-            Self::Backward => SweepOperation::Backward,
-            Self::Stride => SweepOperation::Stride,
-            Self::Reread => SweepOperation::Reread,
-            Self::Rewrite => SweepOperation::Rewrite,
-        }
-    }
-}
+/// The tables of `--view`.
+const VIEWS: &[Choice<SweepView>] = choices! {
+    "random-access" SweepView::RandomAccess,
+        "HD Tune: random accesses of 512 B, 4 KiB, 64 KiB and 1 MiB, one at a time";
+    "iops" SweepView::Iops, "iops(1): random reads at doubling sizes, 32 in flight";
+    "iozone" SweepView::Iozone, "iozone: kB/s by record size and operation, one at a time";
+};
 
-/// A table of `--view`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ViewName {
-    /// HD Tune: random accesses of 512 B, 4 KiB, 64 KiB and 1 MiB, one at a time
-    RandomAccess,
-    /// iops(1): random reads at doubling sizes, 32 in flight
-    Iops,
-    /// iozone: kB/s by record size and operation, one at a time
-    Iozone,
-}
-
-impl ViewName {
-    fn view(self) -> SweepView {
-        match self {
-            Self::RandomAccess => SweepView::RandomAccess,
-            Self::Iops => SweepView::Iops,
-            Self::Iozone => SweepView::Iozone,
-        }
-    }
-
-    /// What the tool measures where the user names nothing else.
-    fn axes(self) -> SweepAxes {
-        use SweepOperation as Op;
-        let doubling = |from: u32, upto: u32| {
-            let sizes = std::iter::successors(Some(from), |bytes| bytes.checked_mul(2));
-            sizes.take_while(|bytes| *bytes <= upto).collect()
-        };
-        match self {
-            Self::RandomAccess => SweepAxes {
-                sizes: vec![512, 4 << 10, 64 << 10, 1 << 20],
-                depths: vec![1],
-                operations: vec![Op::RandRead, Op::RandWrite],
-            },
-            Self::Iops => SweepAxes {
-                sizes: doubling(512, 4 << 20),
-                depths: vec![32],
-                operations: vec![Op::RandRead],
-            },
-            Self::Iozone => SweepAxes {
-                sizes: doubling(4 << 10, 16 << 20),
-                depths: vec![1],
-                operations: vec![
-                    Op::Write,
-                    Op::Rewrite,
-                    Op::Read,
-                    Op::Reread,
-                    Op::RandRead,
-                    Op::RandWrite,
-                    Op::Backward,
-                    Op::Stride,
-                ],
-            },
-        }
+/// What an older tool measures where the user names nothing else.
+fn axes_of(view: SweepView) -> SweepAxes {
+    use SweepOperation as Op;
+    let doubling = |from: u32, upto: u32| {
+        let sizes = std::iter::successors(Some(from), |bytes| bytes.checked_mul(2));
+        sizes.take_while(|bytes| *bytes <= upto).collect()
+    };
+    match view {
+        SweepView::RandomAccess => SweepAxes {
+            sizes: vec![512, 4 << 10, 64 << 10, 1 << 20],
+            depths: vec![1],
+            operations: vec![Op::RandRead, Op::RandWrite],
+        },
+        SweepView::Iops => SweepAxes {
+            sizes: doubling(512, 4 << 20),
+            depths: vec![32],
+            operations: vec![Op::RandRead],
+        },
+        SweepView::Iozone => SweepAxes {
+            sizes: doubling(4 << 10, 16 << 20),
+            depths: vec![1],
+            operations: vec![
+                Op::Write,
+                Op::Rewrite,
+                Op::Read,
+                Op::Reread,
+                Op::RandRead,
+                Op::RandWrite,
+                Op::Backward,
+                Op::Stride,
+            ],
+        },
     }
 }
 
@@ -306,7 +271,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         block_bytes: axes.sizes,
         depths: axes.depths,
         span_bytes: spans(sweep, target_bytes)?,
-        view: sweep.view.map(ViewName::view),
+        view: sweep.view,
     };
     let limits = MatrixLimits {
         target_bytes,
@@ -319,7 +284,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         },
         time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
         precision: PRECISION,
-        engine: measuring.engine_choice(),
+        engine: measuring.engine,
         why_not_written: why_not_written(sweep, identity.kind),
     };
     let matrix = Matrix::of(&spec, &limits);
@@ -366,7 +331,7 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Fail
         false => SweepOperation::Read,
     };
     let mut axes = match sweep.view {
-        Some(view) => view.axes(),
+        Some(view) => axes_of(view),
         None if sweep.quick => SweepAxes {
             sizes: SIZES_QUICK.to_vec(),
             depths: DEPTHS_QUICK.to_vec(),
@@ -392,7 +357,7 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Fail
         axes.depths.sort_unstable();
     }
     if !sweep.rw.is_empty() {
-        axes.operations = sweep.rw.iter().map(|name| name.operation()).collect();
+        axes.operations.clone_from(&sweep.rw);
         refuse_repeated("--rw", &axes.operations, |one| one.as_str().to_owned())?;
     }
     if let Some(small) = axes.sizes.iter().find(|bytes| **bytes < 512) {

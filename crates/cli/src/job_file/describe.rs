@@ -2,7 +2,7 @@
 
 use super::jobs::FioJob;
 use super::sections::{Scope, Section, Setting};
-use diskproof_compat::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
+use diskproof_compat::{DescribedJob, DescribedJobs, JobWorkload};
 use std::rc::Rc;
 
 /// Describes the jobs; `workloads` has those of each, and `files` how many files it visits in turn.
@@ -14,7 +14,7 @@ pub(crate) fn describe(
     workloads: Vec<Vec<JobWorkload>>,
 ) -> DescribedJobs {
     let mut described = DescribedJobs {
-        global: global.iter().map(|setting| option(setting)).collect(),
+        global: global.iter().map(|one| one.option.clone()).collect(),
         jobs: Vec::new(),
     };
     let mut group = 0;
@@ -24,22 +24,15 @@ pub(crate) fn describe(
         let own = section
             .settings
             .iter()
-            .filter(|setting| setting.scope == Scope::Own && setting.key != "name");
+            .filter(|setting| setting.scope == Scope::Own && setting.option.key != "name");
         described.jobs.push(DescribedJob {
             name: job.name.clone(),
             group,
-            options: own.map(|setting| option(setting)).collect(),
+            options: own.map(|one| one.option.clone()).collect(),
             workloads,
             copies: job.numjobs,
             files: files[index],
         });
     }
     described
-}
-
-fn option(setting: &Setting) -> JobOption {
-    JobOption {
-        key: setting.key.clone(),
-        value: setting.value.clone(),
-    }
 }

@@ -42,23 +42,15 @@ pub enum PathKind {
     Other(String),
 }
 
-/// The values of fio's keywords.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MachineFacts {
-    /// `$pagesize`
-    pub page_bytes: u64,
-    /// `$mb_memory`
-    pub memory_mib: u64,
-    /// `$ncpus`
-    pub cpus: u64,
-}
+/// fio's keywords, with their values.
+pub type Keywords = [(&'static str, u64); 3];
 
 /// The machine and its files, as far as a job file refers to them. Read-only.
 pub trait Environment {
     /// An environment variable.
     fn variable(&self, name: &str) -> Option<String>;
-    /// The values of fio's keywords.
-    fn machine(&self) -> MachineFacts;
+    /// fio's keywords on this machine.
+    fn keywords(&self) -> Keywords;
     /// Text of an included file, or why it cannot be read.
     fn text(&self, path: &Path) -> Result<String, String>;
     /// What a path leads to.

@@ -2,34 +2,15 @@
 //! recorded. Pure.
 
 use super::error::JobFileError;
-use super::notes::{TranslationNote, TranslationNotes};
-use super::options::canonical;
+use super::notes::TranslationNotes;
 use super::sections::{Section, Setting, last_by_name};
-
-/// Options that matter for what `as fio` prints and writes.
-pub(crate) const CARRIED: &[&str] = &[
-    "clat_percentiles",
-    "group_reporting",
-    "lat_percentiles",
-    "log_avg_msec",
-    "log_hist_coarseness",
-    "log_hist_msec",
-    "new_group",
-    "per_job_logs",
-    "percentile_list",
-    "unified_rw_reporting",
-    "write_bw_log",
-    "write_hist_log",
-    "write_iops_log",
-    "write_lat_log",
-];
 
 /// Refuses logs that would be missing at the end.
 pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(), JobFileError> {
-    let given = last_by_name(&section.settings, |key| canonical(key).unwrap_or(""));
+    let given = last_by_name(&section.settings);
     let interval = given
         .get("log_avg_msec")
-        .and_then(|setting| setting.value.as_deref())
+        .and_then(|setting| setting.option.value.as_deref())
         .filter(|value| *value != "0");
     if let Some(setting) = given.get("write_iolog") {
         return Err(setting.error("single requests are not recorded; remove it"));
@@ -37,7 +18,10 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
     for name in ["write_bw_log", "write_iops_log", "write_lat_log"] {
         if let Some(setting) = given.get(name) {
             if interval.is_none() {
-                notes.add(TranslationNote::LogCells, &section.name);
+                notes.add(
+                    "without log_avg_msec the logs have a line per 100 ms, not per request",
+                    &section.name,
+                );
             }
             check_place(setting)?;
         }
@@ -47,6 +31,7 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
     }
     if let Some(setting) = given.get("unified_rw_reporting")
         && setting
+            .option
             .value
             .as_deref()
             .is_some_and(|value| matches!(value, "2" | "both"))
@@ -59,6 +44,7 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
 /// A job file may name no file outside the current directory.
 fn check_place(setting: &Setting) -> Result<(), JobFileError> {
     let has_path = setting
+        .option
         .value
         .as_deref()
         .is_some_and(|value| value.contains('/'));

@@ -8,8 +8,6 @@ mod error;
 mod jobs;
 mod logs;
 mod notes;
-mod numbers;
-mod options;
 mod placement;
 mod reading;
 mod sections;
@@ -17,7 +15,7 @@ mod spread;
 mod system;
 mod workloads;
 
-pub use environment::{CliOverrides, Closeness, Environment, MachineFacts, PathKind};
+pub use environment::{CliOverrides, Closeness, Environment, Keywords, PathKind};
 pub use error::JobFileError;
 pub use sections::JobText;
 pub use system::{System, read_text};
@@ -63,6 +61,7 @@ impl JobFile {
         overrides: CliOverrides<'_>,
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
+        let text = text.into();
         Self::translate_all(&[JobText::File { text, path }], overrides, environment)
     }
 
@@ -87,10 +86,7 @@ impl JobFile {
             if overrides.closeness == Closeness::Fio {
                 logs::check(section, &mut notes)?;
             }
-            jobs.push(reading::read_job(section, &mut notes)?);
-        }
-        if overrides.closeness == Closeness::Fio {
-            notes.forget_ignored(logs::CARRIED);
+            jobs.push(reading::read_job(section, overrides.closeness, &mut notes)?);
         }
         check_copies(&jobs)?;
         let spread = spread::spread(&jobs, overrides, environment, &mut notes)?;

@@ -4,11 +4,11 @@
 use super::environment::{CliOverrides, Environment, PathKind};
 use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
-use super::notes::{TranslationNote, TranslationNotes};
-use super::numbers::Amount;
+use super::notes::TranslationNotes;
 use super::reading::FILENAME_FORMAT_DEFAULT;
 use super::spread::{directory_of, paths_of};
-use crate::workload::RwDirection;
+use diskproof_compat::fio_values::Amount;
+use diskproof_model::rw::RwDirection;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) struct JobPlacement {
 }
 
 /// The targets of a job file, and the parts of its jobs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Placements {
     /// The targets, unless the command line names them.
     pub targets: Vec<PathBuf>,
@@ -57,40 +57,14 @@ pub(crate) struct Placements {
 
 /// The target that holds a job's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum TargetRoot {
-    /// An existing file or device.
-    Existing { path: PathBuf, bytes: u64 },
-    /// A scratch file in this directory; its size when the command line sets one.
-    Scratch {
-        directory: PathBuf,
-        bytes: Option<u64>,
-    },
-    /// The targets of the command line; their smallest size when all are known, and whether all of
-    /// them are directories.
-    Given {
-        bytes: Option<u64>,
-        is_scratch: bool,
-    },
-}
-
-impl TargetRoot {
-    fn is_scratch(&self) -> bool {
-        matches!(
-            self,
-            Self::Scratch { .. }
-                | Self::Given {
-                    is_scratch: true,
-                    ..
-                }
-        )
-    }
-
-    fn bytes(&self) -> Option<u64> {
-        match self {
-            Self::Existing { bytes, .. } => Some(*bytes),
-            Self::Scratch { bytes, .. } | Self::Given { bytes, .. } => *bytes,
-        }
-    }
+struct TargetRoot {
+    /// An existing file or device, or the directory of a scratch file; `None` for the targets of
+    /// the command line.
+    path: Option<PathBuf>,
+    /// Its size, where it is known; the smallest of several.
+    bytes: Option<u64>,
+    /// Whether its files are scratch files.
+    is_scratch: bool,
 }
 
 /// The files of a job, one for each copy.
@@ -125,7 +99,7 @@ pub(crate) fn place(
         written: jobs
             .iter()
             .zip(&paths)
-            .filter(|(job, _)| job.rw.direction != RwDirection::Read)
+            .filter(|(job, _)| job.direction() != RwDirection::Read)
             .flat_map(|(_, paths)| paths)
             .collect(),
         size: overrides.size,
@@ -137,12 +111,7 @@ pub(crate) fn place(
         .map(|(job, paths)| places.files(job, paths))
         .collect::<Result<Vec<_>, _>>()?;
     let roots = distinct_roots(&files);
-    let mut placements = Placements {
-        targets: Vec::new(),
-        total_bytes: Vec::new(),
-        scratch_bytes: None,
-        by_job: Vec::new(),
-    };
+    let mut placements = Placements::default();
     let mut by_job: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
     for (target, root) in roots.iter().enumerate() {
         let here: Vec<usize> = (0..jobs.len())
@@ -150,14 +119,14 @@ pub(crate) fn place(
             .collect();
         let members: Vec<(&FioJob, &JobFiles)> =
             here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
-        let (parts, total) = allocate(&members, root.bytes())?;
+        let (parts, total) = allocate(&members, root.bytes)?;
         for (job, parts) in here.iter().zip(parts) {
             let is_used = here
                 .iter()
                 .take_while(|other| *other != job)
                 .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
-            let is_first_to_write = root.is_scratch()
-                && jobs[*job].rw.direction == RwDirection::Write
+            let is_first_to_write = root.is_scratch
+                && jobs[*job].direction() == RwDirection::Write
                 && !jobs[*job].overwrites
                 && !is_used;
             by_job[*job] = Some(JobPlacement {
@@ -166,20 +135,9 @@ pub(crate) fn place(
                 is_first_to_write,
             });
         }
-        let is_file = match root {
-            TargetRoot::Existing { path, .. } => {
-                !matches!(environment.found(path), PathKind::Device(_))
-            }
-            root => root.is_scratch(),
-        };
-        for (job, _) in members.iter().filter(|_| is_file) {
-            if job.rw.trims().is_some() {
-                notes.add(TranslationNote::Holes, &job.section);
-            }
-        }
         placements.add_target(
             root,
-            root.bytes().unwrap_or(total),
+            root.bytes.unwrap_or(total),
             &members,
             notes,
             environment,
@@ -199,21 +157,23 @@ impl Placements {
         notes: &mut TranslationNotes,
         environment: &dyn Environment,
     ) -> Result<(), JobFileError> {
+        let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
+        let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
+        for (job, _) in members.iter().filter(|(job, _)| is_file && job.trims()) {
+            notes.add(
+                "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
+                 hole into the file",
+                &job.section,
+            );
+        }
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
         paths.dedup();
-        match root {
-            TargetRoot::Existing { path, bytes } => {
-                self.targets.push(path.clone());
-                self.total_bytes.push(*bytes);
-            }
-            TargetRoot::Given { bytes, is_scratch } => {
+        match &root.path {
+            None => {
                 // A device and a directory have different sizes: no span covers both.
-                self.total_bytes.push(if bytes.is_some() || *is_scratch {
-                    total
-                } else {
-                    0
-                });
+                let is_known = root.bytes.is_some() || root.is_scratch;
+                self.total_bytes.push(if is_known { total } else { 0 });
                 self.scratch_bytes = Some(total);
                 if paths.len() > 1 {
                     notes.add_line(format!(
@@ -222,12 +182,10 @@ impl Placements {
                     ));
                 }
             }
-            TargetRoot::Scratch { directory, .. } => {
+            Some(directory) if root.is_scratch => {
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
-                    return Err(job
-                        .source
-                        .error(format!("[{}]: {}", job.section, DIFFERENT_WORKLOADS)));
+                    return Err(job.error(DIFFERENT_WORKLOADS));
                 }
                 let place = format!(
                     "{} in {}",
@@ -257,6 +215,10 @@ impl Placements {
                 self.total_bytes.push(total);
                 self.scratch_bytes = Some(total);
             }
+            Some(path) => {
+                self.targets.push(path.clone());
+                self.total_bytes.push(total);
+            }
         }
         Ok(())
     }
@@ -284,7 +246,8 @@ fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRo
     let bytes = bytes
         .collect::<Option<Vec<u64>>>()
         .and_then(|all| all.into_iter().min());
-    TargetRoot::Given {
+    TargetRoot {
+        path: None,
         bytes,
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
     }
@@ -306,7 +269,7 @@ impl Places<'_> {
         let source = job
             .filename
             .as_ref()
-            .map_or(&job.source, |file| &file.source);
+            .map_or(&job.source, |(_, source)| source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
         let is_device = matches!(self.environment.found(&paths[0]), PathKind::Device(_));
         let root = match &self.given {
@@ -334,9 +297,10 @@ impl Places<'_> {
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
                 self.scratch_beside(path)
             }
-            PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot::Existing {
-                path: path.clone(),
-                bytes,
+            PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot {
+                path: Some(path.clone()),
+                bytes: Some(bytes),
+                is_scratch: false,
             }),
             PathKind::Directory => Err(format!(
                 "{shown} is a directory; write it as directory, or name it on the command line"
@@ -368,9 +332,10 @@ impl Places<'_> {
     fn scratch_beside(&self, path: &Path) -> Result<TargetRoot, String> {
         let directory = directory_of(path);
         match self.environment.found(directory) {
-            PathKind::Directory => Ok(TargetRoot::Scratch {
-                directory: directory.to_path_buf(),
+            PathKind::Directory => Ok(TargetRoot {
+                path: Some(directory.to_path_buf()),
                 bytes: self.size,
+                is_scratch: true,
             }),
             PathKind::Other(why) => Err(why),
             _ => {
@@ -481,11 +446,10 @@ fn extents_of<'a>(
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
 fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
-    let wrong = |why: &str| job.source.error(format!("[{}]: {why}", job.section));
     let of = |amount: Amount| match (amount, whole) {
-        (Amount::Percent(_), None) => Err(wrong(
-            "a value in percent needs an existing file or device; write it in bytes",
-        )),
+        (Amount::Percent(_), None) => {
+            Err(job.error("a value in percent needs an existing file or device; write it in bytes"))
+        }
         (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
     };
     let start = of(job.extent.offset)?.saturating_add(job.extent.increment.saturating_mul(copy));
@@ -495,13 +459,13 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         (Some(size), _) => of(size)?,
         (None, Some(rest)) => rest,
         (None, None) if job.extent.fills => {
-            return Err(wrong(
+            return Err(job.error(
                 "fill_device on a new file would leave no free space in the filesystem; set size, \
                  or name an existing file or device",
             ));
         }
         (None, None) => {
-            return Err(wrong(
+            return Err(job.error(
                 "the job has no size; add one such as size=1g, or set that of the scratch file \
                  with --size",
             ));
@@ -512,7 +476,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         length.min(file_bytes.saturating_sub(start))
     });
     if length < job.smallest_block() {
-        return Err(wrong(
+        return Err(job.error(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));
@@ -520,7 +484,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
     Ok(FilePart {
         start,
         // Zones go on to the end of the file.
-        length: match (job.shape.zone_stride, rest) {
+        length: match (job.flags.shape.zone_stride, rest) {
             (Some(_), Some(rest)) => rest,
             _ => length,
         },

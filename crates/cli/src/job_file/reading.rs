@@ -2,409 +2,284 @@
 //! syntax.
 
 mod content;
-mod latency_target;
+mod files;
 mod operations;
 mod shape;
-mod steady;
-mod thread;
-mod zones;
+mod values;
 
+use super::environment::Closeness;
 use super::error::JobFileError;
-use super::jobs::{Cache, Filename, FioJob, JobExtent, WaitsFor};
-use super::notes::{TranslationNote, TranslationNotes};
-use super::numbers::{self, Amount, Base};
-use super::options::{self, Handling};
+use super::jobs::{Cache, FioJob, JobExtent};
+use super::notes::TranslationNotes;
 use super::sections::{Scope, Section, Setting, last_by_name};
-use crate::flags::EngineName;
-use crate::workload::{Order, Rw, RwDirection};
-use diskproof_model::plan::Verify;
-use diskproof_model::shape::LoadShape;
+use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
+use diskproof_compat::fio_values::{Amount, Base};
+use diskproof_compat::{FioHandling, fio_option};
+use diskproof_model::plan::{EngineChoice, EngineKind, WriteFlag};
+use diskproof_model::rw::{Rw, RwDirection};
 use std::collections::BTreeMap;
 
 pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
 /// More copies than any machine gains from.
 const NUMJOBS_MAX: u64 = 1024;
 
+/// The engines of fio that are supported. With `posixaio` the C library handles requests to one
+/// file one at a time, whatever iodepth is.
+const ENGINES: [(&str, EngineKind); 9] = [
+    ("libaio", EngineKind::Aio),
+    ("io_uring", EngineKind::Uring),
+    ("psync", EngineKind::Sync),
+    ("sync", EngineKind::Sync),
+    ("vsync", EngineKind::Sync),
+    ("pvsync", EngineKind::Sync),
+    ("pvsync2", EngineKind::Sync),
+    ("posixaio", EngineKind::Sync),
+    ("mmap", EngineKind::Mmap),
+];
+
 /// Reads a section.
 pub(crate) fn read_job(
     section: &Section,
+    closeness: Closeness,
     notes: &mut TranslationNotes,
 ) -> Result<FioJob, JobFileError> {
     // An unsupported engine has its own options, and explains them; so its error comes first.
-    let named = |key: &str| options::canonical(key).unwrap_or("");
-    let engine = check_engine(section)?;
+    check_engine(section)?;
     for setting in &section.settings {
-        check(setting, section, notes)?;
+        check(setting, section, closeness, notes)?;
     }
-    let mut given = last_by_name(&section.settings, named);
-    let base = match given.remove("kb_base") {
-        None => Base::Binary,
-        Some(setting) => match setting.value.as_deref() {
-            Some("1024") => Base::Binary,
-            Some("1000") => Base::Decimal,
-            _ => return Err(setting.error("use 1024 or 1000")),
-        },
-    };
-    JobReader {
-        section,
-        given,
-        base,
-        notes,
-    }
-    .job(engine)
+    let mut reader = JobReader::new(section);
+    let base = reader.choice(
+        "kb_base",
+        &[("1024", Base::Binary), ("1000", Base::Decimal)],
+    )?;
+    reader.base = base.unwrap_or(Base::Binary);
+    reader.job(notes)
 }
 
-/// The engine of a section.
-pub(crate) fn check_engine(section: &Section) -> Result<EngineName, JobFileError> {
-    last_by_name(&section.settings, |key| {
-        options::canonical(key).unwrap_or("")
-    })
-    .get("ioengine")
-    .map_or(Ok(EngineName::Sync), |setting| engine(setting))
+/// Refuses an engine that is not supported.
+pub(crate) fn check_engine(section: &Section) -> Result<(), JobFileError> {
+    JobReader::new(section)
+        .choice("ioengine", &ENGINES)
+        .map(|_| ())
 }
 
 /// Refuses unknown options and those that would change the load; notes those that are ignored.
 fn check(
     setting: &Setting,
     section: &Section,
+    closeness: Closeness,
     notes: &mut TranslationNotes,
 ) -> Result<(), JobFileError> {
-    let Some(row) = options::row(&setting.key) else {
+    let Some(option) = fio_option(&setting.option.key) else {
         return Err(setting.error(
             "fio 3.42 has no such option for the supported engines; check the spelling, or remove \
              it",
         ));
     };
-    let name = options::canonical(&setting.key).unwrap_or_default();
-    match row.handling {
-        Handling::Translated => Ok(()),
-        Handling::Ignored => {
-            notes.ignore_option(name, row.text);
-            Ok(())
+    let value = setting.option.value.as_deref();
+    match &option.handling {
+        FioHandling::Refused(harmless) if !value.is_some_and(|value| harmless.contains(&value)) => {
+            let (name, text) = (option.name(), option.text);
+            return Err(setting.error(format!("[{}]: fio's '{name}' {text}", section.name)));
         }
-        Handling::Refused(harmless)
-            if setting
-                .value
-                .as_deref()
-                .is_some_and(|value| harmless.contains(&value)) =>
-        {
-            Ok(())
+        FioHandling::Carried if closeness == Closeness::Fio => {}
+        FioHandling::Ignored | FioHandling::Carried => {
+            notes.ignore_option(option.name(), option.text);
         }
-        Handling::Refused(_) => Err(setting.error(format!(
-            "[{}]: fio's '{name}' {}",
-            section.name,
-            options::refusal(name)
-        ))),
+        _ => {}
     }
+    Ok(())
 }
-
-fn engine(setting: &Setting) -> Result<EngineName, JobFileError> {
-    Ok(match setting.value.as_deref().unwrap_or_default() {
-        "libaio" => EngineName::Aio,
-        "io_uring" => EngineName::Uring,
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => EngineName::Sync,
-        "mmap" => EngineName::Mmap,
-        // The C library handles requests to one file one at a time, whatever iodepth is.
-        "posixaio" => EngineName::Sync,
-        _ => {
-            return Err(setting.error(
-                "this engine is not supported; use libaio, io_uring, psync (or sync, vsync, \
-                 pvsync, pvsync2, posixaio) or mmap",
-            ));
-        }
-    })
-}
-
-/// A setting, and its value or a part of it.
-type OptionValue<'a> = (&'a Setting, &'a str);
 
 /// Reads the settings of one section.
-struct JobReader<'a, 'b> {
+struct JobReader<'a> {
     section: &'a Section,
     given: BTreeMap<&'static str, &'a Setting>,
     base: Base,
-    notes: &'b mut TranslationNotes,
 }
 
-impl<'a> JobReader<'a, '_> {
-    fn job(&mut self, engine: EngineName) -> Result<FioJob, JobFileError> {
-        let (mut rw, postfix) = self.rw()?;
-        let engine = self.trimming_engine(rw, engine);
-        let (verify, only_verifies) = self.verify(rw.direction)?;
-        if only_verifies {
-            rw.direction = RwDirection::Read;
+impl<'a> JobReader<'a> {
+    fn new(section: &'a Section) -> Self {
+        Self {
+            section,
+            given: last_by_name(&section.settings),
+            base: Base::Binary,
         }
-        let (blocks, write_mix) = self.blocks(rw)?;
-        let walk_order = self.walk_order(rw, postfix, &blocks)?;
-        let writes = rw.writes_data();
-        let every = |count: u64| if writes { count } else { 0 };
-        let (fsync, fdatasync) = (
-            every(self.count("fsync", 0)?),
-            every(self.count("fdatasync", 0)?),
-        );
-        let at_end = writes && (self.flag("end_fsync")? || self.flag("fsync_on_close")?);
+    }
+
+    fn job(&self, notes: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
+        let flags = self.flags(notes)?;
+        let is_mmap = flags.engine == Some(EngineChoice::Fixed(EngineKind::Mmap));
+        let ends_all = &[("group", false), ("stonewall", false), ("all", true)];
+        // Jobs that run together are those between two stonewalls.
+        let ends_all = self.choice("exit_what", ends_all)?.unwrap_or(false);
         let exits_all = self.flag("exitall")?;
-        self.check_files(rw)?;
+        let rw = flags.rw.unwrap_or(Rw::RANDREAD);
+        if self.has_several_files(rw)? {
+            notes.add(super::notes::FILES, &self.section.name);
+        }
+        let waits_for = self.value("wait_for")?.filter(|(_, name)| *name != "none");
+        let format = self.text("filename_format");
+        // A name in [global] does not apply to jobs, as in fio.
+        let own_name = self.setting("name").filter(|one| one.scope == Scope::Own);
+        let name = own_name.and_then(|setting| setting.option.value.as_ref());
         Ok(FioJob {
             source: self.section.source.clone(),
             section: self.section.name.clone(),
-            name: self.name(),
-            description: self.text("description"),
-            rw,
-            walk_order,
-            depth: self.depth(engine)?,
-            engine,
-            numjobs: self.numjobs()?,
-            cache: self.cache(engine)?,
+            name: name.unwrap_or(&self.section.name).clone(),
+            description: self.text("description").map(str::to_owned),
+            numjobs: self.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1).max(1),
+            cache: self.cache(is_mmap)?,
             extent: self.extent()?,
-            distribution: self.distribution(rw)?,
             is_mapped: self.is_mapped(rw)?,
-            read_share: self.read_share(rw)?,
-            rate: self.rate(rw, &blocks, &write_mix)?,
-            shape: LoadShape {
-                content: match writes && verify == Verify::Off {
-                    true => self.content(&blocks, &write_mix)?,
-                    false => None,
-                },
-                steady: self.steady()?,
-                flow: self.flow()?,
-                scheduling: self.scheduling()?,
-                zone_stride: self.zone_stride(rw)?,
-                ordinary_pages: self.text("mem").is_none_or(|kind| !kind.contains("huge")),
-                ..self.shape(rw, postfix, &blocks, write_mix)?
-            },
-            latency_target: self.latency_target()?,
-            blocks,
-            fsync,
-            fdatasync,
-            // With 1, a sync follows the last write anyway.
-            syncs_at_end: at_end && fsync != 1 && fdatasync != 1,
-            verify,
-            time_ns: self.time("runtime")?,
-            ramp_ns: self.time("ramp_time")?,
+            flags,
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
-            waits_for: self.waits_for()?,
+            waits_for: waits_for.map(|(setting, name)| (name.to_owned(), setting.source.clone())),
             exits_all,
             reports_together: self.flag("group_reporting")?,
             begins_group: self.flag("new_group")?,
-            sync: self.sync(writes)?,
-            ends_everything: self.ends_everything()?,
+            ends_everything: ends_all && exits_all,
             filename: self.filename()?,
             directories: self.directories()?,
-            filename_format: self
-                .text("filename_format")
-                .unwrap_or_else(|| FILENAME_FORMAT_DEFAULT.to_owned()),
+            filename_format: format.unwrap_or(FILENAME_FORMAT_DEFAULT).to_owned(),
         })
     }
 
-    fn waits_for(&self) -> Result<Option<WaitsFor>, JobFileError> {
-        let found = self.value("wait_for")?;
-        Ok(found
-            .filter(|(_, name)| *name != "none")
-            .map(|(setting, name)| WaitsFor {
-                section: name.to_owned(),
-                source: setting.source.clone(),
-            }))
-    }
-
-    fn setting(&self, name: &str) -> Option<&'a Setting> {
-        self.given.get(name).copied()
-    }
-
-    /// Index of the setting among those of the section.
-    fn position(&self, name: &str) -> Option<usize> {
-        let setting = self.setting(name)?;
-        let mut settings = self.section.settings.iter();
-        settings.rposition(|other| other.as_ref() == setting)
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        self.setting(name).and_then(|setting| setting.value.clone())
-    }
-
-    /// The setting and its value, which must not be empty.
-    fn value(&self, name: &str) -> Result<Option<OptionValue<'a>>, JobFileError> {
-        let Some(setting) = self.setting(name) else {
-            return Ok(None);
+    /// The keys of a workload that do not depend on its target.
+    fn flags(&self, notes: &mut TranslationNotes) -> Result<WorkloadFlags, JobFileError> {
+        let (mut rw, step) = self.rw()?;
+        let engine = self.engine(rw, notes)?;
+        let mut flags = WorkloadFlags {
+            engine: Some(EngineChoice::Fixed(engine)),
+            ..WorkloadFlags::default()
         };
-        match setting.value.as_deref() {
-            Some(value) if !value.is_empty() => Ok(Some((setting, value))),
-            _ => Err(setting.error("the value is missing")),
+        if self.verify(rw.direction, &mut flags, notes)? {
+            rw.direction = RwDirection::Read;
         }
-    }
-
-    fn parsed<T>(
-        &self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, JobFileError> {
-        let Some((setting, value)) = self.value(name)? else {
-            return Ok(None);
-        };
-        parse(value).map(Some).map_err(|why| setting.error(why))
-    }
-
-    fn count(&self, name: &str, default: u64) -> Result<u64, JobFileError> {
-        Ok(self
-            .parsed(name, |text| numbers::bytes(text, self.base))?
-            .unwrap_or(default))
-    }
-
-    fn amount(&self, name: &str) -> Result<Option<Amount>, JobFileError> {
-        self.parsed(name, |text| numbers::amount(text, self.base))
-    }
-
-    fn time(&self, name: &str) -> Result<u64, JobFileError> {
-        Ok(self.parsed(name, numbers::time_ns)?.unwrap_or(0))
-    }
-
-    /// Reads a switch: without a value, or with 0 or 1.
-    fn flag(&self, name: &str) -> Result<bool, JobFileError> {
-        Ok(self.switch(name)?.unwrap_or(false))
-    }
-
-    fn switch(&self, name: &str) -> Result<Option<bool>, JobFileError> {
-        let Some(setting) = self.setting(name) else {
-            return Ok(None);
-        };
-        match setting.value.as_deref() {
-            None | Some("1") => Ok(Some(true)),
-            Some("0") => Ok(Some(false)),
-            Some(_) => Err(setting.error("write 0 or 1")),
+        flags.rw = Some(rw);
+        flags.depth = Some(Count(self.depth(engine, notes)?));
+        self.blocks(rw, &mut flags)?;
+        self.walk(rw, step, &mut flags)?;
+        self.distribution(rw, &mut flags)?;
+        flags.rwmixread = self.read_share(rw)?;
+        flags.rate = self.rate(rw, &flags)?;
+        if flags.rate.is_some() {
+            notes.add(
+                "a rate starts requests on schedule, even while earlier ones are in flight; \
+                 latency counts from the intended start",
+                &self.section.name,
+            );
         }
-    }
-
-    fn name(&self) -> String {
-        // A name in [global] does not apply to jobs, as in fio.
-        let own = self
-            .setting("name")
-            .filter(|setting| setting.scope == Scope::Own)
-            .and_then(|setting| setting.value.clone());
-        own.unwrap_or_else(|| self.section.name.clone())
-    }
-
-    fn depth(&mut self, engine: EngineName) -> Result<u64, JobFileError> {
-        let is_offloaded = match self.value("io_submit_mode")? {
-            None | Some((_, "inline")) => false,
-            Some((_, "offload")) => true,
-            Some((setting, _)) => return Err(setting.error("use inline or offload")),
-        };
-        match self.count("iodepth", 1)? {
-            depth
-                if depth > 1
-                    && !is_offloaded
-                    && matches!(engine, EngineName::Sync | EngineName::Mmap) =>
-            {
-                self.notes.add(TranslationNote::Depth, &self.section.name);
-                Ok(1)
-            }
-            depth => Ok(depth),
+        flags.time = Some(Time(self.time("runtime")?)).filter(|time| time.0 > 0);
+        flags.warmup = Some(Time(self.time("ramp_time")?));
+        self.sync(rw, &mut flags)?;
+        self.latency_target(&mut flags, notes)?;
+        self.shape(rw, &mut flags)?;
+        if rw.writes_data() && flags.verify.is_none() && !flags.signs_only {
+            flags.shape.content = self.content(&flags)?;
         }
+        Ok(flags)
     }
 
     /// Neither Linux AIO nor a memory mapping has trims. fio makes a blocking call of each.
-    fn trimming_engine(&mut self, rw: Rw, engine: EngineName) -> EngineName {
-        match (rw.trims(), engine) {
-            (Some(_), EngineName::Aio | EngineName::Mmap) => {
-                self.notes
-                    .add(TranslationNote::BlockingTrims, &self.section.name);
-                EngineName::Sync
-            }
-            _ => engine,
+    fn engine(&self, rw: Rw, notes: &mut TranslationNotes) -> Result<EngineKind, JobFileError> {
+        let engine = self
+            .choice("ioengine", &ENGINES)?
+            .unwrap_or(EngineKind::Sync);
+        if rw.trims().is_none() || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
+            return Ok(engine);
         }
+        notes.add(
+            "the engine has no trims: each is a blocking call, as in fio, and so are the writes of \
+             a trimwrite job",
+            &self.section.name,
+        );
+        Ok(EngineKind::Sync)
     }
 
-    fn numjobs(&self) -> Result<u64, JobFileError> {
-        match self.count("numjobs", 1)? {
-            0 => Ok(1),
-            jobs if jobs > NUMJOBS_MAX => {
-                let setting = self
-                    .setting("numjobs")
-                    .map_or(&self.section.source, |setting| &setting.source);
-                Err(setting.error(format!(
-                    "numjobs={jobs} is too large; use at most {NUMJOBS_MAX}"
-                )))
-            }
-            jobs => Ok(jobs),
+    fn depth(&self, engine: EngineKind, notes: &mut TranslationNotes) -> Result<u64, JobFileError> {
+        let modes = &[("inline", false), ("offload", true)];
+        let is_offloaded = self.choice("io_submit_mode", modes)?.unwrap_or(false);
+        let is_single = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
+        let depth = self.bytes("iodepth", 1)?;
+        if depth <= 1 || is_offloaded || !is_single {
+            return Ok(depth);
         }
+        notes.add(
+            "iodepth has no effect with an engine that takes one request at a time, as in fio",
+            &self.section.name,
+        );
+        Ok(1)
     }
 
-    fn cache(&self, engine: EngineName) -> Result<Cache, JobFileError> {
-        // Of the two, the later one counts.
-
-        let is_direct = match (self.switch("direct")?, self.switch("buffered")?) {
-            (Some(_), Some(is_buffered)) if self.position("buffered") > self.position("direct") => {
-                !is_buffered
-            }
-            (Some(is_direct), _) => is_direct,
-            (None, is_buffered) => is_buffered == Some(false),
+    fn cache(&self, is_mmap: bool) -> Result<Cache, JobFileError> {
+        let (direct, buffered) = (self.switch("direct")?, self.switch("buffered")?);
+        let is_direct = match self.is_later("buffered", "direct") {
+            true => buffered == Some(false),
+            false => direct == Some(true),
         };
         Ok(match self.switch("invalidate")?.unwrap_or(true) {
-            _ if is_direct && engine != EngineName::Mmap => Cache::Direct,
+            _ if is_direct && !is_mmap => Cache::Direct,
             true => Cache::Emptied,
             false => Cache::Kept,
         })
     }
 
     fn extent(&self) -> Result<JobExtent, JobFileError> {
-        let (size, filesize) = (
-            self.amount("size")?,
-            self.parsed("filesize", |text| numbers::bytes(text, self.base))?
-                .map(Amount::Bytes),
-        );
-        if let (Some(size), Some(file), Some(setting)) = (size, filesize, self.setting("filesize"))
-            && size != file
-        {
-            return Err(setting.error(
+        let (size, file_bytes) = (self.amount("size")?, self.number("filesize", u64::MAX)?);
+        let filesize = file_bytes.map(Amount::Bytes);
+        if filesize.is_some() && size.is_some() && size != filesize {
+            return Err(self.error(
+                "filesize",
                 "size differs, but in diskproof a file is as large as its used part; write that as \
                  size, and the bytes to transfer as io_size",
             ));
         }
-        let increment = self.count("offset_increment", 0)?;
         let fills = self.flag("fill_device")?;
-        let is_time_based = self.flag("time_based")? && self.time("runtime")? > 0;
-        let loops = self.count("loops", 1)?.max(1);
-        let ops = Some(self.count("number_ios", 0)?.saturating_mul(loops)).filter(|ops| *ops > 0);
-        let io_size = self
-            .amount("io_size")?
-            .filter(|size| *size != Amount::Bytes(0));
+        let loops = self.bytes("loops", 1)?.max(1);
+        let ops = self.bytes("number_ios", 0)?.saturating_mul(loops);
+        let is_whole = |size: &Amount| matches!(size, Amount::Bytes(0) | Amount::Percent(100));
         Ok(JobExtent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
-            increment,
-            file_bytes: match filesize {
-                Some(Amount::Bytes(bytes)) if bytes > 0 => Some(bytes),
-                _ => None,
-            },
-            size: size
-                .or(filesize)
-                .filter(|size| !fills && !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),
+            increment: self.bytes("offset_increment", 0)?,
+            file_bytes: file_bytes.filter(|bytes| *bytes > 0),
+            size: size.or(filesize).filter(|size| !fills && !is_whole(size)),
             fills,
-            io_size,
+            io_size: self
+                .amount("io_size")?
+                .filter(|size| *size != Amount::Bytes(0)),
             loops,
-            ops,
-            is_time_based,
+            ops: Some(ops).filter(|ops| *ops > 0),
+            is_time_based: self.flag("time_based")? && self.time("runtime")? > 0,
         })
     }
 
-    /// How the blocks of a job of this direction are verified, and whether it only does that.
-    fn verify(&mut self, direction: RwDirection) -> Result<(Verify, bool), JobFileError> {
-        let only = self
-            .setting("verify_only")
-            .filter(|_| self.flag("verify_only").unwrap_or(true));
+    /// How the blocks of a job of this direction are verified. Returns whether it only does that.
+    fn verify(
+        &self,
+        direction: RwDirection,
+        flags: &mut WorkloadFlags,
+        notes: &mut TranslationNotes,
+    ) -> Result<bool, JobFileError> {
+        let only = self.flag("verify_only")?;
         // fio writes null, but does not check it.
-        let given = self.value("verify")?;
-        let Some((setting, value)) =
-            given.filter(|(_, value)| !matches!(*value, "0" | "none" | "null"))
-        else {
+        let given = self
+            .value("verify")?
+            .filter(|(_, kind)| !["0", "none", "null"].contains(kind));
+        let Some((setting, kind)) = given else {
             return match only {
-                Some(setting) => Err(setting.error("verify_only needs verify, such as crc32c")),
-                None => Ok((Verify::Off, false)),
+                true => Err(self.error("verify_only", "it needs verify, such as crc32c")),
+                false => Ok(false),
             };
         };
-        let sums = ["md5", "crc", "sha", "xxhash"];
-        let is_pattern = matches!(value, "meta" | "pattern" | "pattern_hdr");
-        if !is_pattern && !sums.iter().any(|sum| value.starts_with(sum)) {
+        let is_pattern = matches!(kind, "meta" | "pattern" | "pattern_hdr");
+        if !is_pattern
+            && !["md5", "crc", "sha", "xxhash"]
+                .iter()
+                .any(|sum| kind.starts_with(sum))
+        {
             return Err(setting.error(
                 "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
             ));
@@ -412,137 +287,55 @@ impl<'a> JobReader<'a, '_> {
         if direction == RwDirection::Trim {
             return Err(setting.error("trims leave nothing to verify; remove the option"));
         }
-        if let Some(setting) = only.filter(|_| direction == RwDirection::Mixed) {
-            return Err(setting.error(
-                "the blocks that a mix wrote are unknown; use rw=read over the written \
-                        blocks",
+        if only && direction == RwDirection::Mixed {
+            return Err(self.error(
+                "verify_only",
+                "the blocks that a mix wrote are unknown; use rw=read over the written blocks",
             ));
         }
-        let (is_checked, writes) = (
-            self.switch("do_verify")?.unwrap_or(true),
-            direction != RwDirection::Read && only.is_none(),
-        );
-        let verify = match (writes, is_checked || only.is_some()) {
-            (_, true) => Verify::Checksum,
-            (true, false) => Verify::SignOnly,
-            (false, false) => Verify::Off,
-        };
-        if verify == Verify::Checksum && writes {
+        let is_checked = self.switch("do_verify")?.unwrap_or(true) || only;
+        let writes = direction != RwDirection::Read && !only;
+        flags.verify = is_checked.then_some(true);
+        flags.signs_only = writes && !is_checked;
+        if is_checked && writes {
             let note = match is_pattern || self.setting("verify_pattern").is_some() {
-                true => TranslationNote::VerifyPattern,
-                false => TranslationNote::Verify,
+                true => {
+                    "verify uses diskproof's own checksums, checked after all writes; the blocks \
+                     contain random data instead of the pattern"
+                }
+                false => {
+                    "verify uses diskproof's own checksums, checked after all writes; fio cannot \
+                     read them"
+                }
             };
-            self.notes.add(note, &self.section.name);
-            if self.count("verify_backlog", 0)? > 0 {
-                self.notes
-                    .add(TranslationNote::VerifyBacklog, &self.section.name);
+            notes.add(note, &self.section.name);
+            if self.bytes("verify_backlog", 0)? > 0 {
+                notes.add(
+                    "verify_backlog: everything is read back after all writes; fio reads back \
+                     while it writes",
+                    &self.section.name,
+                );
             }
         }
-        Ok((verify, only.is_some()))
+        Ok(only)
     }
 
-    /// `sync`, for a job that writes.
-    fn sync(&self, writes: bool) -> Result<Option<&'static str>, JobFileError> {
-        let flag = match self.value("sync")? {
-            None | Some((_, "0" | "none")) => None,
-            Some((_, "1" | "sync")) => Some("sync"),
-            Some((_, "dsync")) => Some("dsync"),
-            Some((setting, _)) => return Err(setting.error("use none, sync or dsync")),
-        };
-        Ok(flag.filter(|_| writes))
-    }
-
-    fn ends_everything(&self) -> Result<bool, JobFileError> {
-        match self.value("exit_what")? {
-            // Jobs that run together are those between two stonewalls.
-            None | Some((_, "group" | "stonewall")) => Ok(false),
-            Some((_, "all")) => Ok(self.flag("exitall")?),
-            Some((setting, _)) => Err(setting.error("use group, stonewall or all")),
+    /// How writes become durable, where there are any. With other syncs, one at the end would add
+    /// at most one, which a plan cannot express.
+    fn sync(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+        let (sync, dsync) = (WriteFlag::OpenSync, WriteFlag::OpenDsync);
+        let kinds = [("none", None), ("sync", Some(sync)), ("dsync", Some(dsync))];
+        let kinds = [&kinds[..], &[("0", None), ("1", Some(sync))]].concat();
+        let sync = self.choice("sync", &kinds)?.flatten();
+        let every = |name| Ok(Some(self.bytes(name, 0)?).filter(|n| *n > 0).map(Count));
+        let (fsync, fdatasync) = (every("fsync")?, every("fdatasync")?);
+        let at_end = self.flag("end_fsync")? || self.flag("fsync_on_close")?;
+        if rw.writes_data() {
+            (flags.fsync, flags.fdatasync) = (fsync, fdatasync);
+            flags.sync = sync.map(SyncedWrites);
+            let is_only = fsync.is_none() && fdatasync.is_none() && sync.is_none();
+            flags.end_fsync = (at_end && is_only).then_some(true);
         }
-    }
-
-    /// Several files of one job are one here, where no order of requests among them is lost: random
-    /// requests go to any of them, or one file follows another.
-    fn check_files(&mut self, rw: Rw) -> Result<(), JobFileError> {
-        let files = self.count("nrfiles", 1)?;
-        let Some(setting) = self.setting("nrfiles").filter(|_| files > 1) else {
-            return Ok(());
-        };
-        let service = self.value("file_service_type")?.map(|(_, value)| value);
-        let is_uniform = self
-            .value("random_distribution")?
-            .is_none_or(|(_, value)| value == "random");
-        let is_alike = match (rw.order, service) {
-            (Order::Random, None | Some("roundrobin" | "random" | "sequential")) => is_uniform,
-            (Order::Sequential, Some("sequential")) => true,
-            _ => false,
-        };
-        let is_sized = self.setting("size").is_some() && self.setting("filesize").is_none();
-        if !is_alike || !is_sized || self.setting("filename").is_some() {
-            return Err(setting.error(
-                "several files for one job are supported with uniformly random requests, or with \
-                 file_service_type=sequential, if size is set, and neither filesize nor filename; \
-                 otherwise use nrfiles=1 and their total size",
-            ));
-        }
-        self.notes.add(TranslationNote::Files, &self.section.name);
         Ok(())
     }
-
-    fn filename(&self) -> Result<Option<Filename>, JobFileError> {
-        // Each one adds to those before it.
-        let given = self
-            .section
-            .settings
-            .iter()
-            .filter(|setting| setting.key == "filename");
-        let mut found: Option<Filename> = None;
-        let is_own_directory = self
-            .setting("directory")
-            .is_some_and(|setting| setting.scope == Scope::Own);
-        for setting in given {
-            let value = setting
-                .value
-                .as_deref()
-                .filter(|value| !value.is_empty())
-                .ok_or_else(|| setting.error("the name is missing"))?;
-            if is_own_directory && setting.scope == Scope::Global {
-                return Err(setting.error(format!(
-                    "[{}] sets a directory, which fio does not apply to a filename from [global]; \
-                     put both into one section",
-                    self.section.name
-                )));
-            }
-            for name in split_names(value) {
-                let source = setting.source.clone();
-                let names = found.take().map_or_else(Vec::new, |file| file.names);
-                let is_known = names.contains(&name);
-                let new = Some(name).filter(|_| !is_known);
-                found = Some(Filename {
-                    names: names.into_iter().chain(new).collect(),
-                    source,
-                });
-            }
-        }
-        let is_stream = |file: &&Filename| file.names.iter().any(|name| name == "-");
-        if let Some(Filename { source, .. }) = found.as_ref().filter(is_stream) {
-            return Err(source.error("filename=-: standard input and output are not a disk"));
-        }
-        Ok(found)
-    }
-
-    fn directories(&self) -> Result<Vec<String>, JobFileError> {
-        let given = self.value("directory")?;
-        Ok(given.map_or_else(Vec::new, |(_, value)| split_names(value)))
-    }
-}
-
-/// Splits names at colons; `\:` is a colon inside a name.
-fn split_names(value: &str) -> Vec<String> {
-    let hidden = value.replace("\\:", "\0");
-    hidden
-        .split(':')
-        .filter(|name| !name.is_empty())
-        .map(|name| name.replace('\0', ":"))
-        .collect()
 }

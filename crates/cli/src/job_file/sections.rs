@@ -3,11 +3,14 @@
 //! dialect: keys without a value, line numbers across includes, arithmetic. Knows the form of
 //! options, not their meaning.
 
-use super::environment::{Environment, MachineFacts};
+use super::environment::{Environment, Keywords};
 use super::error::{JobFileError, quoted};
-use super::numbers::arithmetic;
-use diskproof_compat::{JobOption, OptionsJob};
+use crate::workload::WORKLOADS_MAX;
+use diskproof_compat::fio_values::arithmetic;
+use diskproof_compat::{JobOption, OptionsJob, fio_option};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -17,8 +20,6 @@ const LINE_BYTES_MAX: usize = 8192;
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Options of a section, including the global ones: fio has half as many.
 const SETTINGS_MAX: usize = 1000;
-/// The most workloads of a plan.
-const SECTIONS_MAX: usize = 1440;
 /// Depth of nested includes.
 const INCLUDES_DEEP: usize = 8;
 /// Includes of one job file, at all depths.
@@ -70,26 +71,31 @@ impl SourceLine {
 
     /// An error at this line. Most texts quote the line, so an included line has its own text.
     pub(crate) fn error(&self, text: impl Into<String>) -> JobFileError {
-        let text = match self.origin {
-            TextOrigin::JobFile => text.into(),
-            TextOrigin::Include => INCLUDED.to_owned(),
-            TextOrigin::SectionWithInclude => INCLUDED_OPTIONS.to_owned(),
-        };
-        JobFileError {
-            file: self.file.to_string(),
-            line: self.line,
-            text,
+        match self.origin {
+            TextOrigin::JobFile => JobFileError {
+                text: text.into(),
+                ..self.plain_error("")
+            },
+            TextOrigin::Include => self.plain_error(INCLUDED),
+            TextOrigin::SectionWithInclude => self.plain_error(INCLUDED_OPTIONS),
         }
+    }
+
+    /// A setting on this line.
+    fn setting(&self, option: JobOption, scope: Scope) -> Rc<Setting> {
+        Rc::new(Setting {
+            option,
+            source: self.clone(),
+            scope,
+        })
     }
 }
 
 /// A line `key=value` or `key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// The key, as written.
-    pub key: String,
-    /// The text after the equals sign.
-    pub value: Option<String>,
+    /// The key, as written, and the text after the equals sign.
+    pub option: JobOption,
     /// Its line.
     pub source: SourceLine,
     /// The kind of section that contains it.
@@ -98,19 +104,13 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// An error about this setting, which it quotes.
-    pub(crate) fn error(&self, text: impl AsRef<str>) -> JobFileError {
-        self.source
-            .error(format!("{}: {}", self.shown(), text.as_ref()))
-    }
-
-    /// The setting as written, shortened where it is long.
-    pub(crate) fn shown(&self) -> String {
-        quoted(
-            &self
-                .value
-                .as_ref()
-                .map_or_else(|| self.key.clone(), |value| format!("{}={value}", self.key)),
-        )
+    pub(crate) fn error(&self, text: impl Display) -> JobFileError {
+        let JobOption { key, value } = &self.option;
+        let shown = match value {
+            Some(value) => quoted(&format!("{key}={value}")),
+            None => quoted(key),
+        };
+        self.source.error(format!("{shown}: {text}"))
     }
 }
 
@@ -135,12 +135,12 @@ pub(crate) struct Section {
 }
 
 /// Text with jobs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum JobText<'a> {
     /// A job file.
     File {
         /// Its content.
-        text: &'a str,
+        text: Cow<'a, str>,
         /// Its path.
         path: &'a Path,
     },
@@ -174,7 +174,7 @@ pub(crate) fn read_sections(
 ) -> Result<ReadSections, JobFileError> {
     let mut reader = Reader {
         environment,
-        machine: None,
+        keywords: None,
         global: Vec::new(),
         sections: Vec::new(),
         open: Open::Nothing,
@@ -221,7 +221,7 @@ enum Open {
 struct Reader<'a> {
     environment: &'a dyn Environment,
     unset: Option<JobFileError>,
-    machine: Option<MachineFacts>,
+    keywords: Option<Keywords>,
     global: Vec<Rc<Setting>>,
     sections: Vec<Section>,
     open: Open,
@@ -237,24 +237,17 @@ impl Reader<'_> {
             line: 0,
             origin: TextOrigin::JobFile,
         };
-        let setting = |option: &JobOption, scope| {
-            Rc::new(Setting {
-                key: option.key.clone(),
-                value: option.value.clone(),
-                source: source.clone(),
-                scope,
-            })
-        };
         let options = jobs.iter().map(|job| job.options.len()).max().unwrap_or(0);
-        if jobs.len() > SECTIONS_MAX || global.len() + options > SETTINGS_MAX {
+        if jobs.len() > WORKLOADS_MAX || global.len() + options > SETTINGS_MAX {
             return Err(source.error(format!(
-                "the command line has more than {SECTIONS_MAX} jobs or {SETTINGS_MAX} options"
+                "the command line has more than {WORKLOADS_MAX} jobs or {SETTINGS_MAX} options"
             )));
         }
+        let setting = |option: &JobOption, scope| source.setting(option.clone(), scope);
         self.global
-            .extend(global.iter().map(|option| setting(option, Scope::Global)));
+            .extend(global.iter().map(|one| setting(one, Scope::Global)));
         for job in jobs {
-            let own = job.options.iter().map(|option| setting(option, Scope::Own));
+            let own = job.options.iter().map(|one| setting(one, Scope::Own));
             self.sections.push(Section {
                 source: source.clone(),
                 name: job.name.clone(),
@@ -330,9 +323,9 @@ impl Reader<'_> {
         // As in fio, every name that begins with "global".
         self.open = if name.starts_with("global") {
             Open::Global
-        } else if self.sections.len() == SECTIONS_MAX {
+        } else if self.sections.len() == WORKLOADS_MAX {
             return Err(source.error(format!(
-                "the file has more than {SECTIONS_MAX} jobs, the limit of a plan"
+                "the file has more than {WORKLOADS_MAX} jobs, the limit of a plan"
             )));
         } else {
             let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;
@@ -388,14 +381,8 @@ impl Reader<'_> {
             Some((key, value)) => (key.trim_end(), Some(value.trim().to_owned())),
             None => (line.as_str(), None),
         };
-        let setting = |scope| {
-            Rc::new(Setting {
-                key: key.to_owned(),
-                value,
-                source: source.clone(),
-                scope,
-            })
-        };
+        let key = key.to_owned();
+        let option = JobOption { key, value };
         let settings = match &mut self.open {
             Open::Nothing => {
                 return Err(source.error(format!(
@@ -404,14 +391,14 @@ impl Reader<'_> {
                 )));
             }
             Open::Global => {
-                self.global.push(setting(Scope::Global));
+                self.global.push(source.setting(option, Scope::Global));
                 &self.global
             }
             Open::FioJob(section) => {
                 if source.origin == TextOrigin::Include {
                     section.source.origin = TextOrigin::SectionWithInclude;
                 }
-                section.settings.push(setting(Scope::Own));
+                section.settings.push(source.setting(option, Scope::Own));
                 &section.settings
             }
         };
@@ -465,26 +452,18 @@ impl Reader<'_> {
         line: String,
         source: &SourceLine,
     ) -> Result<String, JobFileError> {
-        if !["$pagesize", "$mb_memory", "$ncpus"]
-            .iter()
-            .any(|keyword| line.contains(keyword))
-        {
+        if !line.contains('$') {
             return Ok(line);
         }
         let environment = self.environment;
-        let machine = self.machine.get_or_insert_with(|| environment.machine());
-        let keywords = [
-            ("$pagesize", machine.page_bytes),
-            ("$mb_memory", machine.memory_mib),
-            ("$ncpus", machine.cpus),
-        ];
+        let keywords = self.keywords.get_or_insert_with(|| environment.keywords());
         let plain = keywords
             .iter()
             .fold(line.clone(), |line, (keyword, value)| {
                 line.replace(keyword, &value.to_string())
             });
         match plain.split_once('=') {
-            Some((key, sum)) if sum.contains(['+', '-', '*', '/']) => {
+            Some((key, sum)) if plain != line && sum.contains(['+', '-', '*', '/']) => {
                 let value = arithmetic(sum.trim())
                     .map_err(|why| source.error(format!("{}: {why}", quoted(&line))))?;
                 Ok(format!("{key}={value}"))
@@ -513,12 +492,9 @@ fn shown(path: &Path) -> Rc<str> {
 
 /// The settings of a section by name; of several with one name, the last. (Several `filename` add
 /// up; their reader goes through all settings.)
-pub(crate) fn last_by_name(
-    settings: &[Rc<Setting>],
-    name: impl Fn(&str) -> &'static str,
-) -> BTreeMap<&'static str, &Setting> {
-    settings
+pub(crate) fn last_by_name(settings: &[Rc<Setting>]) -> BTreeMap<&'static str, &Setting> {
+    let named = settings
         .iter()
-        .map(|setting| (name(&setting.key), setting.as_ref()))
-        .collect()
+        .filter_map(|one| Some((fio_option(&one.option.key)?.name(), one.as_ref())));
+    named.collect()
 }

@@ -4,14 +4,16 @@
 
 use super::environment::{CliOverrides, Environment, PathKind};
 use super::error::{JobFileError, quoted};
-use super::jobs::{Filename, FioJob, JobDistribution};
-use super::notes::{TranslationNote, TranslationNotes};
-use super::numbers::Amount;
-use crate::workload::Order;
+use super::jobs::FioJob;
+use super::notes::{FILES, TranslationNotes};
+use super::sections::SourceLine;
+use crate::workload::{Count, Rate};
 use diskproof_compat::JobWorkload;
+use diskproof_compat::fio_values::Amount;
 use std::path::{Path, PathBuf};
 
 /// Jobs with one file or directory each.
+#[derive(Default)]
 pub(crate) struct SpreadJobs {
     /// The jobs.
     pub jobs: Vec<FioJob>,
@@ -43,16 +45,12 @@ pub(crate) fn spread(
     environment: &dyn Environment,
     notes: &mut TranslationNotes,
 ) -> Result<SpreadJobs, JobFileError> {
-    let mut all = SpreadJobs {
-        jobs: Vec::new(),
-        origins: Vec::new(),
-        files: Vec::new(),
-    };
+    let mut all = SpreadJobs::default();
     for (origin, job) in jobs.iter().enumerate() {
         let parts = match &job.filename {
             // The targets of the command line replace them.
             _ if !overrides.targets.is_empty() => vec![job.clone()],
-            Some(file) if file.names.len() > 1 => over_files(job, file, environment, notes)?,
+            Some(file) if file.0.len() > 1 => over_files(job, file, environment, notes)?,
             // As in fio, a job with file names takes the first directory.
             Some(_) => vec![job.clone()],
             None if job.directories.len() > 1 => over_directories(job)?,
@@ -78,8 +76,8 @@ fn path_of(job: &FioJob, name: &str) -> PathBuf {
 /// The file of each copy of a job, as fio names it.
 pub(crate) fn paths_of(job: &FioJob, environment: &dyn Environment) -> Vec<PathBuf> {
     let copies = |path: PathBuf| vec![path; job.numjobs as usize];
-    if let Some(file) = &job.filename {
-        return copies(path_of(job, &file.names[0]));
+    if let Some((names, _)) = &job.filename {
+        return copies(path_of(job, &names[0]));
     }
     // fio takes the name of a section for a device where there is one.
     let device = path_of(job, &job.section);
@@ -106,18 +104,24 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 
 fn over_files(
     job: &FioJob,
-    file: &Filename,
+    (names, source): &(Vec<String>, SourceLine),
     environment: &dyn Environment,
     notes: &mut TranslationNotes,
 ) -> Result<Vec<FioJob>, JobFileError> {
-    let paths: Vec<PathBuf> = file.names.iter().map(|name| path_of(job, name)).collect();
+    let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
     let is_new = |path: &PathBuf| environment.found(path) == PathKind::Nothing;
     if paths.iter().all(is_new) {
-        return Ok(vec![over_new_files(job, file, &paths, notes)?]);
+        check_new_files(job, &paths).map_err(|why| source.error(why))?;
+        notes.add(FILES, &job.section);
+        let filename = Some((names[..1].to_vec(), source.clone()));
+        return Ok(vec![FioJob {
+            filename,
+            ..job.clone()
+        }]);
     }
     if let Some(missing) = paths.iter().find(|path| is_new(path)) {
         let shown = quoted(&missing.display().to_string());
-        return Err(file.source.error(format!(
+        return Err(source.error(format!(
             "{shown} does not exist, but other files do; create it, or write a section for each"
         )));
     }
@@ -128,60 +132,46 @@ fn over_files(
         other => other,
     };
     // All requests in flight together are those of the job.
-    match (job.depth % parts, job.numjobs % parts) {
-        (0, _) => shared.depth /= parts,
+    let depth = job.flags.depth.map_or(1, |depth| depth.0);
+    match (depth % parts, job.numjobs % parts) {
+        (0, _) => shared.flags.depth = Some(Count(depth / parts)),
         (_, 0) => shared.numjobs /= parts,
         _ => {
-            return Err(file.source.error(format!(
-                "[{}]: each of the {parts} files gets its own queue, but neither iodepth={} nor \
-                 numjobs={} is a multiple of {parts}; use a multiple, or write a section for each",
-                job.section, job.depth, job.numjobs
+            return Err(source.error(format!(
+                "[{}]: each of the {parts} files gets its own queue, but neither iodepth={depth} \
+                 nor numjobs={} is a multiple of {parts}; use a multiple, or write a section for \
+                 each",
+                job.section, job.numjobs
             )));
         }
     }
     shared.extent.size = of_bytes(job.extent.size);
     shared.extent.io_size = of_bytes(job.extent.io_size);
     shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
-    shared.rate = job.rate.map(|rate| rate / parts as f64);
-    notes.add(TranslationNote::Spread, &job.section);
-    Ok(parts_of(
-        &shared,
-        file.names.iter().map(|name| {
-            let file = Some(Filename {
-                names: vec![name.clone()],
-                source: file.source.clone(),
-            });
-            move |part: &mut FioJob| part.filename = file
-        }),
-    ))
+    shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
+    notes.add(
+        "each file or disk of a job has its own queue with a share of iodepth; fio fills one queue \
+         from all of them in turn, so the slowest delays the others",
+        &job.section,
+    );
+    Ok(concurrent(names.iter().map(|name| FioJob {
+        filename: Some((vec![name.clone()], source.clone())),
+        ..shared.clone()
+    })))
 }
 
 /// Files that do not exist become one of their total size, where that is the same load.
-fn over_new_files(
-    job: &FioJob,
-    file: &Filename,
-    paths: &[PathBuf],
-    notes: &mut TranslationNotes,
-) -> Result<FioJob, JobFileError> {
-    let parents: Vec<Option<&Path>> = paths.iter().map(|path| path.parent()).collect();
-    if parents.iter().any(|parent| *parent != parents[0]) {
-        return Err(file.source.error(
-            "new files in several directories are not supported; write a section for each",
-        ));
+fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> {
+    if paths.iter().any(|path| path.parent() != paths[0].parent()) {
+        return Err("new files in several directories are not supported; write a section for each");
     }
-    let is_uniform = job.rw.order == Order::Random && job.distribution == JobDistribution::Uniform;
-    if !is_uniform {
-        return Err(file.source.error(
-            "several new files for one job are supported only with uniformly random requests, \
-             because they become one file; write a section for each",
-        ));
+    match job.is_uniform() {
+        true => Ok(()),
+        false => Err(
+            "several new files for one job are supported only with uniformly random \
+                      requests, because they become one file; write a section for each",
+        ),
     }
-    notes.add(TranslationNote::Files, &job.section);
-    let mut single = job.clone();
-    if let Some(file) = &mut single.filename {
-        file.names.truncate(1);
-    }
-    Ok(single)
 }
 
 /// fio gives the directories to the copies of a job in turn.
@@ -190,24 +180,18 @@ fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
     // With fewer copies the last directories stay unused.
     let used = count.min(job.numjobs);
     if !job.numjobs.is_multiple_of(used) {
-        return Err(job.source.error(format!(
-            "[{}]: numjobs={} copies cannot be divided among {count} directories; use a multiple, \
-             or write a section for each",
-            job.section, job.numjobs
+        return Err(job.error(format!(
+            "numjobs={} copies cannot be divided among {count} directories; use a multiple, or \
+             write a section for each",
+            job.numjobs
         )));
     }
-    let shared = FioJob {
-        numjobs: job.numjobs / used,
-        ..job.clone()
-    };
     let directories = job.directories.iter().take(used as usize);
-    Ok(parts_of(
-        &shared,
-        directories.map(|directory| {
-            let directories = vec![directory.clone()];
-            move |part: &mut FioJob| part.directories = directories
-        }),
-    ))
+    Ok(concurrent(directories.map(|directory| FioJob {
+        numjobs: job.numjobs / used,
+        directories: vec![directory.clone()],
+        ..job.clone()
+    })))
 }
 
 /// Copies whose files are on several disks, or in several directories, become a job each.
@@ -222,36 +206,28 @@ fn over_places(job: &FioJob, environment: &dyn Environment) -> Result<Vec<FioJob
         return Ok(vec![job.clone()]);
     }
     if job.extent.increment > 0 {
-        return Err(job.source.error(format!(
-            "[{}]: offset_increment with files in several directories is not supported; write a \
-             section for each",
-            job.section
-        )));
+        return Err(job.error(
+            "offset_increment with files in several directories is not supported; write a section \
+             for each",
+        ));
     }
-    let shared = FioJob {
+    Ok(concurrent((0..paths.len()).map(|copy| FioJob {
         numjobs: 1,
+        filename_format: job.filename_format.replace("$jobnum", &copy.to_string()),
         ..job.clone()
-    };
-    let copies = (0..paths.len()).map(|copy| {
-        let format = job.filename_format.replace("$jobnum", &copy.to_string());
-        move |part: &mut FioJob| part.filename_format = format
-    });
-    Ok(parts_of(&shared, copies))
+    })))
 }
 
-/// A part for each change; they run together.
-fn parts_of<Change: FnOnce(&mut FioJob)>(
-    shared: &FioJob,
-    changes: impl Iterator<Item = Change>,
-) -> Vec<FioJob> {
-    let mut parts = Vec::new();
-    for (index, change) in changes.enumerate() {
-        let mut part = shared.clone();
-        change(&mut part);
-        if index > 0 {
-            (part.waits, part.waits_for, part.begins_group) = (false, None, false);
-        }
-        parts.push(part);
-    }
-    parts
+/// Jobs that run together: only the first one waits for others.
+fn concurrent(parts: impl Iterator<Item = FioJob>) -> Vec<FioJob> {
+    let joined = |(index, part)| match index {
+        0 => part,
+        _ => FioJob {
+            waits: false,
+            waits_for: None,
+            begins_group: false,
+            ..part
+        },
+    };
+    parts.enumerate().map(joined).collect()
 }

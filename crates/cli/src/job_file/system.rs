@@ -1,6 +1,6 @@
 //! This machine and its files as the [`Environment`] of a job file. Read-only.
 
-use super::environment::{Environment, MachineFacts, PathKind};
+use super::environment::{Environment, Keywords, PathKind};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use diskproof_device::{ProbeError, host_facts, probe};
 use diskproof_model::target::TargetKind;
@@ -18,12 +18,13 @@ impl Environment for System {
         std::env::var(name).ok()
     }
 
-    fn machine(&self) -> MachineFacts {
-        MachineFacts {
-            page_bytes: rustix::param::page_size() as u64,
-            memory_mib: host_facts().memory_bytes >> 20,
-            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
-        }
+    fn keywords(&self) -> Keywords {
+        let cpus = std::thread::available_parallelism();
+        [
+            ("$pagesize", rustix::param::page_size() as u64),
+            ("$mb_memory", host_facts().memory_bytes >> 20),
+            ("$ncpus", cpus.map_or(1, |cpus| cpus.get() as u64)),
+        ]
     }
 
     fn text(&self, path: &Path) -> Result<String, String> {

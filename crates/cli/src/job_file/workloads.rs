@@ -2,25 +2,20 @@
 
 use super::environment::Closeness;
 use super::error::JobFileError;
-use super::jobs::{Cache, FioJob, JobBlocks, JobDistribution, WalkOrder};
-use super::notes::{TranslationNote, TranslationNotes};
-use super::numbers::Amount;
+use super::jobs::{Cache, FioJob};
+use super::notes::TranslationNotes;
 use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
-use crate::flags::EngineName;
 use crate::plan_file::{PlanFile, PlannedWorkload};
-use crate::workload::{
-    BlockSplit, Bytes, Count, LatencyPercentile, Order, Position, ReadShare, Rw, RwDirection,
-    SpanBounds, Time, WorkloadFlags,
-};
+use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
-use diskproof_model::plan::Verify;
+use diskproof_compat::fio_values::Amount;
+use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::rw::RwDirection;
 use diskproof_model::shape::{LoadShape, ZoneStride};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The limit of plan files: a day of workloads of one minute each.
-const WORKLOADS_MAX: usize = 1440;
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
 
@@ -38,14 +33,15 @@ pub(crate) fn plan(
     let earlier = groups.split_last().map_or(&[][..], |(_, earlier)| earlier);
     let mut earlier = earlier.iter().flatten().map(|index| &jobs[*index]);
     if let Some(job) = earlier.find(|job| job.ends_everything) {
-        return Err(job.source.error(format!(
-            "[{}]: exit_what=all would skip the later jobs; use group",
-            job.section
-        )));
+        return Err(job.error("exit_what=all would skip the later jobs; use group"));
     }
     for group in groups {
-        let settled = SettledCaches::of(&group, jobs, closeness, notes);
-        let (mut members, carried) = members(&group, jobs, placements, &settled, notes)?;
+        let caches = match closeness {
+            Closeness::Disk => settle_caches(&group, jobs, notes),
+            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
+        };
+        let used = (caches.as_slice(), closeness);
+        let (mut members, carried) = members(&group, jobs, placements, used, notes)?;
         add_group_notes(&members, notes);
         check_steady(&members)?;
         let ends_alone = ends_alone(&members);
@@ -54,7 +50,11 @@ pub(crate) fn plan(
             .filter(|index| placements.by_job[**index].is_first_to_write)
         {
             if !(workloads.is_empty() && is_first_pass(&members)) {
-                notes.add(TranslationNote::Overwrites, &jobs[*index].section);
+                notes.add(
+                    "the job overwrites blocks, as with overwrite=1; without it fio writes to a \
+                     new file, so a sync also has to record new blocks",
+                    &jobs[*index].section,
+                );
             }
         }
         for (index, (job, copy, flags)) in members.iter_mut().enumerate() {
@@ -62,11 +62,11 @@ pub(crate) fn plan(
             flags.ends_alone = ends_alone.then_some(true);
             // With several targets, one workload stands for several jobs.
             let label = if placements.total_bytes.len() > 1 {
-                job.rw.as_str()
+                job.word()
             } else {
                 &job.name
             };
-            let name = names.next(label, job.rw, *copy);
+            let name = names.next(label, job.word(), *copy);
             flags.name = Some(parsed(job, &name)?);
             for (target, carried) in carried.iter().enumerate() {
                 of_jobs[carried[index]].push(JobWorkload {
@@ -116,13 +116,12 @@ fn note(jobs: &[FioJob]) -> Option<String> {
 fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
     let summed = members
         .iter()
-        .find(|(job, ..)| job.shape.steady.is_some() && job.reports_together);
+        .find(|(job, ..)| job.flags.shape.steady.is_some() && job.reports_together);
     match summed.filter(|_| members.len() > 1) {
-        Some((job, ..)) => Err(job.source.error(format!(
-            "[{}]: steadystate with group_reporting applies to the sum of several jobs, which is \
-             not supported; remove one of the two",
-            job.section
-        ))),
+        Some((job, ..)) => Err(job.error(
+            "steadystate with group_reporting applies to the sum of several jobs, which is not \
+             supported; remove one of the two",
+        )),
         None => Ok(()),
     }
 }
@@ -132,42 +131,22 @@ fn ends_alone(members: &[GroupMember<'_>]) -> bool {
     members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all)
 }
 
-/// How the jobs of a group use the page cache.
-struct SettledCaches {
-    caches: Vec<Cache>,
-    closeness: Closeness,
-}
-
-impl SettledCaches {
-    fn of(
-        group: &[usize],
-        jobs: &[FioJob],
-        closeness: Closeness,
-        notes: &mut TranslationNotes,
-    ) -> Self {
-        let caches = match closeness {
-            Closeness::Disk => settle_caches(group, jobs, notes),
-            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
-        };
-        Self { caches, closeness }
-    }
-}
-
 /// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
 /// new here, too.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     match members {
         [(job, _, flags)] => {
-            let is_plain = job.rw.order == Order::Sequential
-                && job.rw.trims().is_none()
-                && job.walk_order == WalkOrder::Plain
+            let is_plain = !job.is_random()
+                && !job.trims()
+                && flags.stride.is_none()
+                && flags.backward.is_none()
                 && flags.fsync.is_none()
                 && flags.fdatasync.is_none();
             is_plain
                 && flags.shape.is_plain()
                 && flags.span.is_none()
                 && flags.jobs == Some(Count(1))
-                && flags.engine != Some(EngineName::Mmap)
+                && flags.engine != Some(EngineChoice::Fixed(EngineKind::Mmap))
         }
         _ => false,
     }
@@ -181,35 +160,34 @@ fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
     for (index, job) in jobs.iter().enumerate() {
         let awaited = job.waits_for.as_ref();
         if let Some(wait) = awaited
-            && jobs[..index].iter().all(|one| one.section != wait.section)
+            && jobs[..index].iter().all(|one| one.section != wait.0)
         {
-            return Err(wait.source.error(format!(
+            return Err(wait.1.error(format!(
                 "[{}]: wait_for={}: no job above has this name",
-                job.section, wait.section
+                job.section, wait.0
             )));
         }
         let is_beside = match (awaited, groups.last()) {
             (_, None) => false,
             _ if job.waits => false,
             // All jobs that run are the one it waits for.
-            (Some(wait), Some(group))
-                if group.iter().all(|one| jobs[*one].section == wait.section) =>
+            (Some((wait, _)), Some(group))
+                if group.iter().all(|one| jobs[*one].section == *wait) =>
             {
                 false
             }
-            (Some(wait), Some(_)) if starter == Some(wait.section.as_str()) => true,
-            (Some(wait), Some(_)) => {
-                return Err(wait.source.error(format!(
-                    "[{}]: wait_for={}: other jobs would still run at that time, but a workload \
-                     waits for all earlier ones; use stonewall",
-                    job.section, wait.section
+            (Some((wait, _)), Some(_)) if starter == Some(wait.as_str()) => true,
+            (Some((wait, source)), Some(_)) => {
+                return Err(source.error(format!(
+                    "[{}]: wait_for={wait}: other jobs would still run at that time, but a \
+                     workload waits for all earlier ones; use stonewall",
+                    job.section
                 )));
             }
             (None, Some(_)) if starter.is_some() => {
-                return Err(job.source.error(format!(
-                    "[{}]: the job would start before the jobs with wait_for above it; move it up",
-                    job.section
-                )));
+                return Err(job.error(
+                    "the job would start before the jobs with wait_for above it; move it up",
+                ));
             }
             (None, Some(_)) => true,
         };
@@ -219,7 +197,7 @@ fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
                 groups.push(vec![index]);
                 starter = awaited
                     .filter(|_| !job.waits)
-                    .map(|wait| wait.section.as_str());
+                    .map(|(wait, _)| wait.as_str());
             }
         }
     }
@@ -235,12 +213,13 @@ fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
         return;
     };
     let jobs = || members.iter().map(|(job, ..)| *job);
-    if jobs().any(|job| job.ramp_ns != first.ramp_ns) {
-        jobs().for_each(|job| notes.add(TranslationNote::Warmup, &job.section));
+    let mut add = |note| jobs().for_each(|job| notes.add(note, &job.section));
+    if jobs().any(|job| job.flags.warmup != first.flags.warmup) {
+        add("concurrent jobs share the longest of their warm-ups");
     }
-    let end_by_themselves = jobs().any(|job| job.time_ns != first.time_ns);
+    let end_by_themselves = jobs().any(|job| job.flags.time != first.flags.time);
     if end_by_themselves && !jobs().any(|job| job.exits_all) {
-        jobs().for_each(|job| notes.add(TranslationNote::EndTogether, &job.section));
+        add("concurrent jobs share the shortest of their runtimes; in fio each has its own");
     }
 }
 
@@ -249,8 +228,8 @@ fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
 /// as in fio, unless another job of the group needs that: a target has one page cache.
 fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes) -> Vec<Cache> {
     let commits = |job: &FioJob| {
-        let syncs = job.fsync > 0 || job.fdatasync > 0;
-        match job.rw.direction {
+        let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
+        match job.direction() {
             // A trim drops the pages of its block itself.
             RwDirection::Trim => true,
             direction => direction == RwDirection::Write && syncs,
@@ -262,7 +241,12 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes)
         job if job.cache == Cache::Emptied && !is_emptied => Cache::Kept,
         job => {
             if job.cache == Cache::Emptied {
-                notes.add(TranslationNote::Emptied, &job.section);
+                notes.add(
+                    "direct=0 (fio's default): the job empties and writes back the page cache \
+                     while it runs, so the disk answers instead of memory; invalidate=0 does not \
+                     empty it",
+                    &job.section,
+                );
             }
             job.cache
         }
@@ -281,19 +265,19 @@ fn members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
     placements: &Placements,
-    settled: &SettledCaches,
+    (caches, closeness): (&[Cache], Closeness),
     notes: &mut TranslationNotes,
 ) -> Result<GroupMembers<'a>, JobFileError> {
     let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
     let mut carried: Vec<Vec<usize>> = vec![Vec::new(); targets];
-    for (index, cache) in group.iter().zip(&settled.caches) {
+    for (index, cache) in group.iter().zip(caches) {
         let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
         let made = workloads(
             job,
             &placement.parts,
             placements.total_bytes[placement.target],
-            (*cache, settled.closeness),
+            (*cache, closeness),
             notes,
         )?;
         carried[placement.target].extend(std::iter::repeat_n(*index, made.len()));
@@ -309,9 +293,7 @@ fn members<'a>(
     let first = flags(&by_target[0]);
     if by_target.iter().any(|members| flags(members) != first) {
         let job = &jobs[group[0]];
-        return Err(job
-            .source
-            .error(format!("[{}]: {DIFFERENT_WORKLOADS}", job.section)));
+        return Err(job.error(DIFFERENT_WORKLOADS));
     }
     Ok((by_target.swap_remove(0), carried))
 }
@@ -325,11 +307,19 @@ fn workloads(
     notes: &mut TranslationNotes,
 ) -> Result<Vec<(Option<u64>, WorkloadFlags)>, JobFileError> {
     let copies = parts.len() as u64;
-    if matches!(job.walk_order, WalkOrder::Stride(_)) {
-        notes.add(TranslationNote::Stride, &job.section);
+    if job.flags.stride.is_some() {
+        notes.add(
+            "with gaps, each pass starts one block later; fio visits the same blocks again",
+            &job.section,
+        );
     }
-    if job.shape.each_block_once && !job.has_one_size() && cache.1 == Closeness::Disk {
-        notes.add(TranslationNote::NoMapForMix, &job.section);
+    let is_mapped = job.flags.shape.each_block_once;
+    if is_mapped && job.one_block().is_none() && cache.1 == Closeness::Disk {
+        notes.add(
+            "with a mix of sizes, random offsets repeat, as with norandommap. No block is \
+             shortened, so the mix is exactly that of bssplit",
+            &job.section,
+        );
     }
     // The printer of fio shows each copy, unless the job wants one figure.
     let is_one = cache.1 == Closeness::Disk || job.reports_together || copies == 1;
@@ -340,7 +330,11 @@ fn workloads(
         )]);
     }
     if cache.1 == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
-        notes.add(TranslationNote::Copies, &job.section);
+        notes.add(
+            "the copies of a job (numjobs) visit the same blocks, as in fio; each copy becomes a \
+             workload",
+            &job.section,
+        );
     }
     let one = |(copy, part): (usize, &FilePart)| {
         Ok((
@@ -356,10 +350,11 @@ fn workloads(
 fn united(job: &FioJob, parts: &[FilePart], closeness: Closeness) -> Option<FilePart> {
     let first = parts[0];
     let is_one = parts.iter().all(|part| *part == first);
-    if parts.len() > 1 && (job.shape.steady.is_some() || job.shape.zone_stride.is_some()) {
+    let shape = &job.flags.shape;
+    if parts.len() > 1 && (shape.steady.is_some() || shape.zone_stride.is_some()) {
         return None;
     }
-    if parts.len() == 1 || (is_one && job.rw.order == Order::Random) {
+    if parts.len() == 1 || (is_one && job.is_random()) {
         return Some(first);
     }
     let follows = |pair: &[FilePart]| {
@@ -367,19 +362,13 @@ fn united(job: &FioJob, parts: &[FilePart], closeness: Closeness) -> Option<File
             && pair[0].start.checked_add(pair[0].length) == Some(pair[1].start)
     };
     // Sequential workers divide a span at multiples of the block size.
-    let is_whole = match job.blocks {
-        JobBlocks::One(block) => first.length.is_multiple_of(block),
-        JobBlocks::Mix(_) => job.rw.order == Order::Random,
+    let is_whole = match job.flags.bs {
+        Some(block) => first.length.is_multiple_of(u64::from(block.0)),
+        None => job.is_random(),
     };
-    let is_alike = match job.rw.order {
-        Order::Sequential => true,
-        // Where the page cache is emptied after each lap, a lap of a worker must be that of a copy.
-        Order::Random => {
-            let laps_count = closeness == Closeness::Fio && job.cache == Cache::Emptied;
-            job.distribution == JobDistribution::Uniform
-                && !(laps_count && job.shape.each_block_once)
-        }
-    };
+    // Where the page cache is emptied after each lap, a lap of a worker must be that of a copy.
+    let laps_count = closeness == Closeness::Fio && job.cache == Cache::Emptied;
+    let is_alike = !job.is_random() || (job.is_uniform() && !(laps_count && shape.each_block_once));
     let length = first.length.checked_mul(parts.len() as u64)?;
     (is_alike && is_whole && parts.windows(2).all(follows)).then_some(FilePart { length, ..first })
 }
@@ -394,16 +383,12 @@ fn flags(
     (cache, closeness): (Cache, Closeness),
 ) -> Result<WorkloadFlags, JobFileError> {
     let drops_first = closeness == Closeness::Fio && cache == Cache::Emptied;
-    let (bs, bssplit) = match &job.blocks {
-        JobBlocks::One(bytes) => (Some(parsed(job, &bytes.to_string())?), None),
-        JobBlocks::Mix(mix) => (None, Some(BlockSplit(mix.clone()))),
-    };
     let extent = job.extent;
     let bytes = work_bytes(job, own)?.saturating_mul(copies);
     let ops = extent.ops.map(|ops| ops.saturating_mul(copies));
     // Of two limits, the one that is reached first. With a mix of sizes that may be either.
     let (bytes, ops) = match (job.one_block(), ops, extent.is_time_based) {
-        _ if job.latency_target.is_some() => (None, None),
+        _ if job.flags.latency_target.is_some() => (None, None),
         (_, ops, true) => (None, ops),
         (Some(block), Some(ops), false) if ops.saturating_mul(block) <= bytes => (None, Some(ops)),
         (Some(_), _, false) => (Some(bytes), None),
@@ -414,66 +399,22 @@ fn flags(
         start: Position::Bytes(part.start),
         end: Position::Bytes(part.start.saturating_add(part.length)),
     };
-    let is_random = job.rw.order == Order::Random;
+    let rate = job
+        .flags
+        .rate
+        .map(|rate| parsed(job, &(rate.0 * copies as f64).to_string()));
     Ok(WorkloadFlags {
-        name: None,
-        rw: Some(job.rw),
-        bs,
-        bssplit,
-        depth: Some(Count(job.depth)),
         jobs: Some(Count(copies)),
-        rwmixread: job
-            .read_share
-            .map(|share| parsed::<ReadShare>(job, &share.to_string()))
-            .transpose()?,
-        rate: job
-            .rate
-            .map(|rate| parsed(job, &(rate * copies as f64).to_string()))
-            .transpose()?,
-        precision: None,
-        time: (job.time_ns > 0).then_some(Time(job.time_ns)),
+        rate: rate.transpose()?,
         bytes: bytes.map(Bytes),
         ops: ops.map(Count),
-        warmup: Some(Time(job.ramp_ns)),
         span: (!is_all).then_some(span),
-        zones: match &job.distribution {
-            JobDistribution::Zones(zones) if is_random => Some(parsed(job, zones)?),
-            _ => None,
-        },
-        distribution: match &job.distribution {
-            JobDistribution::Skewed(law) if is_random => Some(parsed(job, law)?),
-            _ => None,
-        },
-        backward: (job.walk_order == WalkOrder::Backward).then_some(true),
-        stride: match job.walk_order {
-            WalkOrder::Stride(bytes) => Some(Bytes(bytes)),
-            _ => None,
-        },
-        fsync: (job.fsync > 0).then_some(Count(job.fsync)),
-        fdatasync: (job.fdatasync > 0).then_some(Count(job.fdatasync)),
-        end_fsync: syncs_only_at_end(job).then_some(true),
-        sync: job.sync.map(|flag| parsed(job, flag)).transpose()?,
         buffered: (cache == Cache::Emptied && !drops_first).then_some(true),
         cached: (cache == Cache::Kept || drops_first).then_some(true),
         drops_cache_first: drops_first.then_some(true),
-        verify: (job.verify == Verify::Checksum).then_some(true),
-        signs_only: job.verify == Verify::SignOnly,
-        engine: Some(job.engine),
-        together: None,
-        ends_alone: None,
         shape: shape(job, closeness),
-        ..latency_flags(job)
+        ..job.flags.clone()
     })
-}
-
-fn latency_flags(job: &FioJob) -> WorkloadFlags {
-    let target = job.latency_target;
-    WorkloadFlags {
-        latency_target: target.map(|target| Time(target.latency_ns)),
-        latency_percentile: target.map(|target| LatencyPercentile(target.percent)),
-        latency_window: target.map(|target| Time(target.window_ns)),
-        ..WorkloadFlags::default()
-    }
 }
 
 /// With a mix of sizes the map of visited blocks shortens blocks. Only fio's own figures need that,
@@ -481,15 +422,10 @@ fn latency_flags(job: &FioJob) -> WorkloadFlags {
 fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
     let is_fio = closeness == Closeness::Fio;
     LoadShape {
-        each_block_once: job.shape.each_block_once && (is_fio || job.has_one_size()),
-        ordinary_pages: job.shape.ordinary_pages && is_fio,
-        ..job.shape.clone()
+        each_block_once: job.flags.shape.each_block_once && (is_fio || job.one_block().is_some()),
+        ordinary_pages: job.flags.shape.ordinary_pages && is_fio,
+        ..job.flags.shape.clone()
     }
-}
-
-/// With other syncs it would add at most one sync, which a plan cannot express.
-fn syncs_only_at_end(job: &FioJob) -> bool {
-    job.syncs_at_end && job.fsync == 0 && job.fdatasync == 0 && job.sync.is_none()
 }
 
 /// The bytes that a copy transfers, as observed with fio 3.42. Sequential jobs and random jobs with
@@ -500,40 +436,36 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
     let passes = |pass: u64| (pass / block * block).saturating_mul(loops);
-    let refuse = |why: &str| Err(job.source.error(format!("[{}]: {why}", job.section)));
-    let io_size = job
-        .extent
-        .io_size
-        .map(|size| whole_blocks(size.of(own.job_bytes)).saturating_mul(loops));
-    if let Some(zones) = job.shape.zone_stride {
+    let io_size = job.extent.io_size;
+    let io_size = io_size.map(|size| whole_blocks(size.of(own.job_bytes)).saturating_mul(loops));
+    if let Some(zones) = job.flags.shape.zone_stride {
         return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
     }
-    let is_ordered = job.rw.order == Order::Sequential && job.rw.direction != RwDirection::Mixed;
-    let total = match job.walk_order {
-        WalkOrder::Plain if is_ordered || job.is_mapped => passes(own.job_bytes),
-        WalkOrder::Plain => whole_blocks(own.job_bytes.saturating_mul(loops)),
-        WalkOrder::Backward if !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
-            return refuse(
+    let is_ordered = !job.is_random() && job.direction() != RwDirection::Mixed;
+    let is_backward = job.flags.backward.is_some();
+    let total = match job.flags.stride {
+        _ if is_backward && !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
+            return Err(job.error(
                 "fio ends a backward job with an offset after one or two requests; remove the \
                  offset, or write a plan file with backward and span",
-            );
+            ));
         }
-        WalkOrder::Backward => whole_blocks(own.job_bytes).saturating_mul(loops),
-        WalkOrder::Stride(step) => {
+        _ if is_backward => whole_blocks(own.job_bytes).saturating_mul(loops),
+        None if is_ordered || job.is_mapped => passes(own.job_bytes),
+        None => whole_blocks(own.job_bytes.saturating_mul(loops)),
+        Some(Bytes(step)) => {
             let rest = own.job_bytes % step;
-            let is_over = !own.is_whole_file || (rest > 0 && rest <= block);
-            if is_over {
-                passes((own.job_bytes.saturating_sub(block) / step + 1) * block)
-            } else {
-                passes(own.job_bytes)
+            match !own.is_whole_file || (rest > 0 && rest <= block) {
+                true => passes((own.job_bytes.saturating_sub(block) / step + 1) * block),
+                false => passes(own.job_bytes),
             }
         }
     };
     match io_size {
-        Some(bytes) if bytes > total && job.walk_order == WalkOrder::Backward => refuse(
+        Some(bytes) if bytes > total && is_backward => Err(job.error(
             "a backward job transfers less than io_size in one pass; use loops, or time_based \
              with a runtime",
-        ),
+        )),
         Some(bytes) => Ok(bytes),
         None => Ok(total),
     }
@@ -553,8 +485,7 @@ fn zone_bytes(zones: ZoneStride, own: FilePart, block: u64) -> u64 {
 
 /// Parses a value with the parser of its flag, so that the same limits apply.
 fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Result<T, JobFileError> {
-    text.parse()
-        .map_err(|error: T::Err| job.source.error(format!("[{}]: {error}", job.section)))
+    text.parse().map_err(|error: T::Err| job.error(error))
 }
 
 /// Unique names of workloads.
@@ -562,7 +493,7 @@ fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Result<T, JobFi
 struct UniqueNames(BTreeSet<String>);
 
 impl UniqueNames {
-    fn next(&mut self, label: &str, rw: Rw, copy: Option<u64>) -> String {
+    fn next(&mut self, label: &str, word: &str, copy: Option<u64>) -> String {
         let plain = |c: char| {
             if c.is_alphanumeric() || "-_.+".contains(c) {
                 c
@@ -577,7 +508,7 @@ impl UniqueNames {
             .take(NAME_CHARS_MAX)
             .collect();
         let base = if base.is_empty() {
-            rw.as_str().to_owned()
+            word.to_owned()
         } else {
             base
         };

@@ -1,11 +1,12 @@
 //! Options of `run` that take several values: each combination becomes a workload. Pure.
 
 use super::flags::WorkloadFlags;
-use super::parsers::{BlockSize, Count, Rw, WorkloadName};
+use super::parsers::{BlockSize, Count, WorkloadName};
+use diskproof_model::rw::Rw;
 use std::fmt::Display;
 
-/// More workloads take more than a day at a minute each.
-const WORKLOADS_MAX: usize = 1440;
+/// The limit of a plan: more workloads take more than a day at a minute each.
+pub(crate) const WORKLOADS_MAX: usize = 1440;
 
 /// Block sizes, depths and numbers of workers. Empty where the user set nothing.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]

@@ -1,5 +1,5 @@
 //! Options of fio that change nothing here, so that a pasted command of fio runs: accepted, hidden
-//! from help, and named in one note. Other options of fio are hints (`fio.rs`).
+//! from help, and named in one note. Other options of fio are hints.
 
 use std::path::PathBuf;
 
@@ -77,7 +77,29 @@ impl FioFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
+    use crate::flags::MeasuringFlags;
+    use crate::workload::{WorkloadAxes, WorkloadFlags};
+    use clap::{Args as _, Parser as _};
+    use diskproof_compat::{FIO_OPTIONS, fio_hint};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn fio_hints_cover_no_own_flag() {
+        let run = WorkloadFlags::augment_args(clap::Command::new("run"));
+        let run = MeasuringFlags::augment_args(WorkloadAxes::augment_args(run));
+        let ours: BTreeSet<&str> = run
+            .get_arguments()
+            .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+            .collect();
+        let hinted = FIO_OPTIONS.iter().filter(|option| option.hint.is_some());
+        for name in hinted.flat_map(|option| &option.names) {
+            assert!(!ours.contains(name), "{name} is a flag");
+        }
+        assert_eq!(
+            (fio_hint("ba").is_some(), fio_hint("nonsense")),
+            (true, None)
+        );
+    }
 
     #[derive(clap::Parser)]
     struct Line {

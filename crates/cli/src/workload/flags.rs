@@ -4,11 +4,13 @@
 
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
-    ReadShare, Rw, RwDirection, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
+    ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
-use crate::flags::EngineName;
+use crate::flags::{ENGINES, chosen};
+use diskproof_model::plan::EngineChoice;
+use diskproof_model::rw::{Rw, RwDirection};
 use diskproof_model::shape::LoadShape;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 
 const LATENCY_HEADING: &str = "Latency target";
 
@@ -156,8 +158,8 @@ pub struct WorkloadFlags {
     pub verify: Option<bool>,
     /// The I/O engine. A key of plan files; the flag of this name applies to the whole run.
     #[arg(skip)]
-    #[serde(deserialize_with = "parse_key", alias = "ioengine")]
-    pub engine: Option<EngineName>,
+    #[serde(deserialize_with = "parse_engine", alias = "ioengine")]
+    pub engine: Option<EngineChoice>,
     /// Whether it runs together with the workload before it. A key of plan files only, because
     /// flags describe one workload.
     #[arg(skip)]
@@ -180,10 +182,29 @@ pub struct WorkloadFlags {
     pub shape: LoadShape,
 }
 
+fn parse_engine<'de, D: Deserializer<'de>>(key: D) -> Result<Option<EngineChoice>, D::Error> {
+    let word = String::deserialize(key)?;
+    let engine = chosen(ENGINES, &word).ok_or_else(|| {
+        let names = ENGINES
+            .iter()
+            .filter_map(|(words, ..)| words.split('/').next());
+        let names = names.collect::<Vec<_>>().join(", ");
+        D::Error::custom(format!("'{word}' is not an engine; use one of {names}"))
+    });
+    engine.map(Some)
+}
+
 impl WorkloadFlags {
     /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The block sizes that are set, without those that only writes have.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
+        let split = self.bssplit.iter().flat_map(|split| &split.0);
+        let one = self.bs.into_iter().map(|bs| bs.0);
+        one.chain(split.map(|share| share.block_bytes))
     }
 
     /// Whether any operation writes data; a trim does not.
@@ -207,64 +228,22 @@ impl WorkloadFlags {
 
     /// These options, with `defaults` where none is set. Options that exclude each other come from
     /// one side only: with an own `bssplit`, the `bs` of the defaults does not apply.
-    pub fn or(self, defaults: &Self) -> Self {
-        let blocks = self.bs.is_some() || self.bssplit.is_some();
-        let access = self.zones.is_some()
-            || self.distribution.is_some()
-            || self.backward.is_some()
-            || self.stride.is_some();
-        let syncs = self.fsync.is_some()
-            || self.fdatasync.is_some()
-            || self.end_fsync.is_some()
-            || self.sync.is_some();
-        let cache = self.buffered.is_some() || self.cached.is_some();
-        let unless = |is_own: bool| {
-            if is_own {
-                Self::default()
-            } else {
-                defaults.clone()
-            }
-        };
-        let (blocks, access, syncs, cache) =
-            (unless(blocks), unless(access), unless(syncs), unless(cache));
-        Self {
-            name: self.name,
-            rw: self.rw.or(defaults.rw),
-            bs: self.bs.or(blocks.bs),
-            bssplit: self.bssplit.or(blocks.bssplit),
-            depth: self.depth.or(defaults.depth),
-            jobs: self.jobs.or(defaults.jobs),
-            rwmixread: self.rwmixread.or(defaults.rwmixread),
-            rate: self.rate.or(defaults.rate),
-            precision: self.precision.or(defaults.precision),
-            time: self.time.or(defaults.time),
-            bytes: self.bytes.or(defaults.bytes),
-            ops: self.ops.or(defaults.ops),
-            latency_target: self.latency_target.or(defaults.latency_target),
-            latency_percentile: self.latency_percentile.or(defaults.latency_percentile),
-            latency_window: self.latency_window.or(defaults.latency_window),
-            warmup: self.warmup.or(defaults.warmup),
-            span: self.span.or(defaults.span),
-            zones: self.zones.or(access.zones),
-            distribution: self.distribution.or(access.distribution),
-            backward: self.backward.or(access.backward),
-            stride: self.stride.or(access.stride),
-            fsync: self.fsync.or(syncs.fsync),
-            fdatasync: self.fdatasync.or(syncs.fdatasync),
-            end_fsync: self.end_fsync.or(syncs.end_fsync),
-            sync: self.sync.or(syncs.sync),
-            buffered: self.buffered.or(cache.buffered),
-            cached: self.cached.or(cache.cached),
-            verify: self.verify.or(defaults.verify),
-            engine: self.engine.or(defaults.engine),
-            together: self.together,
-            ends_alone: self.ends_alone.or(defaults.ends_alone),
-            drops_cache_first: self.drops_cache_first.or(defaults.drops_cache_first),
-            signs_only: self.signs_only || defaults.signs_only,
-            shape: match self.shape.is_plain() {
-                true => defaults.shape.clone(),
-                false => self.shape,
-            },
+    pub fn or(mut self, defaults: &Self) -> Self {
+        /// Fills in keys, of which none is set.
+        macro_rules! fill {
+            ($($($key:ident)+;)*) => {$(
+                if true $(&& self.$key.is_none())+ {
+                    $(self.$key.clone_from(&defaults.$key);)+
+                }
+            )*};
         }
+        fill! {
+            bs bssplit; zones distribution backward stride; buffered cached;
+            fsync fdatasync end_fsync sync;
+            rw; depth; jobs; rwmixread; rate; precision; time; bytes; ops; warmup; span; verify;
+            latency_target; latency_percentile; latency_window; engine; ends_alone;
+            drops_cache_first;
+        }
+        self
     }
 }

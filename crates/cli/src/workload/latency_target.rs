@@ -67,42 +67,25 @@ pub(super) fn latency_target(
 
 /// Options that say otherwise how long a depth is measured, or what the depth is.
 fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
-    let name = |key: &str| wording.name(key);
     let excluded = [
-        (
-            "precision",
-            flags.precision.is_some(),
-            "the result of each depth decides how long it is measured",
-        ),
-        (
-            "bytes",
-            flags.bytes.is_some(),
-            "each depth is measured for a fixed time",
-        ),
-        (
-            "ops",
-            flags.ops.is_some(),
-            "each depth is measured for a fixed time",
-        ),
-        (
-            "rate",
-            flags.rate.is_some(),
-            "at a fixed rate the disk determines the depth",
-        ),
-        (
-            "verify",
-            flags.verify == Some(true),
-            "the search writes each block repeatedly",
-        ),
+        ("precision", flags.precision.is_some()),
+        ("bytes", flags.bytes.is_some()),
+        ("ops", flags.ops.is_some()),
+        ("rate", flags.rate.is_some()),
+        ("verify", flags.verify == Some(true)),
     ];
-    if let Some((key, _, why)) = excluded.iter().find(|(_, is_set, _)| *is_set) {
-        let key = name(key);
-        return contradiction(format!(
-            "{} excludes {key}: {why}; remove one of them",
-            name("latency-target")
-        ));
-    }
-    Ok(())
+    let Some((key, _)) = excluded.iter().find(|(_, is_set)| *is_set) else {
+        return Ok(());
+    };
+    let why = match *key {
+        "verify" => "the search writes each block repeatedly",
+        _ => "the search decides the depth and the time of each measurement",
+    };
+    contradiction(format!(
+        "{} excludes {}: {why}; remove one of them",
+        wording.name("latency-target"),
+        wording.name(key)
+    ))
 }
 
 /// A search.

@@ -2,7 +2,6 @@
 //! same names, parsers and checks.
 
 mod axes;
-mod fio;
 mod fio_flags;
 mod flags;
 mod group;
@@ -13,16 +12,15 @@ mod resolve;
 mod resolve_context;
 mod schedule;
 
-pub(crate) use axes::WorkloadAxes;
-pub(crate) use fio::answer as answer_to_fio;
+pub(crate) use axes::{WORKLOADS_MAX, WorkloadAxes};
 pub(crate) use fio_flags::FioFlags;
 pub(crate) use flags::WorkloadFlags;
 pub(crate) use group::{ResolvedGroup, resolve_group};
 pub(crate) use latency_target::planned_search;
 pub(crate) use limits::{position_bytes, sector_mismatch};
 pub(crate) use parsers::{
-    BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Order, Position, ReadShare, Rw,
-    RwDirection, SpanBounds, Time, ValueError, parse_key,
+    BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Position, Rate,
+    ReadShare, SpanBounds, SyncedWrites, Time, ValueError, parse_key,
 };
 pub(crate) use resolve::resolve;
 pub(crate) use resolve_context::{Content, Contradiction, Memory, ResolveContext, Wording};

@@ -4,12 +4,13 @@
 use super::flags::WorkloadFlags;
 use super::latency_target::latency_target;
 use super::limits::{check_memory, check_room, resolve_span};
-use super::parsers::{BlockSize, Bytes, Count, Order, Rw, RwDirection, SyncedWrites};
+use super::parsers::{Bytes, Count, SyncedWrites, Zones};
 use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
-    Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag,
+    Stop, SyncCall, SyncPolicy, Verify, Workload,
 };
+use diskproof_model::rw::{Order, Rw, RwDirection};
 use diskproof_model::shape::LoadShape;
 use diskproof_model::units::format_bytes;
 
@@ -68,7 +69,7 @@ impl Resolution<'_> {
         let engine = self
             .context
             .engine
-            .or(flags.engine.map(EngineChoice::from))
+            .or(flags.engine)
             .unwrap_or(EngineChoice::Auto);
         let cache = self.cache(block_bytes, &block_mix, engine)?;
         let (start_bytes, length) = self.extent(block_bytes)?;
@@ -170,26 +171,41 @@ impl Resolution<'_> {
     }
 
     fn read_blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
-        match (self.flags.bs, &self.flags.bssplit) {
-            (Some(_), Some(_)) => contradiction(format!(
+        let (bs, split) = (self.flags.bs, &self.flags.bssplit);
+        self.only_one(&[("bs", bs.is_some()), ("bssplit", split.is_some())])?;
+        Ok(match split.as_ref().map(|split| split.0.as_slice()) {
+            None => (bs.map_or(BLOCK_BYTES_DEFAULT, |bs| bs.0), Vec::new()),
+            Some([only]) => (only.block_bytes, Vec::new()),
+            Some(mix) => {
+                let largest = mix.iter().map(|share| share.block_bytes).max();
+                (largest.unwrap_or(BLOCK_BYTES_DEFAULT), mix.to_vec())
+            }
+        })
+    }
+
+    /// Of keys that exclude each other, the one that is set.
+    fn only_one(&self, keys: &[(&'static str, bool)]) -> Resolved<Option<&'static str>> {
+        let mut given = keys.iter().filter(|(_, is_given)| *is_given);
+        match (given.next(), given.next()) {
+            (Some((one, _)), Some((other, _))) => contradiction(format!(
                 "{} and {} exclude each other; use one of them",
-                self.name("bs"),
-                self.name("bssplit")
+                self.name(one),
+                self.name(other)
             )),
-            (bs, None) => Ok((
-                bs.map_or(BLOCK_BYTES_DEFAULT, |BlockSize(bytes)| bytes),
-                Vec::new(),
+            (given, _) => Ok(given.map(|(key, _)| *key)),
+        }
+    }
+
+    /// The error of a key about writes in a workload that has none.
+    fn check_writes(&self, key: &str) -> Resolved<()> {
+        match self.flags.writes_data() {
+            true => Ok(()),
+            false => contradiction(format!(
+                "{} makes writes durable, but this workload writes no data; use {} write, rw, \
+                 randwrite or randrw",
+                self.name(key),
+                self.name("rw")
             )),
-            (None, Some(split)) => match split.0.as_slice() {
-                [only] => Ok((only.block_bytes, Vec::new())),
-                mix => Ok((
-                    mix.iter()
-                        .map(|share| share.block_bytes)
-                        .max()
-                        .unwrap_or(BLOCK_BYTES_DEFAULT),
-                    mix.to_vec(),
-                )),
-            },
         }
     }
 
@@ -215,11 +231,6 @@ impl Resolution<'_> {
             ("backward", is_set(flags.backward)),
             ("stride", flags.stride.is_some()),
         ];
-        let given: Vec<&str> = given
-            .into_iter()
-            .filter(|(_, given)| *given)
-            .map(|(key, _)| key)
-            .collect();
         let needs = |key: &str, order: &str, values: &str| {
             let (key, rw) = (self.name(key), self.name("rw"));
             contradiction(format!(
@@ -228,34 +239,27 @@ impl Resolution<'_> {
                 self.rw.as_str()
             ))
         };
-        match (self.rw.order, given.as_slice()) {
-            (Order::Random, [key @ ("backward" | "stride"), ..]) => {
+        match (self.rw.order, self.only_one(&given)?) {
+            (Order::Random, Some(key @ ("backward" | "stride"))) => {
                 needs(key, "sequential", "read, write or rw")
             }
-            (Order::Sequential, [key @ ("zones" | "distribution"), ..]) => {
+            (Order::Sequential, Some(key @ ("zones" | "distribution"))) => {
                 needs(key, "random", "randread, randwrite or randrw")
             }
-            (_, [one, other, ..]) => contradiction(format!(
-                "{} and {} exclude each other; use one of them",
-                self.name(one),
-                self.name(other)
-            )),
-            (Order::Sequential, ["backward" | "stride"]) if flags.bssplit.is_some() => {
+            (Order::Sequential, Some(key)) if flags.bssplit.is_some() => {
+                let (key, bs, split) = (self.name(key), self.name("bs"), self.name("bssplit"));
                 contradiction(format!(
-                    "{} needs a single block size; use {} instead of {}",
-                    self.name(given[0]),
-                    self.name("bs"),
-                    self.name("bssplit")
+                    "{key} needs a single block size; use {bs} instead of {split}"
                 ))
             }
-            (Order::Sequential, ["backward"]) => Ok(Access::Backward),
+            (Order::Sequential, Some("backward")) => Ok(Access::Backward),
             (Order::Sequential, _) => match flags.stride {
                 Some(Bytes(stride_bytes)) => self.stride(stride_bytes, block_bytes),
                 None => Ok(Access::Sequential),
             },
             (Order::Random, _) => Ok(match &flags.zones {
-                Some(zones) => Access::Zoned {
-                    zones: zones.0.clone(),
+                Some(Zones(zones)) => Access::Zoned {
+                    zones: zones.clone(),
                 },
                 None => Access::Random {
                     distribution: flags
@@ -285,75 +289,32 @@ impl Resolution<'_> {
         Ok(Access::Stride { stride_bytes })
     }
 
-    /// Writes through O_SYNC or O_DSYNC.
-    fn synced_writes(&self, flag: WriteFlag) -> Resolved<SyncPolicy> {
-        let flags = self.flags;
-        let sync = self.name("sync");
-        if flags.fsync.is_some() || flags.fdatasync.is_some() || is_set(flags.end_fsync) {
-            return contradiction(format!(
-                "with {sync} every write is durable when it ends; remove {}, {} or {}",
-                self.name("fsync"),
-                self.name("fdatasync"),
-                self.name("end-fsync")
-            ));
-        }
-        match flags.writes_data() {
-            true => Ok(SyncPolicy::WithWrite { flag }),
-            false => contradiction(format!(
-                "{sync} makes writes durable, but this workload writes no data; use {} write, \
-                 rw, randwrite or randrw",
-                self.name("rw")
-            )),
-        }
-    }
-
     fn sync(&self) -> Resolved<SyncPolicy> {
         let flags = self.flags;
-        if let Some(SyncedWrites(flag)) = flags.sync {
-            return self.synced_writes(flag);
-        }
-        let every = |call, count: Count| (call, count.0);
-        let syncs = [
-            flags.fsync.map(|n| every(SyncCall::Fsync, n)),
-            flags.fdatasync.map(|n| every(SyncCall::Fdatasync, n)),
-        ];
-        let (fsync, fdatasync, end) = (
-            self.name("fsync"),
-            self.name("fdatasync"),
-            self.name("end-fsync"),
-        );
-        let policy = match (syncs, is_set(flags.end_fsync)) {
-            ([Some(_), Some(_)], _) => {
-                return contradiction(format!(
-                    "{fsync} and {fdatasync} exclude each other; use one of them, or two runs"
-                ));
-            }
-            ([Some(_), None] | [None, Some(_)], true) => {
-                return contradiction(format!(
-                    "{end} has no effect with {fsync} or {fdatasync}; use one of them"
-                ));
-            }
-            ([None, None], true) => SyncPolicy::AtEnd,
-            ([None, None], false) => return Ok(SyncPolicy::None),
-            ([Some((call, writes)), None] | [None, Some((call, writes))], false) => {
-                match u32::try_from(writes) {
-                    Ok(0) | Err(_) => {
-                        return contradiction(format!(
-                            "{fsync} and {fdatasync} count writes; use 1 to sync after each write"
-                        ));
-                    }
-                    Ok(writes) => SyncPolicy::Every { writes, call },
-                }
-            }
+        let given = self.only_one(&[
+            ("sync", flags.sync.is_some()),
+            ("fsync", flags.fsync.is_some()),
+            ("fdatasync", flags.fdatasync.is_some()),
+            ("end-fsync", is_set(flags.end_fsync)),
+        ])?;
+        let Some(key) = given else {
+            return Ok(SyncPolicy::None);
         };
-        if self.flags.writes_data() {
-            return Ok(policy);
-        }
-        contradiction(format!(
-            "{fsync}, {fdatasync} and {end} make writes durable, but this workload writes no data; \
-             use {} write, rw, randwrite or randrw",
-            self.name("rw")
-        ))
+        let every = |call, count: Count| match u32::try_from(count.0) {
+            Ok(0) | Err(_) => contradiction(format!(
+                "{} counts writes; use 1 to sync after each write",
+                self.name(key)
+            )),
+            Ok(writes) => Ok(SyncPolicy::Every { writes, call }),
+        };
+        let policy = match (flags.sync, flags.fsync, flags.fdatasync) {
+            (Some(SyncedWrites(flag)), ..) => SyncPolicy::WithWrite { flag },
+            (_, Some(count), _) => every(SyncCall::Fsync, count)?,
+            (.., Some(count)) => every(SyncCall::Fdatasync, count)?,
+            _ => SyncPolicy::AtEnd,
+        };
+        self.check_writes(key)?;
+        Ok(policy)
     }
 
     fn cache(
@@ -362,20 +323,14 @@ impl Resolution<'_> {
         mix: &[BlockShare],
         engine: EngineChoice,
     ) -> Resolved<CachePolicy> {
-        let (buffered, cached) = (self.name("buffered"), self.name("cached"));
-        match (is_set(self.flags.buffered), is_set(self.flags.cached)) {
-            (true, true) => {
-                return contradiction(format!(
-                    "{buffered} and {cached} exclude each other; use one of them"
-                ));
-            }
-            (true, false) => return Ok(CachePolicy::Buffered),
-            (false, true) => return Ok(CachePolicy::Cached),
-            // A memory mapping always uses the page cache.
-            (false, false) if engine == EngineChoice::Fixed(EngineKind::Mmap) => {
-                return Ok(CachePolicy::Buffered);
-            }
-            (false, false) => {}
+        let (buffered, cached) = (is_set(self.flags.buffered), is_set(self.flags.cached));
+        self.only_one(&[("buffered", buffered), ("cached", cached)])?;
+        // A memory mapping always uses the page cache.
+        if buffered || (!cached && engine == EngineChoice::Fixed(EngineKind::Mmap)) {
+            return Ok(CachePolicy::Buffered);
+        }
+        if cached {
+            return Ok(CachePolicy::Cached);
         }
         let mut blocks = mix
             .iter()
@@ -385,7 +340,8 @@ impl Resolution<'_> {
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
             Some(odd) => contradiction(format!(
                 "a block of {odd} bytes is not a multiple of {SECTOR_BYTES}, which direct I/O \
-                 needs; use a multiple, or {buffered}"
+                 needs; use a multiple, or {}",
+                self.name("buffered")
             )),
             None => Ok(CachePolicy::Direct),
         }

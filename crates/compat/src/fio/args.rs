@@ -1,32 +1,19 @@
 //! The command line of fio: job files, and jobs made of options.
 
 use super::command_line::command_line;
-use super::options::{EMULATES, NAME, OPTIONS, SWITCHES};
+use super::job_options::is_switch;
+use super::options::{EMULATES, NAME, OPTIONS};
 use super::print::FioOutput;
+use super::values::time_ns;
 use crate::drop_in::{DropInOption, Started, Treatment};
 use crate::error::DropInError;
 use crate::jobs::{JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::ToolText;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Shorter intervals would disturb what is measured.
 const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
-
-/// What the general options say.
-#[derive(Debug, Default)]
-struct General {
-    formats: Option<String>,
-    is_minimal: bool,
-    appends_terse: bool,
-    terse_version: Option<String>,
-    output: Option<PathBuf>,
-    is_parse_only: bool,
-    shows_command: bool,
-    is_read_only: bool,
-    sections: Vec<String>,
-    status_interval_ns: Option<u64>,
-    notes: Vec<String>,
-}
 
 /// Reads the arguments.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
@@ -49,7 +36,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         let general = OPTIONS.iter().find(|option| option.long == long_name(name));
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
-            None => !SWITCHES.contains(&name),
+            None => !is_switch(name),
         };
         let value = match value {
             None if takes_value => Some(
@@ -88,7 +75,10 @@ fn usage(text: &str) -> DropInError {
 
 #[derive(Debug, Default)]
 struct FioArguments {
-    general: General,
+    /// The last values of the general options; empty for those without.
+    general: BTreeMap<&'static str, String>,
+    sections: Vec<String>,
+    notes: Vec<String>,
     global: Vec<JobOption>,
     jobs: Vec<OptionsJob>,
     /// Whether options belong to the last job.
@@ -102,29 +92,20 @@ impl FioArguments {
         option: &'static DropInOption,
         value: Option<&str>,
     ) -> Result<Option<Started>, DropInError> {
-        let given = &mut self.general;
         let text = value.unwrap_or_default().to_owned();
         match (option.treatment, option.long) {
             (Treatment::Refused(instead), long) => {
                 return Err(usage(&format!("--{long} is not supported: {instead}")));
             }
             (Treatment::Ignored(why), long) => {
-                given.notes.push(format!("--{long} has no effect: {why}"));
+                self.notes.push(format!("--{long} has no effect: {why}"));
             }
             (Treatment::Carried, "version") => return Ok(Some(Started::version(EMULATES))),
             (Treatment::Carried, "help") => return Ok(Some(Started::Text(help()))),
-            (Treatment::Carried, "output") => given.output = Some(PathBuf::from(text)),
-            (Treatment::Carried, "output-format") => given.formats = Some(text),
-            (Treatment::Carried, "minimal") => given.is_minimal = true,
-            (Treatment::Carried, "append-terse") => given.appends_terse = true,
-            (Treatment::Carried, "terse-version") => given.terse_version = Some(text),
-            (Treatment::Carried, "parse-only") => given.is_parse_only = true,
-            (Treatment::Carried, "showcmd") => given.shows_command = true,
-            (Treatment::Carried, "section") => given.sections.push(text),
-            (Treatment::Carried, "status-interval") => {
-                given.status_interval_ns = Some(interval_ns(&text).map_err(|why| usage(&why))?);
+            (Treatment::Carried, "section") => self.sections.push(text),
+            (Treatment::Carried, long) => {
+                self.general.insert(long, text);
             }
-            (Treatment::Carried, _) => given.is_read_only = true,
         }
         Ok(None)
     }
@@ -162,57 +143,48 @@ impl FioArguments {
                 text.stdout
             )));
         }
+        let value = |name: &str| general.get(name).map(String::as_str);
+        let is_set = |name: &str| general.contains_key(name);
         let output = FioOutput::read(
-            general.formats.as_deref(),
-            general.is_minimal,
-            general.appends_terse,
-            general.terse_version.as_deref(),
+            value("output-format"),
+            is_set("minimal"),
+            is_set("append-terse"),
+            value("terse-version"),
         )
         .map_err(|why| usage(&why))?;
-        let mut sources = vec![JobSource::Options {
+        let interval_ns = value("status-interval").map(interval_ns).transpose();
+        let interval_ns = interval_ns.map_err(|why| usage(&why))?;
+        let saved_to = value("output").map(PathBuf::from);
+        let is_saved = saved_to.is_some();
+        let options = JobSource::Options {
             global: self.global,
             jobs: self.jobs,
-        }];
-        sources.extend(self.files.into_iter().map(JobSource::File));
-        let action = if general.shows_command {
-            JobAction::ShowCommand
-        } else if general.is_parse_only {
-            JobAction::Check
-        } else {
-            JobAction::Run
         };
+        let files = self.files.into_iter().map(JobSource::File);
         Ok(Started::Jobs(Box::new(JobRequest {
-            sources,
-            sections: general.sections,
-            action,
-            is_read_only: general.is_read_only,
-            saved_to: general.output.clone(),
-            notes: general.notes,
+            sources: std::iter::once(options).chain(files).collect(),
+            sections: self.sections,
+            action: match (is_set("showcmd"), is_set("parse-only")) {
+                (true, _) => JobAction::ShowCommand,
+                (false, true) => JobAction::Check,
+                (false, false) => JobAction::Run,
+            },
+            is_read_only: is_set("readonly"),
+            saved_to,
+            notes: self.notes,
             printer: Box::new(move |described| {
-                let is_saved = general.output.is_some();
-                Box::new(output.printer(described, is_saved, general.status_interval_ns))
+                Box::new(output.printer(described, is_saved, interval_ns))
             }),
             command_line,
         })))
     }
 }
 
-/// fio's times: a number of seconds, or one with a unit.
 fn interval_ns(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor: Option<u64> = match &text[digits.len()..] {
-        "d" | "D" => Some(86_400_000_000_000),
-        "h" | "H" => Some(3_600_000_000_000),
-        "m" | "M" => Some(60_000_000_000),
-        "" | "s" | "S" => Some(1_000_000_000),
-        "ms" | "msec" => Some(1_000_000),
-        "us" | "usec" => Some(1_000),
-        _ => None,
-    };
-    let number = digits.parse::<u64>().ok();
-    let ns = number.and_then(|number| number.checked_mul(factor?));
-    ns.filter(|ns| *ns >= STATUS_INTERVAL_MIN_NS)
-        .ok_or_else(|| format!("--status-interval={text}: use a time of at least 100 ms, as in 1s"))
+    let ns = time_ns(text)
+        .ok()
+        .filter(|ns| *ns >= STATUS_INTERVAL_MIN_NS);
+    ns.ok_or_else(|| format!("--status-interval={text}: use a time of at least 100 ms, as in 1s"))
 }
 
 /// The general options.

@@ -1,7 +1,6 @@
 //! What all entries of a run share: when it was, its disks, the rates of its groups.
 
 use super::disks::UsedDisk;
-use super::normal::GroupTotal;
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
 
@@ -16,9 +15,54 @@ pub(super) struct RunFrame<'a> {
 }
 
 impl RunFrame<'_> {
-    /// Bytes per second of a group in one direction.
-    pub(super) fn group_rate(&self, group: usize, pick: fn(&JobEntry) -> &DirectionStats) -> u64 {
-        let members = self.entries.iter().filter(|entry| entry.group == group);
-        GroupTotal::of(members.map(pick)).map_or(0, |total| total.rate())
+    /// The directions of an entry, each with the bytes per second of its group.
+    pub(super) fn directions<'b>(
+        &self,
+        entry: &'b JobEntry,
+    ) -> impl Iterator<Item = (&'b DirectionStats, u64)> {
+        entry.directions.iter().enumerate().map(|(index, stats)| {
+            let members = self.entries.iter().filter(|one| one.group == entry.group);
+            let total = GroupTotal::of(members.map(|one| &one.directions[index]));
+            (stats, total.map_or(0, |total| total.rate()))
+        })
+    }
+}
+
+/// The sums of a group.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct GroupTotal {
+    pub bytes: u64,
+    pub ms_min: u64,
+    pub ms_max: u64,
+    pub rate_min: u64,
+    pub rate_max: u64,
+}
+
+impl GroupTotal {
+    /// The sums of one direction over all entries of a group; `None` without operations.
+    pub(super) fn of<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
+        all.filter(|stats| stats.count > 0)
+            .fold(None, |sum, stats| {
+                let (least, most) = stats.rates.unwrap_or_default();
+                let sum = sum.unwrap_or(Self {
+                    bytes: 0,
+                    ms_min: stats.runtime_ms,
+                    ms_max: stats.runtime_ms,
+                    rate_min: least,
+                    rate_max: most,
+                });
+                Some(Self {
+                    bytes: sum.bytes + stats.bytes,
+                    ms_min: sum.ms_min.min(stats.runtime_ms),
+                    ms_max: sum.ms_max.max(stats.runtime_ms),
+                    rate_min: sum.rate_min.min(least),
+                    rate_max: sum.rate_max.max(most),
+                })
+            })
+    }
+
+    /// Bytes per second.
+    pub(super) fn rate(&self) -> u64 {
+        (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
     }
 }

@@ -3,7 +3,8 @@
 use super::disks::UsedDisk;
 use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
-use super::options::{EMULATES, SWITCHES};
+use super::job_options::is_switch;
+use super::options::EMULATES;
 use super::stats::{
     DirectionStats, JobEntry, RateSamples, SteadyEntry, bins, figures, percentiles,
 };
@@ -56,7 +57,7 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
         pairs.push(("name".to_owned(), name.into()));
     }
     // As in fio, without switches.
-    let shown = |option: &&JobOption| !SWITCHES.contains(&option.key.as_str());
+    let shown = |option: &&JobOption| !is_switch(&option.key);
     for option in options.iter().filter(shown) {
         let value = option.value.as_deref().unwrap_or("1");
         pairs.retain(|(key, _)| *key != option.key);
@@ -66,8 +67,7 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
 }
 
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
-    let rate_of = |pick: fn(&JobEntry) -> &DirectionStats| frame.group_rate(entry.group, pick);
-    let shares = range_shares(entry.directions().into_iter().map(|stats| &stats.latency));
+    let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
     let ranges = |ranges: &[(&str, f64)]| {
         Json::Object(
             ranges
@@ -88,20 +88,18 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     ];
     let (latency_ns, window_us, percent) = entry.searched_for();
     let error = entry.error.as_ref().map_or(0, |(number, _)| *number as u64);
-    let direction = |stats: &DirectionStats, all| direction(stats, all, entry, has_bins);
-    let Json::Object(pairs) = object([
+    let directions = frame.directions(entry).zip(["read", "write", "trim"]);
+    let directions = directions
+        .map(|((stats, all_bytes), name)| (name, direction(stats, all_bytes, entry, has_bins)));
+    let head = [
         ("jobname", entry.name.as_str().into()),
         ("groupid", (entry.group as u64).into()),
         ("error", error.into()),
         ("eta", 0.into()),
         ("elapsed", frame.elapsed_s.into()),
         ("job options", options(&entry.options, Some(&entry.name))),
-        ("read", direction(&entry.read, rate_of(|entry| &entry.read))),
-        (
-            "write",
-            direction(&entry.write, rate_of(|entry| &entry.write)),
-        ),
-        ("trim", direction(&entry.trim, rate_of(|entry| &entry.trim))),
+    ];
+    let rest = [
         ("sync", sync(&entry.sync, entry, has_bins)),
         ("job_runtime", entry.runtime_ms.into()),
         ("usr_cpu", entry.user_percent.into()),
@@ -119,18 +117,16 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("latency_target", latency_ns.into()),
         ("latency_percentile", percent.into()),
         ("latency_window", window_us.into()),
-    ]) else {
-        return Json::Object(Vec::new());
-    };
+    ];
     let steady = entry
         .steady
         .iter()
-        .map(|found| ("steadystate".to_owned(), steady(found)));
-    let pairs: JsonObject = pairs.into_iter().chain(steady).collect();
-    Json::Object(match entry.is_mixed {
-        true => pairs.into_iter().filter_map(as_mixed).collect(),
-        false => pairs,
-    })
+        .map(|found| ("steadystate", steady(found)));
+    let pairs = head.into_iter().chain(directions).chain(rest).chain(steady);
+    object(pairs.filter_map(|pair| match entry.is_mixed {
+        true => as_mixed(pair),
+        false => Some(pair),
+    }))
 }
 
 fn steady(found: &SteadyEntry) -> Json {
@@ -183,9 +179,9 @@ fn steady(found: &SteadyEntry) -> Json {
 }
 
 /// Reads and writes in one are called mixed.
-fn as_mixed((key, value): (String, Json)) -> Option<(String, Json)> {
-    match key.as_str() {
-        "read" => Some(("mixed".to_owned(), value)),
+fn as_mixed((key, value): (&str, Json)) -> Option<(&str, Json)> {
+    match key {
+        "read" => Some(("mixed", value)),
         "write" | "trim" | "sync" => None,
         _ => Some((key, value)),
     }
@@ -196,15 +192,15 @@ fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json 
         ("total_ios", histogram.count().into()),
         (
             "lat_ns",
-            latency(histogram, Some(&entry.latency.percentiles), has_bins),
+            latency(histogram, Some(&entry.percentiles), has_bins),
         ),
     ])
 }
 
 fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
-    let list = Some(&entry.latency.percentiles);
-    let clat = list.filter(|_| entry.latency.clat);
-    let lat = list.filter(|_| entry.latency.lat);
+    let list = Some(&entry.percentiles);
+    let clat = list.filter(|_| entry.shows_clat);
+    let lat = list.filter(|_| entry.shows_lat);
     let kib = stats.kib_per_second;
     let RateSamples {
         min,

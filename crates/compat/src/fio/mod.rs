@@ -5,6 +5,7 @@ mod command_line;
 mod disks;
 mod form;
 mod frame;
+mod job_options;
 mod json;
 mod logs;
 mod normal;
@@ -15,6 +16,9 @@ mod stats;
 mod terse;
 #[cfg(test)]
 mod tests;
+pub mod values;
+
+pub use job_options::{FIO_OPTIONS, FioHandling, FioOption, fio_hint, fio_option};
 
 use crate::drop_in::{DropIn, ExitCodes};
 

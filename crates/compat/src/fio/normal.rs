@@ -1,45 +1,33 @@
 //! fio's normal output.
 
-use super::number::{Steps, TimeFigures, both, short};
+use super::frame::{GroupTotal, RunFrame};
+use super::number::{TimeFigures, both, short};
 use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
+use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
 
-/// The entry of a job. `rates` are those of its group in KiB/s: of reads, writes and trims.
-pub(super) fn entry(entry: &JobEntry, rates: [u64; 3], time: &str, pid: u32) -> String {
+/// The entry of a job.
+pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String {
     let error = match &entry.error {
         None => "err= 0".to_owned(),
         Some((number, name)) => format!("err={number:2} ({name})"),
     };
     let mut text = format!(
-        "{}: (groupid={}, jobs={}): {error}: pid={pid}: {time}\n",
-        entry.name, entry.group, entry.jobs
+        "{}: (groupid={}, jobs={}): {error}: pid={pid}: {}\n",
+        entry.name, entry.group, entry.jobs, frame.time
     );
-    let name = match entry.is_mixed {
-        true => "mixed",
-        false => "read",
-    };
-    text.push_str(&direction(name, "", &entry.read, rates[0], entry));
-    text.push_str(&direction(
-        "write",
-        "; 0 zone resets",
-        &entry.write,
-        rates[1],
-        entry,
-    ));
-    text.push_str(&direction("trim", "", &entry.trim, rates[2], entry));
-    let all = entry.directions().map(|stats| &stats.latency);
-    text.push_str(&latency_ranges(&range_shares(all.into_iter())));
+    for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
+        text.push_str(&direction(name, stats, all_bytes, entry));
+    }
+    let all = entry.directions.iter().map(|stats| &stats.latency);
+    text.push_str(&latency_ranges(&range_shares(all)));
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
         text.push_str(&times("sync", &entry.sync));
-        text.push_str(&percentile_lines(
-            "sync",
-            &entry.sync,
-            &entry.latency.percentiles,
-        ));
+        text.push_str(&percentile_lines("sync", &entry.sync, &entry.percentiles));
     }
     text.push_str(&footer(entry));
     text.extend(entry.steady.iter().map(steady));
@@ -52,7 +40,7 @@ fn steady(steady: &SteadyEntry) -> String {
     let latency = match steady.end.figure {
         SteadyFigure::Latency => {
             let mean = steady.mean(&outcome.latency_samples);
-            format!(", lat={}nsec", short(mean, 4, Steps::Decimal, ""))
+            format!(", lat={}nsec", short(mean, 4, Base::Decimal, ""))
         }
         SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
     };
@@ -60,7 +48,7 @@ fn steady(steady: &SteadyEntry) -> String {
         "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}{latency}, {} \
          {}={:.3}{}\n",
         if outcome.is_attained { "yes" } else { "no" },
-        short(steady.mean(&outcome.iops_samples), 4, Steps::Decimal, ""),
+        short(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
         steady.figure(),
         match steady.end.test {
             SteadyTest::Deviation => "mean dev",
@@ -71,30 +59,35 @@ fn steady(steady: &SteadyEntry) -> String {
     )
 }
 
-fn direction(
-    name: &str,
-    resets: &str,
-    stats: &DirectionStats,
-    all: u64,
-    entry: &JobEntry,
-) -> String {
+/// The names of the directions.
+fn names(entry: &JobEntry) -> [&'static str; 3] {
+    let first = if entry.is_mixed { "mixed" } else { "read" };
+    [first, "write", "trim"]
+}
+
+fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> String {
     if stats.count == 0 {
         return String::new();
     }
+    let resets = if name == "write" {
+        "; 0 zone resets"
+    } else {
+        ""
+    };
     let (rate, decimal_rate) = both(stats.rate(), "/s");
     let mut text = format!(
         "  {name}: IOPS={}, BW={rate} ({decimal_rate})({}/{}msec){resets}\n",
-        short(stats.iops() as u64, 4, Steps::Decimal, ""),
+        short(stats.iops() as u64, 4, Base::Decimal, ""),
         both(stats.bytes, "").0,
         stats.runtime_ms
     );
     text.push_str(&times("clat", &stats.latency));
     text.push_str(&times(" lat", &stats.latency));
-    let list = &entry.latency.percentiles;
-    if entry.latency.lat {
+    let list = &entry.percentiles;
+    if entry.shows_lat {
         text.push_str(&percentile_lines("lat", &stats.latency, list));
     }
-    if entry.latency.clat {
+    if entry.shows_clat {
         text.push_str(&percentile_lines("clat", &stats.latency, list));
     }
     text.push_str(&samples(&stats.kib_per_second, all, &stats.iops));
@@ -113,8 +106,8 @@ fn times(name: &str, histogram: &LatencyHistogram) -> String {
     ) = figures(histogram).scaled();
     format!(
         "    {name} ({unit}): min={}, max={}, avg={mean:5.2}, stdev={deviation:5.2}\n",
-        short(min, 6, Steps::Decimal, ""),
-        short(max, 6, Steps::Decimal, "")
+        short(min, 6, Base::Decimal, ""),
+        short(max, 6, Base::Decimal, "")
     )
 }
 
@@ -206,6 +199,7 @@ fn footer(entry: &JobEntry) -> String {
         .map(|(label, share)| format!("{label}={share:3.1}%"))
         .collect();
     let (latency_ns, window_us, percent) = entry.searched_for();
+    let [read, write, trim] = &entry.directions;
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  IO depths    : {}\n\
@@ -215,72 +209,26 @@ fn footer(entry: &JobEntry) -> String {
         entry.user_percent,
         entry.system_percent,
         depths.join(", "),
-        entry.read.count,
-        entry.write.count,
-        entry.trim.count,
+        read.count,
+        write.count,
+        trim.count,
         entry.sync.count(),
-        entry.read.short,
-        entry.write.short,
+        read.short,
+        write.short,
         entry.depth
     )
 }
 
-/// The sums of a group.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct GroupTotal {
-    pub bytes: u64,
-    pub ms_min: u64,
-    pub ms_max: u64,
-    pub rate_min: u64,
-    pub rate_max: u64,
-}
-
-impl GroupTotal {
-    /// The sums of one direction over all entries of a group; `None` without operations.
-    pub(super) fn of<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
-        all.filter(|stats| stats.count > 0)
-            .fold(None, |sum, stats| {
-                let (least, most) = stats.rates.unwrap_or_default();
-                let sum = sum.unwrap_or(Self {
-                    bytes: 0,
-                    ms_min: stats.runtime_ms,
-                    ms_max: stats.runtime_ms,
-                    rate_min: least,
-                    rate_max: most,
-                });
-                Some(Self {
-                    bytes: sum.bytes + stats.bytes,
-                    ms_min: sum.ms_min.min(stats.runtime_ms),
-                    ms_max: sum.ms_max.max(stats.runtime_ms),
-                    rate_min: sum.rate_min.min(least),
-                    rate_max: sum.rate_max.max(most),
-                })
-            })
-    }
-
-    /// Bytes per second.
-    pub(super) fn rate(&self) -> u64 {
-        (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
-    }
-}
-
 /// The lines of a group.
-pub(super) fn group(number: usize, entries: &[&JobEntry]) -> String {
+pub(super) fn group(entries: &[JobEntry]) -> String {
+    let number = entries[0].group;
     let mut text = format!("\nRun status group {number} (all jobs):\n");
-    type Pick = fn(&JobEntry) -> &DirectionStats;
-    let first = match entries.first().is_some_and(|entry| entry.is_mixed) {
-        true => "MIXED",
-        false => "READ",
-    };
-    let directions: [(&str, Pick); 3] = [
-        (first, |entry| &entry.read),
-        ("WRITE", |entry| &entry.write),
-        ("TRIM", |entry| &entry.trim),
-    ];
-    for (name, pick) in directions {
-        let Some(total) = GroupTotal::of(entries.iter().map(|entry| pick(entry))) else {
+    for (index, name) in names(&entries[0]).iter().enumerate() {
+        let all = entries.iter().map(|entry| &entry.directions[index]);
+        let Some(total) = GroupTotal::of(all) else {
             continue;
         };
+        let name = name.to_uppercase();
         let shown = |bytes: u64, per: &str| both(bytes, per);
         let (rate, rate_decimal) = shown(total.rate(), "/s");
         let (least, least_decimal) = shown(total.rate_min, "/s");

@@ -1,21 +1,14 @@
 //! Numbers as fio shortens them: by thousands or by 1024, until they have few enough digits.
 
-/// The steps of a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Steps {
-    /// k, M, G: by 1000.
-    Decimal,
-    /// Ki, Mi, Gi: by 1024.
-    Binary,
-}
+use super::values::Base;
 
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 /// A number with at most so many digits, its prefix and its unit.
-pub(super) fn short(number: u64, digits: usize, steps: Steps, unit: &str) -> String {
-    let (step, binary) = match steps {
-        Steps::Decimal => (1000, ""),
-        Steps::Binary => (1024, "i"),
+pub(super) fn short(number: u64, digits: usize, base: Base, unit: &str) -> String {
+    let (step, binary) = match base {
+        Base::Decimal => (1000, ""),
+        Base::Binary => (1024, "i"),
     };
     let (mut whole, mut rest, mut prefix) = (number, None, 0);
     while length(whole) > digits && prefix + 1 < PREFIXES.len() {
@@ -23,9 +16,9 @@ pub(super) fn short(number: u64, digits: usize, steps: Steps, unit: &str) -> Str
         whole /= step;
         prefix += 1;
     }
-    let kind = match (steps, PREFIXES[prefix]) {
+    let kind = match (base, PREFIXES[prefix]) {
         (_, "") => String::new(),
-        (Steps::Binary, "k") => "Ki".to_owned(),
+        (Base::Binary, "k") => "Ki".to_owned(),
         (_, letter) => format!("{letter}{binary}"),
     };
     let Some(rest) = rest else {
@@ -47,8 +40,8 @@ fn length(number: u64) -> usize {
 pub(super) fn both(bytes: u64, per: &str) -> (String, String) {
     let unit = format!("B{per}");
     (
-        short(bytes, 4, Steps::Binary, &unit),
-        short(bytes, 4, Steps::Decimal, &unit),
+        short(bytes, 4, Base::Binary, &unit),
+        short(bytes, 4, Base::Decimal, &unit),
     )
 }
 

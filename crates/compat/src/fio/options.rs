@@ -1,10 +1,7 @@
 //! The options of fio that are no options of a job.
 
-use crate::drop_in::{
-    DropInOption,
-    Treatment::{self, Carried, Ignored, Refused},
-    long_option as option,
-};
+use crate::drop_in::Treatment::{self, Carried, Ignored, Refused};
+use crate::drop_in::{DropInOption, long_option};
 
 pub(super) const NAME: &str = "fio";
 pub(super) const EMULATES: &str = "fio-3.33";
@@ -14,165 +11,59 @@ const NO_CLIENT: Treatment = Refused("start diskproof on each machine, for examp
 const NO_TRIGGER: Treatment = Refused("start the command from the shell");
 const NO_DISK: Treatment = Refused("measures no disk; use the real fio");
 const NO_LOG: Treatment = Refused("use -o FILE.json before the tool; it contains the series");
+const MEMORY: Treatment = Ignored("diskproof allocates what it needs");
+const LIMIT: Treatment = Ignored("the limit is 1440 workloads");
+const STRICT: Treatment = Ignored("unsupported options are always errors");
+const STATELESS: Treatment = Ignored("diskproof writes no state files");
+const IN_DOCS: Treatment = Refused("see docs/job-files.md");
 
-pub(super) const OPTIONS: &[DropInOption] = &[
-    option("output", "file", "Write the output to a file", Carried),
-    option(
-        "output-format",
-        "list",
-        "Select forms of output: normal, json, json+, terse",
-        Carried,
-    ),
-    option("minimal", "", "Write the terse output", Carried),
-    option(
-        "append-terse",
-        "",
-        "Write the terse output after the normal one",
-        Carried,
-    ),
-    option(
-        "terse-version",
-        "number",
-        "Select the terse output: 3, 4 or 5",
-        Carried,
-    ),
-    option(
-        "parse-only",
-        "",
-        "Check the jobs without running them",
-        Carried,
-    ),
-    option("showcmd", "", "Show job files as a command line", Carried),
-    option(
-        "section",
-        "name",
-        "Run only this section of job files",
-        Carried,
-    ),
-    option("readonly", "", "Refuse jobs that write", Carried),
-    option("version", "", "Show the version", Carried),
-    option("help", "", "Show this help", Carried),
-    option(
-        "status-interval",
-        "time",
-        "Repeat the output during the run",
-        Carried,
-    ),
-    option("eta", "when", "Show the remaining time", NO_DEBUG),
-    option("eta-interval", "time", "Set its interval", NO_DEBUG),
-    option(
-        "eta-newline",
-        "time",
-        "Show it on lines of its own",
-        NO_DEBUG,
-    ),
-    option("debug", "list", "Show messages for debugging", NO_DEBUG),
-    option(
-        "alloc-size",
-        "kb",
-        "Set the size of a memory pool",
-        Ignored("diskproof allocates what it needs"),
-    ),
-    option(
-        "max-jobs",
-        "number",
-        "Set the largest number of jobs",
-        Ignored("the limit is 1440 workloads"),
-    ),
-    option(
-        "warnings-fatal",
-        "",
-        "End at the first warning",
-        Ignored("unsupported options are always errors"),
-    ),
-    option(
-        "aux-path",
-        "path",
-        "Set the directory of state files",
-        Ignored("diskproof writes no state files"),
-    ),
-    option(
-        "cmdhelp",
-        "[name]",
-        "Explain an option of jobs",
-        Refused("see docs/job-files.md"),
-    ),
-    option(
-        "enghelp",
-        "[name]",
-        "Explain an I/O engine",
-        Refused("see docs/job-files.md"),
-    ),
-    option(
-        "bandwidth-log",
-        "",
-        "Write a log of all jobs together",
-        NO_LOG,
-    ),
-    option("latency-log", "", "Write a log of latencies", NO_LOG),
-    option("inflate-log", "log", "Unpack a log", NO_LOG),
-    option("merge-blktrace-only", "", "Merge traces", NO_DISK),
-    option("cpuclock-test", "", "Test the clock", NO_DISK),
-    option("crctest", "[list]", "Test the speed of checksums", NO_DISK),
-    option("memcpytest", "[list]", "Test the speed of memory", NO_DISK),
-    option(
-        "idle-prof",
-        "mode",
-        "Show how idle the processors are",
-        NO_DISK,
-    ),
-    option("server", "[args]", "Serve clients", NO_CLIENT),
-    option(
-        "daemonize",
-        "file",
-        "Serve clients in the background",
-        NO_CLIENT,
-    ),
-    option("client", "[host]", "Let a server run the jobs", NO_CLIENT),
-    option(
-        "remote-config",
-        "file",
-        "Let a server read a job file",
-        NO_CLIENT,
-    ),
-    option(
-        "trigger-file",
-        "file",
-        "Start a command with a file",
-        NO_TRIGGER,
-    ),
-    option(
-        "trigger-timeout",
-        "time",
-        "Start a command after a time",
-        NO_TRIGGER,
-    ),
-    option("trigger", "command", "Set the command", NO_TRIGGER),
-    option(
-        "trigger-remote",
-        "command",
-        "Set the command of servers",
-        NO_TRIGGER,
-    ),
-];
+/// A line an option: name, value, help and treatment.
+macro_rules! options {
+    ($($name:literal $value:literal $help:literal $treatment:ident;)*) => {
+        &[$(long_option($name, $value, $help, $treatment)),*]
+    };
+}
 
-/// Options of jobs that take a value only behind `=`.
-pub(super) const SWITCHES: &[&str] = &[
-    "bs_unaligned",
-    "blocksize_unaligned",
-    "norandommap",
-    "time_based",
-    "verify_only",
-    "exitall",
-    "exitall_on_error",
-    "stonewall",
-    "wait_for_previous",
-    "new_group",
-    "thread",
-    "group_reporting",
-    "zero_buffers",
-    "refill_buffers",
-];
+pub(super) const OPTIONS: &[DropInOption] = options! {
+    "output" "file" "Write the output to a file" Carried;
+    "output-format" "list" "Select forms of output: normal, json, json+, terse" Carried;
+    "minimal" "" "Write the terse output" Carried;
+    "append-terse" "" "Write the terse output after the normal one" Carried;
+    "terse-version" "number" "Select the terse output: 3, 4 or 5" Carried;
+    "parse-only" "" "Check the jobs without running them" Carried;
+    "showcmd" "" "Show job files as a command line" Carried;
+    "section" "name" "Run only this section of job files" Carried;
+    "readonly" "" "Refuse jobs that write" Carried;
+    "version" "" "Show the version" Carried;
+    "help" "" "Show this help" Carried;
+    "status-interval" "time" "Repeat the output during the run" Carried;
+    "eta" "when" "Show the remaining time" NO_DEBUG;
+    "eta-interval" "time" "Set its interval" NO_DEBUG;
+    "eta-newline" "time" "Show it on lines of its own" NO_DEBUG;
+    "debug" "list" "Show messages for debugging" NO_DEBUG;
+    "alloc-size" "kb" "Set the size of a memory pool" MEMORY;
+    "max-jobs" "number" "Set the largest number of jobs" LIMIT;
+    "warnings-fatal" "" "End at the first warning" STRICT;
+    "aux-path" "path" "Set the directory of state files" STATELESS;
+    "cmdhelp" "[name]" "Explain an option of jobs" IN_DOCS;
+    "enghelp" "[name]" "Explain an I/O engine" IN_DOCS;
+    "bandwidth-log" "" "Write a log of all jobs together" NO_LOG;
+    "latency-log" "" "Write a log of latencies" NO_LOG;
+    "inflate-log" "log" "Unpack a log" NO_LOG;
+    "merge-blktrace-only" "" "Merge traces" NO_DISK;
+    "cpuclock-test" "" "Test the clock" NO_DISK;
+    "crctest" "[list]" "Test the speed of checksums" NO_DISK;
+    "memcpytest" "[list]" "Test the speed of memory" NO_DISK;
+    "idle-prof" "mode" "Show how idle the processors are" NO_DISK;
+    "server" "[args]" "Serve clients" NO_CLIENT;
+    "daemonize" "file" "Serve clients in the background" NO_CLIENT;
+    "client" "[host]" "Let a server run the jobs" NO_CLIENT;
+    "remote-config" "file" "Let a server read a job file" NO_CLIENT;
+    "trigger-file" "file" "Start a command with a file" NO_TRIGGER;
+    "trigger-timeout" "time" "Start a command after a time" NO_TRIGGER;
+    "trigger" "command" "Set the command" NO_TRIGGER;
+    "trigger-remote" "command" "Set the command of servers" NO_TRIGGER;
+};
 
 pub(super) const DIFFERENCES: &[&str] = &[
     "docs/job-files.md lists every job option, on the command line or in a job file, with its \

@@ -5,10 +5,11 @@ use super::frame::RunFrame;
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
-use super::number::{Steps, short};
+use super::number::short;
 use super::options::EMULATES;
-use super::stats::{JobEntry, entries, error_number};
+use super::stats::{entries, error_number};
 use super::terse::line;
+use super::values::{Base, bytes};
 use crate::jobs::DescribedJobs;
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;
@@ -111,11 +112,7 @@ impl FioPrinter {
                 let found = self.described.value(job, key);
                 found.unwrap_or_else(|| default.to_owned())
             };
-            let rw = match (self.described.value(job, "readwrite"), value("rw", "read")) {
-                (Some(rw), _) => rw,
-                (None, rw) => rw,
-            };
-            let size = block_sizes(&value("bs", &value("blocksize", "4k")));
+            let (rw, size) = (value("rw", "read"), block_sizes(&value("bs", "4k")));
             let _ = writeln!(
                 text,
                 "{}: (g={}): rw={}, bs=(R) {}, (W) {}, (T) {}, ioengine={}, iodepth={}",
@@ -175,17 +172,10 @@ impl FioPrinter {
         if self.output.normal {
             text.push('\n');
             for entry in &entries {
-                let rates = [
-                    frame.group_rate(entry.group, |entry| &entry.read),
-                    frame.group_rate(entry.group, |entry| &entry.write),
-                    frame.group_rate(entry.group, |entry| &entry.trim),
-                ];
-                let pid = std::process::id();
-                text.push_str(&entry_text(entry, rates, &frame.time, pid));
+                text.push_str(&entry_text(entry, &frame, std::process::id()));
             }
             for group in entries.chunk_by(|one, next| one.group == next.group) {
-                let members: Vec<&JobEntry> = group.iter().collect();
-                text.push_str(&group_text(group[0].group, &members));
+                text.push_str(&group_text(group));
             }
             text.push_str(&lines(&frame.disks));
         }
@@ -286,28 +276,12 @@ fn block_sizes(value: &str) -> [String; 3] {
     let second = sizes.next().unwrap_or(first);
     let third = sizes.next().unwrap_or(second);
     [first, second, third].map(|size| {
-        let bytes = size_in_bytes(size).map_or_else(
-            || size.to_owned(),
-            |bytes| short(bytes, 4, Steps::Binary, "B"),
+        let bytes = bytes(size, Base::Binary).map_or_else(
+            |_| size.to_owned(),
+            |bytes| short(bytes, 4, Base::Binary, "B"),
         );
         format!("{bytes}-{bytes}")
     })
-}
-
-/// A block size in bytes.
-fn size_in_bytes(text: &str) -> Option<u64> {
-    let text = text.to_ascii_lowercase();
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor = match text[digits.len()..]
-        .trim_end_matches('b')
-        .trim_end_matches('i')
-    {
-        "" => 1,
-        "k" => 1 << 10,
-        "m" => 1 << 20,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// As ctime(3) writes it.

@@ -28,18 +28,20 @@ pub(super) struct JobEntry {
     pub files: u64,
     pub depth: u32,
     pub error: Option<(i32, String)>,
-    /// Whether `read` has writes as well (`unified_rw_reporting`).
+    /// Whether the reads have all others as well (`unified_rw_reporting`).
     pub is_mixed: bool,
-    pub read: DirectionStats,
-    pub write: DirectionStats,
-    pub trim: DirectionStats,
+    /// Reads, writes and trims.
+    pub directions: [DirectionStats; 3],
     pub sync: LatencyHistogram,
     pub runtime_ms: u64,
     pub user_percent: f64,
     pub system_percent: f64,
     /// Requests in flight on average.
     pub in_flight: f64,
-    pub latency: LatencyOptions,
+    /// Whether percentiles are shown as `clat`, and as `lat`.
+    pub shows_clat: bool,
+    pub shows_lat: bool,
+    pub percentiles: Vec<f64>,
     /// Whether the rate was steady (`steadystate`).
     pub steady: Option<SteadyEntry>,
     /// What the depth was searched for (`latency_target`).
@@ -47,11 +49,6 @@ pub(super) struct JobEntry {
 }
 
 impl JobEntry {
-    /// Reads, writes and trims.
-    pub(super) fn directions(&self) -> [&DirectionStats; 3] {
-        [&self.read, &self.write, &self.trim]
-    }
-
     /// `latency_target` in nanoseconds, `latency_window` in microseconds and `latency_percentile`,
     /// or what fio prints without them.
     pub(super) fn searched_for(&self) -> (u64, u64, f64) {
@@ -96,24 +93,6 @@ impl SteadyEntry {
         match self.end.is_percent {
             true => "%",
             false => "",
-        }
-    }
-}
-
-/// Which latencies are shown.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct LatencyOptions {
-    pub clat: bool,
-    pub lat: bool,
-    pub percentiles: Vec<f64>,
-}
-
-impl Default for LatencyOptions {
-    fn default() -> Self {
-        Self {
-            clat: true,
-            lat: false,
-            percentiles: PERCENTILES.to_vec(),
         }
     }
 }
@@ -339,10 +318,9 @@ fn own_measurements<'a>(
 }
 
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
-    let percentiles = described.value(job, "percentile_list").map(|list| {
-        let values = list.split(':').filter_map(|value| value.parse().ok());
-        values.collect::<Vec<f64>>()
-    });
+    let list = described.value(job, "percentile_list").unwrap_or_default();
+    let values = list.split(':').filter_map(|value| value.parse().ok());
+    let list: Vec<f64> = values.collect();
     JobEntry {
         name: job.name.clone(),
         group: job.group,
@@ -350,12 +328,12 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         jobs,
         files: 1,
         is_mixed: described.is_on(job, "unified_rw_reporting", false),
-        latency: LatencyOptions {
-            clat: described.is_on(job, "clat_percentiles", true),
-            lat: described.is_on(job, "lat_percentiles", false),
-            percentiles: percentiles
-                .filter(|list| !list.is_empty())
-                .unwrap_or_else(|| PERCENTILES.to_vec()),
+        shows_clat: described.is_on(job, "clat_percentiles", true),
+        shows_lat: described.is_on(job, "lat_percentiles", false),
+        percentiles: if list.is_empty() {
+            PERCENTILES.to_vec()
+        } else {
+            list
         },
         ..JobEntry::default()
     }
@@ -373,14 +351,13 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let mut cpu = (0, 0);
     for measurement in members {
         let write = write_kind(measurement);
-        if entry.is_mixed {
-            entry
-                .read
-                .add(measurement, &[OpKind::Read, write, OpKind::Trim]);
-        } else {
-            entry.read.add(measurement, &[OpKind::Read]);
-            entry.write.add(measurement, &[write]);
-            entry.trim.add(measurement, &[OpKind::Trim]);
+        let kinds = [OpKind::Read, write, OpKind::Trim];
+        for (stats, kinds) in entry
+            .directions
+            .iter_mut()
+            .zip(shared(&kinds, entry.is_mixed))
+        {
+            stats.add(measurement, kinds);
         }
         if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
             entry.sync.merge(&sync.latency);
@@ -421,7 +398,7 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         }
     }
     entry.runtime_ms /= entry.files.max(1);
-    for stats in [&mut entry.read, &mut entry.write, &mut entry.trim] {
+    for stats in &mut entry.directions {
         let rate = stats.rate();
         stats.rates = stats
             .rates
@@ -432,20 +409,22 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
     entry.user_percent = cpu.0 as f64 * 100.0 / all_ns;
     entry.system_percent = cpu.1 as f64 * 100.0 / all_ns;
-    sample(&mut entry, members);
+    let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit];
+    for (stats, kinds) in entry
+        .directions
+        .iter_mut()
+        .zip(shared(&kinds, entry.is_mixed))
+    {
+        stats.sample(members, kinds, entry.jobs);
+    }
     entry
 }
 
-/// Takes the rates at intervals of each direction.
-fn sample(entry: &mut JobEntry, members: &[&Measurement]) {
-    let jobs = entry.jobs;
-    if entry.is_mixed {
-        let all = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit];
-        entry.read.sample(members, &all, jobs);
-    } else {
-        entry.read.sample(members, &[OpKind::Read], jobs);
-        entry.write.sample(members, &[OpKind::Write], jobs);
-        entry.trim.sample(members, &[OpKind::Trim], jobs);
+/// The kinds of operations of each direction: one, or all in the first of them.
+fn shared(kinds: &[OpKind], is_mixed: bool) -> Vec<&[OpKind]> {
+    match is_mixed {
+        true => vec![kinds],
+        false => kinds.chunks(1).collect(),
     }
 }
 

@@ -21,33 +21,16 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
         entry.group.to_string(),
         error.to_string(),
     ];
-    let all = |pick| frame.group_rate(entry.group, pick);
-    direction(
-        &mut fields,
-        &entry.read,
-        all(|entry| &entry.read),
-        (version, entry),
-    );
-    direction(
-        &mut fields,
-        &entry.write,
-        all(|entry| &entry.write),
-        (version, entry),
-    );
-    if version > 3 {
-        direction(
-            &mut fields,
-            &entry.trim,
-            all(|entry| &entry.trim),
-            (version, entry),
-        );
+    let shown = if version > 3 { 3 } else { 2 };
+    for (stats, all_bytes) in frame.directions(entry).take(shown) {
+        direction(&mut fields, stats, all_bytes, (version, entry));
     }
     fields.push(format!("{:.6}%", entry.user_percent));
     fields.push(format!("{:.6}%", entry.system_percent));
     fields.extend(["0", "0", "0"].map(str::to_owned));
     let depths = depth_shares(entry.in_flight);
     fields.extend(depths.iter().map(|(_, share)| format!("{share:3.1}%")));
-    let shares = range_shares(entry.directions().into_iter().map(|stats| &stats.latency));
+    let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
     let ranges = shares.us.iter().chain(&shares.ms);
     fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
     for disk in &frame.disks {
@@ -80,9 +63,9 @@ fn direction(
     fields.push(stats.runtime_ms.to_string());
     fields.push("0;0;0.000000;0.000000".to_owned());
     fields.push(times(&stats.latency));
-    let found = percentiles(&stats.latency, &entry.latency.percentiles);
+    let found = percentiles(&stats.latency, &entry.percentiles);
     for index in 0..PERCENTILES_SHOWN {
-        let percent = entry.latency.percentiles.get(index);
+        let percent = entry.percentiles.get(index);
         let us = found.get(index).map_or(0, |(_, ns)| ns / 1000);
         fields.push(match percent {
             Some(percent) => format!("{percent:.6}%={us}"),

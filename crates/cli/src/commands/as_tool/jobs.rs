@@ -21,8 +21,7 @@ pub(super) fn run_jobs(
     request: &JobRequest,
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
-    let files = read_files(&request.sources)?;
-    let translated = translate(request, &files)?;
+    let translated = translate(request)?;
     match request.action {
         JobAction::Check => return Ok(Exit::Done),
         JobAction::ShowCommand => {
@@ -94,20 +93,25 @@ fn refuse_chosen_by_file(
     }
 }
 
-fn translate(request: &JobRequest, files: &[(PathBuf, String)]) -> Result<JobFile, Failure> {
+/// The job files of the request, and its options, as one plan.
+fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
     let mut texts = Vec::new();
-    let mut files = files.iter();
     for source in &request.sources {
-        match source {
-            JobSource::Options { global, jobs } => texts.push(JobText::Options { global, jobs }),
-            JobSource::File(_) => {
-                texts.extend(
-                    files
-                        .next()
-                        .map(|(path, text)| JobText::File { text, path }),
-                );
+        texts.push(match source {
+            JobSource::Options { global, jobs } => JobText::Options { global, jobs },
+            JobSource::File(path) => {
+                let text = match path == Path::new("-") {
+                    true => read_stdin(),
+                    false => read_text(path),
+                };
+                let text = text.map_err(|why| {
+                    let path = path.display();
+                    Failure::Usage(format!("unable to open '{path}' job file: {why}"))
+                })?;
+                let text = text.into();
+                JobText::File { text, path }
             }
-        }
+        });
     }
     let overrides = CliOverrides {
         sections: &request.sections,
@@ -116,28 +120,6 @@ fn translate(request: &JobRequest, files: &[(PathBuf, String)]) -> Result<JobFil
     };
     JobFile::translate_all(&texts, overrides, &System)
         .map_err(|error| Failure::Usage(error.to_string()))
-}
-
-/// The paths and texts of the job files, in order.
-fn read_files(sources: &[JobSource]) -> Result<Vec<(PathBuf, String)>, Failure> {
-    let mut files = Vec::new();
-    for source in sources {
-        let JobSource::File(path) = source else {
-            continue;
-        };
-        let text = match path == Path::new("-") {
-            true => read_stdin(),
-            false => read_text(path),
-        };
-        let wrong = |why| {
-            Failure::Usage(format!(
-                "unable to open '{}' job file: {why}",
-                path.display()
-            ))
-        };
-        files.push((path.clone(), text.map_err(wrong)?));
-    }
-    Ok(files)
 }
 
 fn read_stdin() -> Result<String, String> {

@@ -3,11 +3,12 @@
 use super::connection::ConnectionFlags;
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure};
+use crate::flags::{Choice, choices, one_of};
 use crate::interrupt::Interrupt;
 use crate::provenance::run_id;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::resolve_target;
-use clap::ValueEnum;
+
 use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts, probe};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -33,8 +34,8 @@ pub struct CutWriteFlags {
     #[command(flatten)]
     pub connection: ConnectionFlags,
     /// How each page is made durable
-    #[arg(long, value_name = "NAME", default_value = "fdatasync")]
-    pub method: MethodName,
+    #[arg(long, value_name = "NAME", default_value = "fdatasync", value_parser = one_of(METHODS))]
+    pub method: CutMethod,
     /// Number of concurrent writers of pages
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
@@ -54,30 +55,12 @@ pub struct CutWriteFlags {
 }
 
 /// The methods of PostgreSQL's wal_sync_method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MethodName {
-    /// fdatasync after each page
-    Fdatasync,
-    /// fsync after each page
-    Fsync,
-    /// O_DSYNC
-    #[value(name = "open_datasync")]
-    OpenDatasync,
-    /// O_SYNC
-    #[value(name = "open_sync")]
-    OpenSync,
-}
-
-impl From<MethodName> for CutMethod {
-    fn from(name: MethodName) -> Self {
-        match name {
-            MethodName::Fdatasync => Self::Fdatasync,
-            MethodName::Fsync => Self::Fsync,
-            MethodName::OpenDatasync => Self::OpenDatasync,
-            MethodName::OpenSync => Self::OpenSync,
-        }
-    }
-}
+const METHODS: &[Choice<CutMethod>] = choices! {
+    "fdatasync" CutMethod::Fdatasync, "fdatasync after each page";
+    "fsync" CutMethod::Fsync, "fsync after each page";
+    "open_datasync" CutMethod::OpenDatasync, "O_DSYNC";
+    "open_sync" CutMethod::OpenSync, "O_SYNC";
+};
 
 /// Writes until the cut.
 pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
@@ -159,7 +142,7 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
         host: host_facts().name,
         boot_id: boot_id().unwrap_or_default(),
         target: CutTarget::of(identity),
-        method: flags.method.into(),
+        method: flags.method,
         is_control_evidence: false,
         streams: RunDescription::streams(flags.workers, is_directory),
         before: is_directory

@@ -2,10 +2,8 @@
 
 use super::JobReader;
 use crate::job_file::error::JobFileError;
-use crate::job_file::jobs::JobBlocks;
-use crate::job_file::numbers::Amount;
-use crate::job_file::sections::Setting;
-use diskproof_model::plan::BlockShare;
+use crate::workload::WorkloadFlags;
+use diskproof_compat::fio_values::Amount;
 use diskproof_model::shape::WriteContent;
 
 /// fio's default (`buffer_compress_chunk`).
@@ -15,51 +13,43 @@ const WORKING_SET_PERCENT: u64 = 5;
 /// fio's limit (`MAX_PATTERN_SIZE`).
 const PATTERN_BYTES_MAX: usize = 512;
 
-impl JobReader<'_, '_> {
+impl JobReader<'_> {
     /// What a job writes; `None` for new random data each time. With verify, fio ignores all of it.
     pub(super) fn content(
         &self,
-        blocks: &JobBlocks,
-        write_mix: &[BlockShare],
+        flags: &WorkloadFlags,
     ) -> Result<Option<WriteContent>, JobFileError> {
         let pattern = self.pattern()?;
-        let (compressed, repeated) = (
-            self.percent("buffer_compress_percentage")?,
-            self.percent("dedupe_percentage")?,
-        );
-        let sizes = write_mix.iter().map(|share| u64::from(share.block_bytes));
-        let smallest = sizes.min().unwrap_or_else(|| blocks.smallest());
-        let is_chosen = compressed > 0 || repeated > 0;
+        let compressed = self.percent("buffer_compress_percentage")?;
+        let repeat_percent = self.percent("dedupe_percentage")?;
+        let writes = flags.shape.write_mix.iter().map(|share| share.block_bytes);
+        let smallest = u64::from(writes.min().or(flags.sizes().min()).unwrap_or(1));
+        let is_filled = pattern.is_some() || self.flag("zero_buffers")?;
         let content = WriteContent {
-            filler_percent: match (&pattern, compressed) {
-                _ if is_chosen => compressed,
-                (Some(_), _) => 100,
-                (None, _) if self.flag("zero_buffers")? => 100,
-                (None, _) => 0,
+            filler_percent: match compressed > 0 || repeat_percent > 0 {
+                false if is_filled => 100,
+                _ => compressed,
             },
-            chunk_bytes: match self.count("buffer_compress_chunk", CHUNK_BYTES_DEFAULT)? {
+            chunk_bytes: match self.bytes("buffer_compress_chunk", CHUNK_BYTES_DEFAULT)? {
                 0 => smallest,
                 chunk => chunk.min(smallest),
             } as u32,
             filler: pattern.unwrap_or_default(),
-            repeat_percent: repeated,
-            ..self.repeated(smallest, repeated)?
+            repeat_percent,
+            ..self.repeated(smallest, repeat_percent)?
         };
-        if content.filler_percent > 0 || repeated > 0 {
-            if let Some(setting) = self.setting("scramble_buffers")
-                && content.filler_percent == 100
-                && !content.filler.is_empty()
-                && self.flag("scramble_buffers")?
-            {
-                return Err(setting.error(
-                    "changes the pattern of each write, which is not supported; remove it",
-                ));
-            }
+        let scrambles = self.switch("scramble_buffers")?;
+        if content.filler_percent == 100 && !content.filler.is_empty() && scrambles == Some(true) {
+            return Err(self.error(
+                "scramble_buffers",
+                "changes the pattern of each write, which is not supported; remove it",
+            ));
+        }
+        if content.filler_percent > 0 || repeat_percent > 0 {
             return Ok(Some(content));
         }
         // Without either, each buffer keeps its first data.
-        let is_scrambled = self.switch("scramble_buffers")?.unwrap_or(true);
-        let keeps_buffers = !is_scrambled && !self.flag("refill_buffers")?;
+        let keeps_buffers = scrambles == Some(false) && !self.flag("refill_buffers")?;
         Ok(keeps_buffers.then_some(WriteContent {
             keeps_buffers,
             ..content
@@ -68,21 +58,17 @@ impl JobReader<'_, '_> {
 
     /// Which blocks are repeated.
     fn repeated(&self, smallest: u64, percent: u8) -> Result<WriteContent, JobFileError> {
-        let is_set = match self.value("dedupe_mode")? {
-            None | Some((_, "repeat")) => false,
-            Some((_, "working_set")) => percent > 0,
-            Some((setting, _)) => return Err(setting.error("use repeat or working_set")),
-        };
-        if !is_set {
+        let modes = [("repeat", false), ("working_set", true)];
+        if self.choice("dedupe_mode", &modes)? != Some(true) || percent == 0 {
             return Ok(WriteContent::default());
         }
         let Some(Amount::Bytes(size)) = self.amount("size")? else {
-            return Err(self
-                .setting("dedupe_mode")
-                .map_or(&self.section.source, |setting| &setting.source)
-                .error("a working set is a percentage of the size; set size in bytes"));
+            return Err(self.error(
+                "dedupe_mode",
+                "a working set is a percentage of the size; set size in bytes",
+            ));
         };
-        let share = self.count("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
+        let share = self.bytes("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
         let blocks = (size / 100).saturating_mul(share.min(100)) / smallest.max(1);
         Ok(WriteContent {
             repeated_blocks: blocks.max(1),
@@ -91,32 +77,15 @@ impl JobReader<'_, '_> {
         })
     }
 
-    fn percent(&self, name: &str) -> Result<u8, JobFileError> {
-        match self.count(name, 0)? {
-            percent @ 0..=100 => Ok(percent as u8),
-            _ => Err(self
-                .setting(name)
-                .map_or(&self.section.source, |setting| &setting.source)
-                .error("write a percentage from 0 to 100")),
-        }
-    }
-
     fn pattern(&self) -> Result<Option<Vec<u8>>, JobFileError> {
-        let Some((setting, value)) = self.value("buffer_pattern")? else {
-            return Ok(None);
-        };
-        pattern_bytes(value)
-            .filter(|bytes| (1..=PATTERN_BYTES_MAX).contains(&bytes.len()))
-            .map(Some)
-            .ok_or_else(|| wrong_pattern(setting))
+        self.parsed("buffer_pattern", |text| {
+            let fits = |bytes: &Vec<u8>| (1..=PATTERN_BYTES_MAX).contains(&bytes.len());
+            pattern_bytes(text).filter(fits).ok_or(
+                "write up to 512 bytes as hexadecimal digits (0xabcd), numbers (-12), text in \
+                 double quotes, or several of them; files are not supported",
+            )
+        })
     }
-}
-
-fn wrong_pattern(setting: &Setting) -> JobFileError {
-    setting.error(
-        "write up to 512 bytes as hexadecimal digits (0xabcd), numbers (-12), text in double \
-         quotes, or several of them; files are not supported",
-    )
 }
 
 /// The bytes of a pattern: hexadecimal digits in their order, decimal numbers with the lowest byte

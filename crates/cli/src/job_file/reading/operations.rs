@@ -1,89 +1,83 @@
 //! Reads the options about operations: direction, order, sizes, distribution and rate. Their number
 //! and their target are read elsewhere.
 
-use super::{JobReader, OptionValue};
+use super::JobReader;
 use crate::job_file::error::JobFileError;
-use crate::job_file::jobs::{JobBlocks, JobDistribution, WalkOrder};
-use crate::job_file::notes::TranslationNote;
-use crate::job_file::numbers;
 use crate::job_file::sections::Setting;
-use crate::workload::{BlockSize, BlockSplit, Order, Rw, RwDirection, ValueError};
+use crate::workload::{
+    BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
+};
+use diskproof_compat::fio_values as numbers;
 use diskproof_model::plan::BlockShare;
+use diskproof_model::rw::{Order, Rw, RwDirection};
+use diskproof_model::shape::{RandomRun, RunFollow};
 
 /// fio's default.
 const BLOCK_BYTES_DEFAULT: u64 = 4096;
-/// The largest size of a block.
-const BLOCK_BYTES_MAX: u64 = 64 << 20;
 /// A range of sizes has at most so many of them.
 const RANGE_SIZES_MAX: u64 = 4096;
-/// fio's default exponent (`FIO_DEF_ZIPF`).
-const ZIPF_DEFAULT: &str = "1.1";
-/// fio's default (`FIO_DEF_PARETO`).
-const PARETO_DEFAULT: &str = "0.2";
-/// fio's default.
-const NORMAL_DEFAULT: &str = "0";
+/// fio's defaults (`FIO_DEF_ZIPF` and others).
+const DISTRIBUTIONS: [(&str, &str); 3] = [("zipf", "1.1"), ("pareto", "0.2"), ("normal", "0")];
 
-impl<'a> JobReader<'a, '_> {
-    pub(super) fn rw(&self) -> Result<(Rw, Option<OptionValue<'a>>), JobFileError> {
+impl JobReader<'_> {
+    /// Order and direction, and the number behind them; 0 without one.
+    pub(super) fn rw(&self) -> Result<(Rw, i64), JobFileError> {
         let Some((setting, value)) = self.value("rw")? else {
-            return Ok((
-                Rw {
-                    order: Order::Sequential,
-                    direction: RwDirection::Read,
-                },
-                None,
-            ));
+            let (order, direction) = (Order::Sequential, RwDirection::Read);
+            return Ok((Rw { order, direction }, 0));
         };
-        let (word, postfix) = value
-            .split_once(':')
-            .map_or((value, None), |(word, postfix)| {
-                (word.trim(), Some((setting, postfix.trim())))
-            });
-        let word = if word == "randreadwrite" {
-            "randrw"
-        } else {
-            word
+        let (word, step) = value.split_once(':').unwrap_or((value, "0"));
+        let rw = word
+            .trim()
+            .parse::<Rw>()
+            .map_err(|why| setting.error(why))?;
+        let number = |text| numbers::bytes(text, self.base).map_err(|why| setting.error(why));
+        let step = match step.trim().strip_prefix('-') {
+            Some(back) => -(number(back)? as i64),
+            None => number(step.trim())? as i64,
         };
-        Ok((
-            word.parse::<Rw>()
-                .map_err(|why| setting.error(why.to_string()))?,
-            postfix,
-        ))
+        Ok((rw, step))
     }
 
-    pub(super) fn walk_order(
+    /// `read:8k`, `read:-8k`, `randread:8` and `rw_sequencer`.
+    pub(super) fn walk(
         &self,
         rw: Rw,
-        postfix: Option<OptionValue<'_>>,
-        blocks: &JobBlocks,
-    ) -> Result<WalkOrder, JobFileError> {
-        let Some((setting, postfix)) = postfix else {
-            return Ok(WalkOrder::Plain);
-        };
-        let (is_back, size) = postfix
-            .strip_prefix('-')
-            .map_or((false, postfix), |size| (true, size));
-        let bytes = numbers::bytes(size, self.base).map_err(|why| setting.error(why))?;
-        if rw.order == Order::Random {
-            // The number of operations for each offset: see `random_run`.
-            return match is_back {
-                false => Ok(WalkOrder::Plain),
-                true => Err(setting.error("the number of blocks at each offset must be positive")),
-            };
-        }
-        match (is_back, blocks) {
-            (_, _) if bytes == 0 => Ok(WalkOrder::Plain),
-            (_, JobBlocks::Mix(..)) => {
-                Err(setting.error("gaps need a single block size; use bs instead of bssplit"))
+        step: i64,
+        flags: &mut WorkloadFlags,
+    ) -> Result<(), JobFileError> {
+        let follows = [
+            ("sequential", RunFollow::Sequential),
+            ("identical", RunFollow::Identical),
+        ];
+        let follow = self
+            .choice("rw_sequencer", &follows)?
+            .unwrap_or(RunFollow::Sequential);
+        match (rw.order, flags.bs.map(|block| i64::from(block.0))) {
+            (_, _) if step == 0 => {}
+            (Order::Random, _) => {
+                let run_ops = u32::try_from(step).map_err(|_| {
+                    let most = u32::MAX;
+                    let why = format!("write 1 to {most} blocks at each offset");
+                    self.error("rw", why)
+                })?;
+                flags.shape.random_run = (run_ops > 1).then_some(RandomRun { run_ops, follow });
             }
-            (false, JobBlocks::One(block)) => Ok(WalkOrder::Stride(block + bytes)),
-            (true, JobBlocks::One(block)) if bytes == 2 * block => Ok(WalkOrder::Backward),
-            (true, JobBlocks::One(block)) => Err(setting.error(format!(
-                "backward jobs visit every block, which needs a step of two blocks; write -{} for \
-                 this bs, or remove the number",
-                2 * block
-            ))),
+            (_, None) => {
+                return Err(self.error("rw", "gaps need a single block size; use bs instead"));
+            }
+            (_, Some(block)) if step > 0 => flags.stride = Some(Bytes((block + step) as u64)),
+            (_, Some(block)) if step == -2 * block => flags.backward = Some(true),
+            (_, Some(block)) => {
+                let why = format!(
+                    "backward jobs visit every block, which needs a step of two blocks; write -{} \
+                     for this bs, or remove the number",
+                    2 * block
+                );
+                return Err(self.error("rw", why));
+            }
         }
+        Ok(())
     }
 
     /// From a list `reads,writes,trims`: the only value, or the one for this job's direction.
@@ -93,86 +87,54 @@ impl<'a> JobReader<'a, '_> {
         value: &'v str,
         rw: Rw,
     ) -> Result<&'v str, JobFileError> {
-        match (
-            of_list(value, RwDirection::Read),
-            of_list(value, RwDirection::Write),
-        ) {
-            (first, _) if rw.direction == RwDirection::Read && !first.is_empty() => Ok(first),
-            (_, second) if rw.direction == RwDirection::Write && !second.is_empty() => Ok(second),
-            (first, second) if rw.direction == RwDirection::Mixed && first == second => Ok(first),
-            (_, second)
-                if rw.direction == RwDirection::TrimWrite
-                    && second == of_list(value, RwDirection::Trim) =>
-            {
-                Ok(second)
+        let own = match rw.direction {
+            RwDirection::Mixed => {
+                let reads = of_list(value, RwDirection::Read);
+                Some(reads).filter(|reads| *reads == of_list(value, RwDirection::Write))
             }
-            _ if rw.direction == RwDirection::Trim => Ok(of_list(value, RwDirection::Trim)),
-            _ => Err(setting.error(
+            RwDirection::TrimWrite => {
+                let writes = of_list(value, RwDirection::Write);
+                Some(writes).filter(|writes| *writes == of_list(value, RwDirection::Trim))
+            }
+            direction => Some(of_list(value, direction)),
+        };
+        own.filter(|own| !own.is_empty()).ok_or_else(|| {
+            setting.error(
                 "reads and writes of a job share one value; write one value, or two concurrent \
                  sections",
-            )),
-        }
+            )
+        })
     }
 
     /// The sizes of the reads, or of the only direction; and those of the writes, where they
     /// differ.
-    pub(super) fn blocks(&self, rw: Rw) -> Result<(JobBlocks, Vec<BlockShare>), JobFileError> {
-        match rw.direction {
-            RwDirection::Mixed => {
-                let reads = self.blocks_of(RwDirection::Read)?;
-                let writes = self.blocks_of(RwDirection::Write)?;
-                if let (JobBlocks::One(bytes), Some((setting, _))) = (&writes, self.value("bs")?) {
-                    let checked: Result<BlockSize, ValueError> = bytes.to_string().parse();
-                    checked.map_err(|why| setting.error(why.to_string()))?;
-                }
-                let own = match reads == writes {
-                    true => Vec::new(),
-                    false => writes.shares(),
-                };
-                Ok((reads, own))
-            }
-            RwDirection::TrimWrite => {
-                let trims = self.blocks_of(RwDirection::Trim)?;
-                match (
-                    self.blocks_of(RwDirection::Write)? == trims,
-                    self.value("bs")?,
-                ) {
-                    (false, Some((setting, _))) => Err(setting.error(
-                        "a block is written as it was trimmed; use one size for writes and trims",
-                    )),
-                    _ => Ok((trims, Vec::new())),
-                }
-            }
-            direction => Ok((self.blocks_of(direction)?, Vec::new())),
-        }
-    }
-
-    fn blocks_of(&self, direction: RwDirection) -> Result<JobBlocks, JobFileError> {
-        self.split(direction)?
-            .map_or_else(|| self.plain_blocks(direction), Ok)
-    }
-
-    /// The multiple of random offsets, where it is not the smallest block.
-    pub(super) fn alignment(
-        &self,
-        rw: Rw,
-        blocks: &JobBlocks,
-    ) -> Result<Option<u32>, JobFileError> {
-        let Some((setting, value)) = self.value("blockalign")? else {
-            return Ok(None);
+    pub(super) fn blocks(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+        let (own, other) = match rw.direction {
+            RwDirection::Mixed => (RwDirection::Read, RwDirection::Write),
+            RwDirection::TrimWrite => (RwDirection::Trim, RwDirection::Write),
+            direction => (direction, direction),
         };
-        let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
-            .map_err(|why| setting.error(why))?;
-        // fio ignores it for sequential operations.
-        if rw.order == Order::Sequential || align == 0 || align == blocks.smallest() {
-            return Ok(None);
+        let (own, other) = (self.blocks_of(own)?, self.blocks_of(other)?);
+        if own != other && rw.direction == RwDirection::TrimWrite {
+            return Err(self.error(
+                "bs",
+                "a block is written as it was trimmed; use one size for writes and trims",
+            ));
         }
-        u32::try_from(align)
-            .map(Some)
-            .map_err(|_| setting.error("use less than 4g"))
+        if own != other {
+            flags.shape.write_mix = other;
+        }
+        match own.as_slice() {
+            [one] => flags.bs = Some(BlockSize(one.block_bytes)),
+            _ => flags.bssplit = Some(BlockSplit(own)),
+        }
+        Ok(())
     }
 
-    fn plain_blocks(&self, direction: RwDirection) -> Result<JobBlocks, JobFileError> {
+    fn blocks_of(&self, direction: RwDirection) -> Result<Vec<BlockShare>, JobFileError> {
+        if let Some((setting, value)) = self.value("bssplit")? {
+            return self.split(setting, of_list(value, direction));
+        }
         // Of the two, fio takes the range.
         if let Some((setting, value)) = self.value("bsrange")? {
             let range = of_list(value, direction);
@@ -180,42 +142,31 @@ impl<'a> JobReader<'a, '_> {
             let size = |text: &str| {
                 numbers::bytes(text.trim(), self.base).map_err(|why| setting.error(why))
             };
-            let (low, high) = (size(low)?, size(high)?);
-            let most = RANGE_SIZES_MAX;
-            return ranged(low, high).ok_or_else(|| {
+            return ranged(size(low)?, size(high)?).ok_or_else(|| {
                 setting.error(format!(
-                    "write a smaller and a larger size, at most {most} times as large and 64M"
+                    "write a smaller and a larger size, at most {RANGE_SIZES_MAX} times as large \
+                     and 64M"
                 ))
             });
         }
-        let Some((setting, value)) = self.value("bs")? else {
-            return Ok(JobBlocks::One(BLOCK_BYTES_DEFAULT));
+        let given = self
+            .value("bs")?
+            .map(|(setting, value)| (setting, of_list(value, direction)));
+        // `4k,` sets the size of reads; writes keep the default.
+        let Some((setting, own)) = given.filter(|(_, own)| !own.is_empty()) else {
+            return Ok(one_size(BLOCK_BYTES_DEFAULT as u32));
         };
-        let own = match of_list(value, direction) {
-            // `4k,` sets the size of reads; writes keep the default.
-            "" => return Ok(JobBlocks::One(BLOCK_BYTES_DEFAULT)),
-            own => own,
-        };
-        match numbers::bytes(own, self.base) {
-            Ok(0) => Err(setting.error("a block of 0 bytes transfers nothing; use at least 512")),
-            // A block has the range of --bs, before any code narrows it.
-            Ok(bytes) => match bytes.to_string().parse::<BlockSize>() {
-                Ok(block) => Ok(JobBlocks::One(u64::from(block.0))),
-                Err(why) => Err(setting.error(why.to_string())),
-            },
-            Err(why) => Err(setting.error(why)),
-        }
+        let bytes = numbers::bytes(own, self.base).map_err(|why| setting.error(why))?;
+        // A block has the range of --bs, before any code narrows it.
+        let block = bytes.to_string().parse::<BlockSize>();
+        block
+            .map(|block| one_size(block.0))
+            .map_err(|why| setting.error(why))
     }
 
-    fn split(&self, direction: RwDirection) -> Result<Option<JobBlocks>, JobFileError> {
-        let Some((setting, value)) = self.value("bssplit")? else {
-            return Ok(None);
-        };
+    fn split(&self, setting: &Setting, value: &str) -> Result<Vec<BlockShare>, JobFileError> {
         let mut entries = Vec::new();
-        for entry in of_list(value, direction)
-            .split(':')
-            .filter(|entry| !entry.is_empty())
-        {
+        for entry in value.split(':').filter(|entry| !entry.is_empty()) {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
             let bytes = numbers::bytes(size.trim(), self.base).map_err(|why| setting.error(why))?;
             // fio never draws a size with a share of 0, but aligns to it.
@@ -224,134 +175,140 @@ impl<'a> JobReader<'a, '_> {
             }
             entries.push(format!("{bytes}/{}", share.trim()));
         }
-        if entries.is_empty() {
-            return Err(setting.error("write size/percent pairs, such as 4k/60:64k/40"));
-        }
-        let mix: BlockSplit = match entries.as_slice() {
+        let mix = match entries.as_slice() {
+            [] => {
+                return Err(setting.error("write size/percent pairs, such as 4k/60:64k/40"));
+            }
+            // The only size has all operations, whatever its share is.
             [one] => one.split('/').next().unwrap_or_default().parse(),
             several => several.join(":").parse(),
-        }
-        .map_err(|why: ValueError| setting.error(why.to_string()))?;
-        Ok(Some(match mix.0.as_slice() {
-            [one] => JobBlocks::One(u64::from(one.block_bytes)),
-            _ => JobBlocks::Mix(mix.0),
-        }))
+        };
+        let mix: BlockSplit = mix.map_err(|why: ValueError| setting.error(why))?;
+        Ok(match mix.0.as_slice() {
+            [one] => one_size(one.block_bytes),
+            _ => mix.0,
+        })
     }
 
-    pub(super) fn distribution(&self, rw: Rw) -> Result<JobDistribution, JobFileError> {
-        if rw.order == Order::Sequential {
-            return Ok(JobDistribution::Uniform);
-        }
-        let Some((setting, value)) = self
-            .value("random_distribution")?
-            .filter(|(_, value)| *value != "random")
-        else {
-            return Ok(JobDistribution::Uniform);
+    /// The multiple of random offsets, where it is not the smallest block.
+    pub(super) fn alignment(&self, rw: Rw, smallest: u64) -> Result<Option<u32>, JobFileError> {
+        let Some((setting, value)) = self.value("blockalign")? else {
+            return Ok(None);
         };
-        match value.split_once(':').unwrap_or((value, "")) {
-            (law @ ("zipf" | "pareto" | "normal"), number) if !number.contains(':') => {
-                let number = match (law, number) {
-                    ("zipf", "") => ZIPF_DEFAULT,
-                    ("pareto", "") => PARETO_DEFAULT,
-                    ("normal", "") => NORMAL_DEFAULT,
-                    (_, number) => number,
-                };
-                Ok(JobDistribution::Skewed(format!("{law}:{number}")))
-            }
-            ("zoned", zones) => {
-                let zones = self.of_direction(setting, zones, rw)?;
-                filled_zones(zones)
-                    .map(JobDistribution::Zones)
-                    .ok_or_else(|| {
-                        setting.error(
-                            "write access/size pairs in percent, such as zoned:60/10:30/20:10/70",
-                        )
-                    })
-            }
-            _ => Err(setting.error(
+        let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
+            .map_err(|why| setting.error(why))?;
+        // fio ignores it for sequential operations.
+        if rw.order == Order::Sequential || align == 0 || align == smallest {
+            return Ok(None);
+        }
+        u32::try_from(align)
+            .map(Some)
+            .map_err(|_| setting.error("use less than 4g"))
+    }
+
+    /// The law of random offsets that are not all alike.
+    pub(super) fn distribution(
+        &self,
+        rw: Rw,
+        flags: &mut WorkloadFlags,
+    ) -> Result<(), JobFileError> {
+        let given = self.value("random_distribution")?;
+        let Some((setting, value)) = given.filter(|(_, value)| *value != "random") else {
+            return Ok(());
+        };
+        if rw.order == Order::Sequential {
+            return Ok(());
+        }
+        let (law, number) = value.split_once(':').unwrap_or((value, ""));
+        let wrong = |why: ValueError| setting.error(why);
+        if law == "zoned" {
+            let zones = filled_zones(self.of_direction(setting, number, rw)?).ok_or_else(|| {
+                let pairs = "such as zoned:60/10:30/20:10/70";
+                setting.error(format!("write access/size pairs in percent, {pairs}"))
+            })?;
+            flags.zones = Some(zones.parse().map_err(wrong)?);
+            return Ok(());
+        }
+        let known = DISTRIBUTIONS.iter().find(|(name, _)| *name == law);
+        let Some((_, default)) = known.filter(|_| !number.contains(':')) else {
+            return Err(setting.error(
                 "this distribution is not supported; use random, zipf:THETA, pareto:POWER, \
                  normal:DEVIATION, or zoned:60/10:30/20:10/70",
-            )),
-        }
+            ));
+        };
+        let number = if number.is_empty() { default } else { number };
+        flags.distribution = Some(format!("{law}:{number}").parse().map_err(wrong)?);
+        Ok(())
+    }
+
+    /// Whether random offsets would be all alike.
+    pub(super) fn is_uniform(&self) -> Result<bool, JobFileError> {
+        let given = self.value("random_distribution")?;
+        Ok(given.is_none_or(|(_, value)| value == "random"))
     }
 
     /// Whether fio keeps a map of visited blocks: only with uniform random offsets.
     pub(super) fn is_mapped(&self, rw: Rw) -> Result<bool, JobFileError> {
-        let is_uniform = self
-            .value("random_distribution")?
-            .is_none_or(|(_, value)| value == "random");
-        Ok(rw.order == Order::Random && is_uniform && !self.flag("norandommap")?)
+        Ok(rw.order == Order::Random && self.is_uniform()? && !self.flag("norandommap")?)
     }
 
-    pub(super) fn read_share(&self, rw: Rw) -> Result<Option<u64>, JobFileError> {
+    pub(super) fn read_share(&self, rw: Rw) -> Result<Option<ReadShare>, JobFileError> {
         if rw.direction != RwDirection::Mixed {
             return Ok(None);
         }
-
-        let (reads, writes) = (self.count("rwmixread", 50)?, self.count("rwmixwrite", 50)?);
+        let (reads, writes) = (
+            self.number("rwmixread", 100)?,
+            self.number("rwmixwrite", 100)?,
+        );
         // Of the two, the later one counts.
-        let (share, name) = if self.position("rwmixwrite") > self.position("rwmixread") {
-            (100_u64.checked_sub(writes), "rwmixwrite")
-        } else {
-            (Some(reads), "rwmixread")
+        let reads = match self.is_later("rwmixwrite", "rwmixread") {
+            true => writes.map(|writes| 100 - writes),
+            false => reads,
         };
-        match share.filter(|share| *share <= 100) {
-            Some(share) => Ok(Some(share)),
-            None => Err(self
-                .setting(name)
-                .map_or(&self.section.source, |setting| &setting.source)
-                .error(format!("{name} is a percentage from 0 to 100"))),
-        }
+        Ok(Some(ReadShare(reads.unwrap_or(50) as u16 * 10)))
     }
 
     /// Operations per second of one copy.
-    pub(super) fn rate(
-        &mut self,
-        rw: Rw,
-        blocks: &JobBlocks,
-        write_mix: &[BlockShare],
-    ) -> Result<Option<f64>, JobFileError> {
+    pub(super) fn rate(&self, rw: Rw, flags: &WorkloadFlags) -> Result<Option<Rate>, JobFileError> {
+        let one_block = flags.bs.filter(|_| flags.shape.write_mix.is_empty());
         let (setting, value, unit) = match (self.value("rate")?, self.value("rate_iops")?) {
             (None, None) => return Ok(None),
             (Some(_), Some((setting, _))) => {
                 return Err(setting.error("rate and rate_iops exclude each other; use one of them"));
             }
-            (None, Some((setting, value))) => (setting, value, 1),
-            (Some((setting, value)), None) => match blocks {
-                JobBlocks::One(block) if write_mix.is_empty() => (setting, value, *block),
-                _ => {
+            (None, Some((setting, value))) => (setting, value, 1.0),
+            (Some((setting, value)), None) => match one_block {
+                Some(block) => (setting, value, f64::from(block.0)),
+                None => {
                     return Err(
                         setting.error("a rate in bytes needs a single block size; use rate_iops")
                     );
                 }
             },
         };
-        let number = |text: &str| {
-            numbers::bytes(text, self.base)
-                .map(|rate| rate as f64 / unit as f64)
-                .map_err(|why| setting.error(why))
+        let number = |direction| match of_list(value, direction) {
+            "" => Ok(0.0),
+            text => match numbers::bytes(text, self.base) {
+                Ok(rate) => Ok(rate as f64 / unit),
+                Err(why) => Err(setting.error(why)),
+            },
         };
-        let mut parts = value.split(',').map(str::trim);
-        let reads = parts
-            .next()
-            .filter(|text| !text.is_empty())
-            .map(number)
-            .transpose()?;
-        let mut next = |before: Option<f64>| match parts.next() {
-            None => Ok(before),
-            Some("") => Ok(None),
-            Some(text) => number(text).map(Some),
-        };
-        let writes = next(reads)?;
-        let trims = next(writes)?;
-        let rate = match (rw.direction, reads, writes) {
-            (RwDirection::Read, rate, _) | (RwDirection::Write, _, rate) => {
-                rate.filter(|rate| *rate > 0.0)
+        let (reads, writes) = (number(RwDirection::Read)?, number(RwDirection::Write)?);
+        let trims = number(RwDirection::Trim)?;
+        let rate = match rw.direction {
+            RwDirection::Read => reads,
+            RwDirection::Write => writes,
+            RwDirection::Trim | RwDirection::TrimWrite => trims,
+            RwDirection::Mixed if (reads == 0.0) != (writes == 0.0) => {
+                return Err(setting.error(
+                    "a rate for only one direction is not supported; write two concurrent sections",
+                ));
             }
-            (RwDirection::Trim | RwDirection::TrimWrite, ..) => trims.filter(|rate| *rate > 0.0),
-            (RwDirection::Mixed, Some(reads), Some(writes)) => {
+            RwDirection::Mixed => {
                 // fio applies the rate of each direction, whatever the mix is.
-                let share = self.read_share(rw)?.unwrap_or(50) as f64 / 100.0;
+                let share = flags
+                    .rwmixread
+                    .map_or(0.5, |share| f64::from(share.0) / 1000.0);
                 if (reads - (reads + writes) * share).abs() > 1e-6 * (reads + writes) {
                     return Err(setting.error(format!(
                         "the rates of reads and writes contradict the mix of {:.0} % reads; change \
@@ -359,19 +316,19 @@ impl<'a> JobReader<'a, '_> {
                         share * 100.0
                     )));
                 }
-                Some(reads + writes)
-            }
-            (RwDirection::Mixed, ..) => {
-                return Err(setting.error(
-                    "a rate for only one direction is not supported; write two concurrent sections",
-                ));
+                reads + writes
             }
         };
-        if rate.is_some() {
-            self.notes.add(TranslationNote::Rate, &self.section.name);
-        }
-        Ok(rate)
+        Ok((rate > 0.0).then_some(Rate(rate)))
     }
+}
+
+fn one_size(block_bytes: u32) -> Vec<BlockShare> {
+    let weight = 1;
+    vec![BlockShare {
+        block_bytes,
+        weight,
+    }]
 }
 
 /// From a list `reads,writes,trims`, the part of a direction: without one of its own, the first.
@@ -391,12 +348,12 @@ pub(super) fn of_list(value: &str, direction: RwDirection) -> &str {
 /// The sizes of `bsrange`: multiples of the smaller size, where the larger one is a multiple all
 /// with the same share. fio draws from `low` to `low + high`, cuts that to a multiple of `low`, and
 /// then to `high`.
-fn ranged(low: u64, high: u64) -> Option<JobBlocks> {
+fn ranged(low: u64, high: u64) -> Option<Vec<BlockShare>> {
     if low == 0 || low > high || high > BLOCK_BYTES_MAX || high / low > RANGE_SIZES_MAX {
         return None;
     }
     if low == high {
-        return Some(JobBlocks::One(low));
+        return Some(one_size(low as u32));
     }
     let mut shares: Vec<BlockShare> = Vec::new();
     for multiple in 1..=high / low + 1 {
@@ -418,7 +375,7 @@ fn ranged(low: u64, high: u64) -> Option<JobBlocks> {
     if shares.iter().all(|share| share.weight == first) {
         shares.iter_mut().for_each(|share| share.weight = 1);
     }
-    Some(JobBlocks::Mix(shares))
+    Some(shares)
 }
 
 /// Fills in missing sizes of zones with equal shares of the rest, as fio does.
@@ -454,8 +411,7 @@ mod tests {
     #[test]
     fn bsrange_has_the_shares_of_fio() {
         let sizes = |low, high| {
-            let blocks = ranged(low, high)?;
-            let shares = blocks.shares().into_iter();
+            let shares = ranged(low, high)?.into_iter();
             Some(
                 shares
                     .map(|s| (s.block_bytes, s.weight))

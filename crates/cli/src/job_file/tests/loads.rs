@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::workload::Count;
+use diskproof_compat::fio_values;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::shape::{Arrivals, RandomRun, RunFollow, ThinkCount, ThinkTime};
 
@@ -16,7 +17,7 @@ fn job_without_options_has_the_defaults_of_fio() {
             flags.jobs.unwrap().0,
             flags.engine
         ),
-        (4096, 1, 1, Some(EngineName::Sync))
+        (4096, 1, 1, Some(EngineChoice::Fixed(EngineKind::Sync)))
     );
     assert_eq!(
         (
@@ -320,7 +321,12 @@ fn job_options_become_workload_keys() {
             flags.engine,
             flags.fsync.unwrap().0
         ),
-        (Some((2 * GIB, 3 * GIB)), None, Some(EngineName::Aio), 16)
+        (
+            Some((2 * GIB, 3 * GIB)),
+            None,
+            Some(EngineChoice::Fixed(EngineKind::Aio)),
+            16
+        )
     );
     assert_eq!((flags.buffered, flags.cached), (None, None));
 }
@@ -548,6 +554,7 @@ fn rate_covers_all_copies() {
     assert_eq!(rate("rw=randread\nrate_iops=100\nnumjobs=4"), 400.0);
     assert_eq!(rate("rate=1m\nbs=8k"), 128.0);
     assert_eq!(rate("rw=randrw\nrate_iops=70,30\nrwmixread=70"), 100.0);
+    assert_eq!(only("rw=randrw\nrate_iops=0").rate, None);
 }
 
 #[test]
@@ -592,13 +599,14 @@ fn page_cache_is_used_as_in_fio() {
 const REFUSED_OPTIONS: &[(&str, &str)] = &[
     (
         "ioengine=net\nhostname=x",
-        "line 3: ioengine=net: this engine is not supported",
+        "line 3: ioengine=net: this value is not supported",
     ),
     (
         "rw=randtrim\nverify=crc32c",
         "trims leave nothing to verify",
     ),
     ("rw=trimwrite\nbs=4k,8k,4k", "one size for writes and trims"),
+    ("rw=trimwrite\nbssplit=4k,8k,4k", "one size for writes"),
     ("rw=trimread", "randtrimwrite"),
     (
         "thinktime_spin=10",
@@ -613,13 +621,18 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "changes the pattern",
     ),
     ("rw=write\nbuffer_pattern='file'", "files are not supported"),
-    ("rw=write\ndedupe_percentage=101", "from 0 to 100"),
+    ("rw=write\ndedupe_percentage=101", "use at most 100"),
     (
         "rw=write\ndedupe_percentage=5\ndedupe_mode=working_set",
         "set size in bytes",
     ),
-    ("rw=write\nsync=2", "use none, sync or dsync"),
+    (
+        "rw=write\ndedupe_mode=other",
+        "use one of repeat, working_set",
+    ),
+    ("rw=write\nsync=2", "use one of none, sync, dsync"),
     ("zonemode=zbd", "use strided, or the real fio"),
+    ("zonemode=other", "use one of none, strided"),
     ("zonemode=strided", "it needs a zonesize"),
     ("zonesize=1m\nzonerange=2m", "a zonerange other than"),
     ("rw=randread\nzonesize=1m", "with read and write"),
@@ -633,14 +646,11 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "cpus_allowed=0-1\ncpus_allowed_policy=split",
         "a section with cpus_allowed for each copy",
     ),
-    ("prio=8", "write 0 to 7"),
+    ("prio=8", "use at most 7"),
     ("nice=20", "write -20 to 19"),
     ("latency_run=1", "fio's 'latency_run'"),
-    (
-        "latency_target=500\nlatency_percentile=101",
-        "from 1 to 100",
-    ),
-    ("rw=randread:-8", "must be positive"),
+    ("latency_target=500\nlatency_percentile=101", "use 1 to 100"),
+    ("rw=randread:-8", "write 1 to"),
     ("rw=read:-4k", "write -8192 for this bs"),
     ("rw=rw\nbs=4k,65m", "is too large"),
     ("rw=rw\nblockalign=4k,8k", "share one value"),
@@ -650,7 +660,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "this distribution is not supported",
     ),
     ("nrfiles=4", "several files for one job"),
-    ("rw=write\nverify_only", "verify_only needs verify"),
+    ("rw=write\nverify_only", "it needs verify"),
     (
         "rw=rw\nverify=md5\nverify_only",
         "the blocks that a mix wrote",
@@ -660,8 +670,12 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "fio's 'verify_state_load'",
     ),
     ("verify=other\nrw=write", "verifies with checksums"),
+    ("rate_iops=100,100,x", "'x' is not a fio number"),
     ("rate_process=poisson", "it needs a rate"),
-    ("rate_process=other\nrate_iops=5", "use linear or poisson"),
+    (
+        "rate_process=other\nrate_iops=5",
+        "use one of linear, poisson",
+    ),
     (
         "rw=randrw\nrate_iops=100\nrwmixread=70",
         "contradict the mix of 70 % reads",
@@ -680,7 +694,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("bs", "line 3: bs: the value is missing"),
     ("bs=65m", "a block of 68157440 is too large"),
-    ("numjobs=5000", "line 3: numjobs=5000 is too large"),
+    ("numjobs=5000", "line 3: numjobs=5000: 5000 is too large"),
     (
         "rw=read:-8k\nsize=1m\nio_size=2m",
         "a backward job transfers less than io_size in one pass",
@@ -851,7 +865,7 @@ fn posixaio_sends_one_request_at_a_time() {
     let flags = only("ioengine=posixaio\niodepth=8\ndirect=1");
     assert_eq!(
         (flags.engine, flags.depth.map(|depth| depth.0)),
-        (Some(EngineName::Sync), Some(1))
+        (Some(EngineChoice::Fixed(EngineKind::Sync)), Some(1))
     );
 }
 
@@ -865,7 +879,7 @@ fn trims_have_the_third_value_of_a_list_and_an_engine_that_has_them() {
         let flags = only(&format!("rw=trimwrite\nioengine={engine}\niodepth=8"));
         assert_eq!(
             (flags.engine, flags.depth),
-            (Some(EngineName::Sync), Some(Count(1)))
+            (Some(EngineChoice::Fixed(EngineKind::Sync)), Some(Count(1)))
         );
     }
     let syncs = only("rw=trim\nfsync=1\nend_fsync=1");
@@ -948,7 +962,7 @@ fn no_number_of_a_job_wraps() {
                 let Ok(file) = translated(&text, CliOverrides::default()) else {
                     continue;
                 };
-                let wanted = numbers::bytes(value, numbers::Base::Binary).unwrap();
+                let wanted = fio_values::bytes(value, fio_values::Base::Binary).unwrap();
                 for workload in file.plan.workloads.iter().filter(|_| key == "bs") {
                     assert_eq!(workload.flags.bs.map(|bs| u64::from(bs.0)), Some(wanted));
                 }

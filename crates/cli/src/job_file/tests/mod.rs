@@ -7,8 +7,9 @@ mod table;
 mod targets;
 
 use super::*;
-use crate::flags::EngineName;
-use crate::workload::{Position, RwDirection, WorkloadFlags};
+use crate::workload::{Position, WorkloadFlags};
+use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::rw::RwDirection;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,12 +30,8 @@ impl Environment for Fake {
         self.variables.get(name).cloned()
     }
 
-    fn machine(&self) -> MachineFacts {
-        MachineFacts {
-            page_bytes: 4096,
-            memory_mib: 64,
-            cpus: 8,
-        }
+    fn keywords(&self) -> Keywords {
+        [("$pagesize", 4096), ("$mb_memory", 64), ("$ncpus", 8)]
     }
 
     fn text(&self, path: &Path) -> Result<String, String> {

@@ -1,65 +1,60 @@
 //! The table of options, and its copy in docs/job-files.md.
 
-use super::super::options;
 use super::*;
-use diskproof_compat::{JobOption, OptionsJob};
+use diskproof_compat::{FIO_OPTIONS, FioHandling, FioOption, JobOption, OptionsJob, fio_option};
 
 const HEAD: &str = include_str!("../../../../../docs/job-files.md");
 const TABLE: &str = "\n| option of fio | becomes |\n|---|---|\n";
 
 #[test]
-fn option_table_has_one_row_per_name() {
+fn option_table_has_each_name_once() {
     let mut seen = std::collections::BTreeSet::new();
-    for row in options::ROWS {
-        assert!(
-            matches!(row.handling, options::Handling::Refused(_)) || !row.text.is_empty(),
-            "{:?}",
-            row.names
-        );
-        for name in row.names.iter().flat_map(|names| names.split('/')) {
-            assert!(seen.insert(name), "{name} stands twice");
+    for option in of_jobs() {
+        assert!(!option.text.is_empty(), "{:?}", option.names);
+        for name in &option.names {
+            assert!(seen.insert(*name), "{name} stands twice");
         }
     }
-    assert_eq!(
-        (
-            options::canonical("blocksize"),
-            options::canonical("nonsense")
-        ),
-        (Some("bs"), None)
-    );
+    let name = |key| fio_option(key).map(|option| option.name());
+    assert_eq!((name("blocksize"), name("nonsense")), (Some("bs"), None));
 }
 
-/// docs/job-files.md ends with this table. UPDATE_DOCS=1 writes it.
+fn of_jobs() -> impl Iterator<Item = &'static FioOption> {
+    FIO_OPTIONS
+        .iter()
+        .filter(|option| option.handling != FioHandling::Hint)
+}
+
+/// docs/job-files.md ends with this table, in which neighbours that are handled alike share a row.
+/// UPDATE_DOCS=1 writes it.
 #[test]
 fn docs_table_matches_the_option_table() {
-    let names = |row: &options::OptionRow| {
-        row.names
-            .iter()
-            .map(|names| format!("`{}`", names.replace('/', "`, `")))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let becomes = |row: &options::OptionRow| match row.handling {
-        options::Handling::Translated => row.text.to_owned(),
-        options::Handling::Ignored => format!("ignored: {}", row.text),
-        options::Handling::Refused([]) => format!(
-            "refused: {}",
-            options::refusal(options::canonical(row.names[0]).unwrap_or(row.names[0]))
-        ),
-        options::Handling::Refused(harmless) => {
-            let values: Vec<String> = harmless.iter().map(|value| format!("`{value}`")).collect();
-            let first = row.names[0].split('/').next().unwrap_or_default();
+    let becomes = |option: &FioOption| match &option.handling {
+        FioHandling::Ignored | FioHandling::Carried => format!("ignored: {}", option.text),
+        FioHandling::Refused(harmless) if harmless.is_empty() => {
+            format!("refused: {}", option.text)
+        }
+        FioHandling::Refused(harmless) => {
             format!(
-                "refused, except {}: {}",
-                values.join(", "),
-                options::refusal(first)
+                "refused, except `{}`: {}",
+                harmless.join("`, `"),
+                option.text
             )
         }
+        FioHandling::Translated | FioHandling::Hint => option.text.to_owned(),
     };
-    let rows: String = options::ROWS
-        .iter()
-        .map(|row| format!("| {} | {} |\n", names(row), becomes(row)))
-        .collect();
+    let mut rows: Vec<(Vec<&str>, String)> = Vec::new();
+    for option in of_jobs() {
+        let becomes = becomes(option);
+        match rows.last_mut().filter(|(_, last)| *last == becomes) {
+            Some((names, _)) => names.extend(&option.names),
+            None => rows.push((option.names.clone(), becomes)),
+        }
+    }
+    let row = |(names, becomes): &(Vec<&str>, String)| {
+        format!("| `{}` | {becomes} |\n", names.join("`, `"))
+    };
+    let rows: String = rows.iter().map(row).collect();
     let head = HEAD.split_once(TABLE).map_or(HEAD, |(head, _)| head);
     let (path, wanted) = (
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/job-files.md"),
@@ -96,7 +91,7 @@ fn option_table_has_every_option_of_the_installed_fio() {
     let names = help
         .lines()
         .filter_map(|line| line.split([':', ' ']).find(|word| !word.is_empty()));
-    let missing: Vec<&str> = names.filter(|name| options::row(name).is_none()).collect();
+    let missing: Vec<&str> = names.filter(|name| fio_option(name).is_none()).collect();
     assert_eq!(missing, [""; 0]);
     let general: Vec<&str> = diskproof_compat::drop_in_named("fio")
         .map(|tool| tool.options.iter().map(|option| option.long).collect())
@@ -127,7 +122,7 @@ fn jobs_of_the_command_line_precede_those_of_files() {
             jobs: &jobs,
         },
         JobText::File {
-            text: "[second]\nstonewall\ngroup_reporting\nnumjobs=3\n",
+            text: "[second]\nstonewall\ngroup_reporting\nnumjobs=3\n".into(),
             path: Path::new("x.fio"),
         },
     ];

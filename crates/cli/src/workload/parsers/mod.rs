@@ -10,8 +10,8 @@ pub(crate) use keys::parse_key;
 pub(crate) use spans::{OffsetDistribution, Position, SpanBounds, Zones};
 pub(crate) use syntax::ValueError;
 pub(crate) use values::{
-    BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Order, Precision, Rate, ReadShare, Rw,
-    RwDirection, SyncedWrites, Time, WorkloadName,
+    BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Precision, Rate,
+    ReadShare, SyncedWrites, Time, WorkloadName,
 };
 
 #[cfg(test)]

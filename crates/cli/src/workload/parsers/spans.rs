@@ -174,62 +174,54 @@ impl FromStr for OffsetDistribution {
                  hot:80/20",
             )
         };
-        let distribution = match text.split_once(':') {
+        let within = |value: &str, fits: fn(f64) -> bool, why: &str| {
+            let value = number(value).ok_or_else(error)?;
+            let wrong = || ValueError::Value(format!("'{text}': {why}"));
+            Some(value).filter(|value| fits(*value)).ok_or_else(wrong)
+        };
+        Ok(Self(match text.split_once(':') {
             // `random` is fio's name.
             None if text == "uniform" || text == "random" => Distribution::Uniform,
-            Some(("zipf", theta)) => match number(theta).ok_or_else(error)? {
-                theta if theta > 0.0 && theta <= THETA_MAX && theta != 1.0 => {
-                    Distribution::Zipf { theta }
-                }
-                _ => {
-                    return Err(ValueError::Value(format!(
-                        "'{text}': theta must be above 0, at most 10, and not 1; use such as \
-                         zipf:1.1 or zipf:0.99"
-                    )));
-                }
+            Some(("zipf", theta)) => Distribution::Zipf {
+                theta: within(
+                    theta,
+                    |theta| theta > 0.0 && theta <= THETA_MAX && theta != 1.0,
+                    "theta must be above 0, at most 10, and not 1; use such as zipf:1.1 or \
+                     zipf:0.99",
+                )?,
             },
-            Some(("pareto", share)) => match number(share).ok_or_else(error)? {
-                share if share > 0.0 && share < 1.0 => Distribution::Pareto { share },
-                _ => {
-                    return Err(ValueError::Value(format!(
-                        "'{text}': the share must be between 0 and 1; with 0.2, 80 % of the \
-                         operations go to 20 % of the blocks"
-                    )));
-                }
+            Some(("pareto", share)) => Distribution::Pareto {
+                share: within(
+                    share,
+                    |share| share > 0.0 && share < 1.0,
+                    "the share must be between 0 and 1; with 0.2, 80 % of the operations go to \
+                     20 % of the blocks",
+                )?,
             },
-            Some(("normal", spread)) => match number(spread).ok_or_else(error)? {
-                spread_percent if (0.0..100.0).contains(&spread_percent) => {
-                    Distribution::Normal { spread_percent }
-                }
-                _ => {
-                    return Err(ValueError::Value(format!(
-                        "'{text}': the spread must be at least 0 and below 100 percent"
-                    )));
-                }
+            Some(("normal", spread)) => Distribution::Normal {
+                spread_percent: within(
+                    spread,
+                    |spread| spread < 100.0,
+                    "the spread must be at least 0 and below 100 percent",
+                )?,
             },
             Some(("hot", shares)) => {
                 let (access, size) = shares.split_once('/').ok_or_else(error)?;
-                let (access_percent, size_percent) = (
-                    percent(access).ok_or_else(error)?,
-                    percent(size).ok_or_else(error)?,
-                );
-                if [access_percent, size_percent]
-                    .iter()
-                    .any(|share| *share <= 0.0 || *share >= 100.0)
-                {
-                    return Err(ValueError::Value(format!(
-                        "'{text}': both shares must be between 0 and 100; to confine all accesses \
-                         to a part of the target, use a span"
-                    )));
-                }
+                let share = |share: &str| {
+                    within(
+                        share.strip_suffix('%').unwrap_or(share).trim_end(),
+                        |share| share > 0.0 && share < 100.0,
+                        "both shares must be between 0 and 100; to confine all accesses to a part \
+                         of the target, use a span",
+                    )
+                };
                 Distribution::HotCold {
-                    access_percent,
-                    size_percent,
+                    access_percent: share(access)?,
+                    size_percent: share(size)?,
                 }
             }
             _ => return Err(error()),
-        };
-        Ok(Self(distribution))
+        }))
     }
 }
 

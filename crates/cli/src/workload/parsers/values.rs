@@ -2,8 +2,8 @@
 
 use super::syntax::{ValueError, number, percent, wrong_form};
 use diskproof_model::plan::{BlockShare, WriteFlag};
-use diskproof_model::shape::TrimMode;
 use diskproof_model::units::{parse_duration, parse_size};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// Name of a workload.
@@ -25,104 +25,6 @@ impl FromStr for WorkloadName {
         (fits && plain)
             .then(|| Self(text.to_owned()))
             .ok_or_else(|| wrong_form(text, "a name; use up to 40 letters, digits, - _ . +"))
-    }
-}
-
-/// Order and direction, under fio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rw {
-    /// Sequential or random.
-    pub order: Order,
-    /// Reads, writes, both, or trims.
-    pub direction: RwDirection,
-}
-
-/// Order of the blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Block after block.
-    Sequential,
-    /// Random offsets.
-    Random,
-}
-
-/// Reads, writes, both, or trims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RwDirection {
-    /// Reads only.
-    Read,
-    /// Writes only.
-    Write,
-    /// Both.
-    Mixed,
-    /// Trims only.
-    Trim,
-    /// Each block is trimmed, and then written.
-    TrimWrite,
-}
-
-impl Rw {
-    /// The default.
-    pub const RANDREAD: Self = Self {
-        order: Order::Random,
-        direction: RwDirection::Read,
-    };
-
-    /// fio's name.
-    pub fn as_str(self) -> &'static str {
-        match (self.order, self.direction) {
-            (Order::Sequential, RwDirection::Read) => "read",
-            (Order::Sequential, RwDirection::Write) => "write",
-            (Order::Sequential, RwDirection::Mixed) => "rw",
-            (Order::Random, RwDirection::Read) => "randread",
-            (Order::Random, RwDirection::Write) => "randwrite",
-            (Order::Random, RwDirection::Mixed) => "randrw",
-            (Order::Sequential, RwDirection::Trim) => "trim",
-            (Order::Sequential, RwDirection::TrimWrite) => "trimwrite",
-            (Order::Random, RwDirection::Trim) => "randtrim",
-            (Order::Random, RwDirection::TrimWrite) => "randtrimwrite",
-        }
-    }
-
-    /// Which of its writes are trims.
-    pub(crate) fn trims(self) -> Option<TrimMode> {
-        match self.direction {
-            RwDirection::Read | RwDirection::Write | RwDirection::Mixed => None,
-            RwDirection::Trim => Some(TrimMode::Only),
-            RwDirection::TrimWrite => Some(TrimMode::BeforeWrite),
-        }
-    }
-
-    /// Whether it writes data.
-    pub(crate) fn writes_data(self) -> bool {
-        !matches!(self.direction, RwDirection::Read | RwDirection::Trim)
-    }
-}
-
-impl FromStr for Rw {
-    type Err = ValueError;
-
-    fn from_str(text: &str) -> Result<Self, ValueError> {
-        let (order, direction) = match text.strip_prefix("rand") {
-            Some(direction) => (Order::Random, direction),
-            None => (Order::Sequential, text),
-        };
-        let direction = match direction {
-            "read" => RwDirection::Read,
-            "write" => RwDirection::Write,
-            "rw" => RwDirection::Mixed,
-            "trim" => RwDirection::Trim,
-            "trimwrite" => RwDirection::TrimWrite,
-            "readwrite" if order == Order::Sequential => RwDirection::Mixed,
-            _ => {
-                return Err(wrong_form(
-                    text,
-                    "one of read, write, randread, randwrite, rw (or readwrite), randrw, trim, \
-                     randtrim, trimwrite, randtrimwrite",
-                ));
-            }
-        };
-        Ok(Self { order, direction })
     }
 }
 
@@ -308,20 +210,24 @@ impl FromStr for Rate {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let rate = number(text).ok_or_else(|| {
-            wrong_form(
-                text,
-                "a rate; write operations per second over all jobs, such as 1000 (for fio's rate \
-                 in bytes, divide by the block size)",
-            )
-        })?;
-        match rate {
-            RATE_MIN..=RATE_MAX => Ok(Self(rate)),
-            _ => Err(ValueError::Value(format!(
-                "a rate of {text} is out of range; use 0.001 to 1000000000"
-            ))),
-        }
+        let what = "a rate; write operations per second over all jobs, such as 1000 (for fio's \
+                    rate in bytes, divide by the block size)";
+        let rate = number(text).ok_or_else(|| wrong_form(text, what))?;
+        within(rate, RATE_MIN..=RATE_MAX, || {
+            format!("a rate of {text} is out of range; use 0.001 to 1000000000")
+        })
+        .map(Self)
     }
+}
+
+/// The value, if it is in the range.
+fn within(
+    value: f64,
+    range: RangeInclusive<f64>,
+    wrong: impl Fn() -> String,
+) -> Result<f64, ValueError> {
+    let value = Some(value).filter(|value| range.contains(value));
+    value.ok_or_else(|| ValueError::Value(wrong()))
 }
 
 /// Relative half-width of the 95 % interval that ends a workload.
@@ -335,14 +241,12 @@ impl FromStr for Precision {
         let percent = text
             .strip_suffix('%')
             .and_then(|number_text| number(number_text.trim_end()));
-        match percent
-            .ok_or_else(|| wrong_form(text, "a precision; write it in percent, such as 2%"))?
-        {
-            p if (0.01..=50.0).contains(&p) => Ok(Self(p / 100.0)),
-            _ => Err(ValueError::Value(format!(
-                "a precision of {text} is out of range; use 0.01% to 50%"
-            ))),
-        }
+        let percent = percent
+            .ok_or_else(|| wrong_form(text, "a precision; write it in percent, such as 2%"))?;
+        let percent = within(percent, 0.01..=50.0, || {
+            format!("a precision of {text} is out of range; use 0.01% to 50%")
+        })?;
+        Ok(Self(percent / 100.0))
     }
 }
 
@@ -354,15 +258,12 @@ impl FromStr for LatencyPercentile {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let percent = text.strip_suffix('%').unwrap_or(text).trim_end();
-        let percent = number(percent)
+        let share = percent(text)
             .ok_or_else(|| wrong_form(text, "a share in percent; write a number such as 99.9"))?;
-        match percent {
-            p if (1.0..=100.0).contains(&p) => Ok(Self(p)),
-            _ => Err(ValueError::Value(format!(
-                "a latency percentile of {text} is out of range; use 1 to 100"
-            ))),
-        }
+        within(share, 1.0..=100.0, || {
+            format!("a latency percentile of {text} is out of range; use 1 to 100")
+        })
+        .map(Self)
     }
 }
 
@@ -370,27 +271,6 @@ impl FromStr for LatencyPercentile {
 mod tests {
     use super::*;
     use crate::workload::parsers::tests::{assert_rejected, parse};
-
-    #[test]
-    fn rw_takes_the_names_of_fio() {
-        let plain = ["read", "write", "rw", "randread", "randwrite", "randrw"];
-        let trims = ["trim", "randtrim", "trimwrite", "randtrimwrite"];
-        for word in plain.into_iter().chain(trims) {
-            let rw = parse::<Rw>(word).unwrap();
-            assert_eq!(
-                (rw.as_str(), rw.trims().is_some()),
-                (word, word.contains("trim"))
-            );
-        }
-        assert_eq!(parse::<Rw>("readwrite").unwrap().as_str(), "rw");
-        assert_rejected::<Rw>(&[
-            ("randreadwrite", "randrw"),
-            ("", "randrw"),
-            ("trimread", "randrw"),
-            ("rand", "randrw"),
-            ("READ", "randrw"),
-        ]);
-    }
 
     #[test]
     fn block_sizes_and_mixes_parse_as_in_fio() {

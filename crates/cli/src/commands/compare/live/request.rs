@@ -2,11 +2,12 @@
 
 use crate::consent::DestructiveFlags;
 use crate::failure::Exit;
-use crate::flags::{ColorWhen, EngineName, HealthFlags, MeasuringFlags, UndecidedMeans};
+use crate::flags::{ColorWhen, ENGINES, HealthFlags, MeasuringFlags, UndecidedMeans, one_of};
 use crate::saved::HistoryOptions;
 use crate::selection::SelectionFlags;
 use diskproof_analysis::compare::Limit;
 use diskproof_model::comparison::Comparison;
+use diskproof_model::plan::EngineChoice;
 use diskproof_model::units::{parse_duration, parse_size};
 use std::path::PathBuf;
 
@@ -40,8 +41,8 @@ pub struct LiveFlags {
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub size: Option<u64>,
     /// I/O engine [default: auto]
-    #[arg(long, value_name = "NAME")]
-    pub engine: Option<EngineName>,
+    #[arg(long, value_name = "NAME", value_parser = one_of(ENGINES))]
+    pub engine: Option<EngineChoice>,
     /// Seed of every random choice
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -8,9 +8,9 @@ const NUMBER_MAX: f64 = 9e15;
 const PARENTHESES_DEEP: usize = 32;
 const SECOND_US: f64 = 1e6;
 
-/// The meaning of units: fio's `kb_base`.
+/// The meaning of units: fio's `kb_base`, and the powers that its output shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
     Binary,
     /// `k` is 1000 and `kib` 1024.
@@ -19,7 +19,7 @@ pub(crate) enum Base {
 
 /// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Amount {
+pub enum Amount {
     /// Bytes.
     Bytes(u64),
     /// Percent.
@@ -28,7 +28,7 @@ pub(crate) enum Amount {
 
 impl Amount {
     /// The amount in bytes, for a target of `whole` bytes.
-    pub(crate) fn of(self, whole: u64) -> u64 {
+    pub fn of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
@@ -37,7 +37,7 @@ impl Amount {
 }
 
 /// Parses a size, or any whole number, with an optional unit of sizes.
-pub(crate) fn bytes(text: &str, base: Base) -> Result<u64, String> {
+pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a fio number; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
         return whole(expression(text, Units::Sizes)?, text);
@@ -48,19 +48,21 @@ pub(crate) fn bytes(text: &str, base: Base) -> Result<u64, String> {
             .filter(|value| *value as f64 <= NUMBER_MAX)
             .ok_or_else(wrong);
     }
-    let (digits, unit) = text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    );
-    let unit = size_unit(unit, base).ok_or_else(wrong)?;
-    digits
-        .parse::<f64>()
-        .map_err(|_| wrong())
-        .and_then(|value| whole(value * unit, text))
+    let bytes = scaled(text, |unit| size_unit(unit, base)).ok_or_else(wrong)?;
+    whole(bytes, text)
+}
+
+/// A number in plain digits times its unit.
+fn scaled(text: &str, unit_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    Some(digits.parse::<f64>().ok()? * unit_of(unit)?)
 }
 
 /// Parses a size or a percentage.
-pub(crate) fn amount(text: &str, base: Base) -> Result<Amount, String> {
+pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
     match text.strip_suffix('%') {
         Some(percent) => match bytes(percent, base)? {
             percent @ 1..=100 => Ok(Amount::Percent(percent)),
@@ -71,24 +73,17 @@ pub(crate) fn amount(text: &str, base: Base) -> Result<Amount, String> {
 }
 
 /// Parses a time, in nanoseconds; a bare number is seconds.
-pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
+pub fn time_ns(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
     }
-    let (digits, unit) = text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    );
-    let us = time_unit_us(unit).ok_or_else(wrong)?;
-    digits
-        .parse::<f64>()
-        .map_err(|_| wrong())
-        .and_then(|value| whole(value * us * 1000.0, text))
+    let us = scaled(text, time_unit_us).ok_or_else(wrong)?;
+    whole(us * 1000.0, text)
 }
 
 /// Parses a time, in nanoseconds; a bare number is microseconds.
-pub(crate) fn short_time_ns(text: &str) -> Result<u64, String> {
+pub fn short_time_ns(text: &str) -> Result<u64, String> {
     match text.chars().any(char::is_alphabetic) {
         true => time_ns(text),
         false => whole(expression(text, Units::None)? * 1000.0, text),
@@ -96,7 +91,7 @@ pub(crate) fn short_time_ns(text: &str) -> Result<u64, String> {
 }
 
 /// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
-pub(crate) fn arithmetic(text: &str) -> Result<u64, String> {
+pub fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, Units::None)?, text)
 }
 

@@ -1,0 +1,81 @@
+//! Reads the options that name files.
+
+use super::JobReader;
+use crate::job_file::error::JobFileError;
+use crate::job_file::sections::{Scope, SourceLine};
+use diskproof_model::rw::{Order, Rw};
+
+impl JobReader<'_> {
+    /// Several files of one job are one here, where no order of requests among them is lost: random
+    /// requests go to any of them, or one file follows another.
+    pub(super) fn has_several_files(&self, rw: Rw) -> Result<bool, JobFileError> {
+        if self.bytes("nrfiles", 1)? <= 1 {
+            return Ok(false);
+        }
+        let service = self.value("file_service_type")?.map(|(_, value)| value);
+        let is_alike = match (rw.order, service) {
+            (Order::Random, None | Some("roundrobin" | "random" | "sequential")) => {
+                self.is_uniform()?
+            }
+            (Order::Sequential, Some("sequential")) => true,
+            _ => false,
+        };
+        let is_sized = self.setting("size").is_some() && self.setting("filesize").is_none();
+        match is_alike && is_sized && self.setting("filename").is_none() {
+            true => Ok(true),
+            false => Err(self.error(
+                "nrfiles",
+                "several files for one job are supported with uniformly random requests, or with \
+                 file_service_type=sequential, if size is set, and neither filesize nor filename; \
+                 otherwise use nrfiles=1 and their total size",
+            )),
+        }
+    }
+
+    pub(super) fn filename(&self) -> Result<Option<(Vec<String>, SourceLine)>, JobFileError> {
+        let directory = self.setting("directory");
+        let is_own_directory = directory.is_some_and(|setting| setting.scope == Scope::Own);
+        let mut found: Option<(Vec<String>, SourceLine)> = None;
+        // Each one adds to those before it.
+        let settings = self.section.settings.iter();
+        for setting in settings.filter(|setting| setting.option.key == "filename") {
+            let value = setting
+                .option
+                .value
+                .as_deref()
+                .filter(|value| !value.is_empty());
+            let value = value.ok_or_else(|| setting.error("the name is missing"))?;
+            if is_own_directory && setting.scope == Scope::Global {
+                return Err(setting.error(format!(
+                    "[{}] sets a directory, which fio does not apply to a filename from [global]; \
+                     put both into one section",
+                    self.section.name
+                )));
+            }
+            for name in split_names(value) {
+                if name == "-" {
+                    return Err(setting.error("standard input and output are not a disk"));
+                }
+                let (names, source) =
+                    found.get_or_insert_with(|| (Vec::new(), setting.source.clone()));
+                *source = setting.source.clone();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn directories(&self) -> Result<Vec<String>, JobFileError> {
+        let given = self.value("directory")?;
+        Ok(given.map_or_else(Vec::new, |(_, value)| split_names(value)))
+    }
+}
+
+/// Splits names at colons; `\:` is a colon inside a name.
+fn split_names(value: &str) -> Vec<String> {
+    let hidden = value.replace("\\:", "\0");
+    let names = hidden.split(':').filter(|name| !name.is_empty());
+    names.map(|name| name.replace('\0', ":")).collect()
+}

@@ -1,0 +1,124 @@
+//! Reads a setting by the kind of its value: text, numbers, times, switches, choices.
+
+use super::JobReader;
+use crate::job_file::error::JobFileError;
+use crate::job_file::sections::Setting;
+use diskproof_compat::fio_values::{self as numbers, Amount};
+use std::fmt::Display;
+
+impl<'a> JobReader<'a> {
+    pub(super) fn setting(&self, name: &str) -> Option<&'a Setting> {
+        self.given.get(name).copied()
+    }
+
+    /// An error at a setting, or at the section without it.
+    pub(super) fn error(&self, name: &str, why: impl Display) -> JobFileError {
+        match self.setting(name) {
+            Some(setting) => setting.error(why),
+            None => self.section.source.error(format!("{name}: {why}")),
+        }
+    }
+
+    /// Whether the last setting with the first name comes after that with the second one.
+    pub(super) fn is_later(&self, name: &str, other: &str) -> bool {
+        let position = |name: &str| {
+            let setting = self.setting(name)?;
+            let mut settings = self.section.settings.iter();
+            settings.position(|one| std::ptr::eq(one.as_ref(), setting))
+        };
+        position(name) > position(other)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.setting(name)
+            .and_then(|setting| setting.option.value.as_deref())
+    }
+
+    /// The setting and its value, which must not be empty.
+    pub(super) fn value(&self, name: &str) -> Result<Option<(&'a Setting, &'a str)>, JobFileError> {
+        let Some(setting) = self.setting(name) else {
+            return Ok(None);
+        };
+        match setting.option.value.as_deref() {
+            Some(value) if !value.is_empty() => Ok(Some((setting, value))),
+            _ => Err(setting.error("the value is missing")),
+        }
+    }
+
+    pub(super) fn parsed<T, E: Display>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, JobFileError> {
+        let Some((setting, value)) = self.value(name)? else {
+            return Ok(None);
+        };
+        parse(value).map(Some).map_err(|why| setting.error(why))
+    }
+
+    /// One of these words.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, JobFileError> {
+        self.parsed(name, |text| {
+            let found = choices.iter().find(|(word, _)| *word == text);
+            found.map(|(_, value)| *value).ok_or_else(|| {
+                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+                format!(
+                    "this value is not supported; use one of {}",
+                    words.join(", ")
+                )
+            })
+        })
+    }
+
+    /// A whole number with an optional unit of sizes.
+    pub(super) fn number(&self, name: &str, most: u64) -> Result<Option<u64>, JobFileError> {
+        self.parsed(name, |text| match numbers::bytes(text, self.base)? {
+            number if number > most => Err(format!("{number} is too large; use at most {most}")),
+            number => Ok(number),
+        })
+    }
+
+    pub(super) fn bytes(&self, name: &str, default: u64) -> Result<u64, JobFileError> {
+        Ok(self.number(name, u64::MAX)?.unwrap_or(default))
+    }
+
+    /// A percentage; 0 without the setting.
+    pub(super) fn percent(&self, name: &str) -> Result<u8, JobFileError> {
+        Ok(self.number(name, 100)?.unwrap_or(0) as u8)
+    }
+
+    pub(super) fn amount(&self, name: &str) -> Result<Option<Amount>, JobFileError> {
+        self.parsed(name, |text| numbers::amount(text, self.base))
+    }
+
+    /// A time whose bare number is seconds.
+    pub(super) fn time(&self, name: &str) -> Result<u64, JobFileError> {
+        Ok(self.parsed(name, numbers::time_ns)?.unwrap_or(0))
+    }
+
+    /// A time whose bare number is microseconds.
+    pub(super) fn short_time(&self, name: &str) -> Result<u64, JobFileError> {
+        Ok(self.parsed(name, numbers::short_time_ns)?.unwrap_or(0))
+    }
+
+    /// Reads a switch: without a value, or with 0 or 1.
+    pub(super) fn switch(&self, name: &str) -> Result<Option<bool>, JobFileError> {
+        match self
+            .setting(name)
+            .map(|setting| setting.option.value.as_deref())
+        {
+            None => Ok(None),
+            Some(None | Some("1")) => Ok(Some(true)),
+            Some(Some("0")) => Ok(Some(false)),
+            Some(Some(_)) => Err(self.error(name, "write 0 or 1")),
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<bool, JobFileError> {
+        Ok(self.switch(name)?.unwrap_or(false))
+    }
+}
