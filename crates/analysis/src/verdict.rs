@@ -15,7 +15,6 @@ use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::ObservedDevice;
 use diskproof_model::ping::{PingLatency, PingRecord};
-use diskproof_model::plan::Origin;
 use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
@@ -206,7 +205,7 @@ fn span_caveat(record: &Record) -> Option<String> {
 
 /// The largest burst credit that `check` cannot exclude: it would have lasted to the end.
 fn unseen_burst(record: &Record) -> Option<String> {
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     let moved = record
         .moved
         .filter(|_| verb == "check" && record.targets.len() == 1)?;
@@ -225,7 +224,7 @@ fn unseen_burst(record: &Record) -> Option<String> {
 
 /// How much of the disk `check` read at most, and what reads all of it.
 fn no_scan(record: &Record) -> Option<String> {
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     let [target] = record.targets.as_slice() else {
         return None;
     };
@@ -830,7 +829,7 @@ mod tests {
             "the credit was seen to end"
         );
         let mut run = record;
-        let Origin::Native { verb, .. } = &mut run.plan.origin;
+        let verb = &mut run.plan.origin.verb;
         *verb = "run".to_owned();
         assert!(verdict(&run).caveats.is_empty());
     }

@@ -10,7 +10,7 @@ use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -117,30 +117,13 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         )));
     }
     Ok(Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: flags.seed.or(file.seed).unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
-        first_write_ns: None,
-        time_limit_ns: None,
         workloads,
-        survey: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        ping: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
         fit_for: Some(job.profile.to_owned()),
-        postgres_version: None,
         skipped,
-        origin: Origin::Native {
-            verb: job.verb.to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of(job.verb.to_owned(), command_line())
     })
 }
 

@@ -3,8 +3,8 @@
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
-    PLAN_SCHEMA, Plan, Span, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall,
+    SyncPolicy, Workload, WriteFlag,
 };
 
 /// A second in nanoseconds.
@@ -95,30 +95,11 @@ impl DropIn {
             workload.shape.ordinary_pages = true;
         }
         Plan {
-            schema: PLAN_SCHEMA.to_owned(),
-            method: METHOD_VERSION,
             seed: context.seed,
             targets: vec![context.target.path.clone()],
             scratch_bytes,
             workloads,
-            survey: None,
-            sweep: None,
-            postgres: None,
-            files: None,
-            layers: None,
-            ping: None,
-            data_sheet: None,
-            disk_access: None,
-            like: None,
-            fit_for: None,
-            first_write_ns: None,
-            time_limit_ns: None,
-            postgres_version: None,
-            skipped: Vec::new(),
-            origin: Origin::Native {
-                verb: format!("as {}", self.name),
-                argv: context.argv.to_vec(),
-            },
+            ..Plan::of(format!("as {}", self.name), context.argv.to_vec())
         }
     }
 }

@@ -119,6 +119,36 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A plan of this verb that does nothing yet.
+    pub fn of(verb: impl Into<String>, argv: Vec<String>) -> Self {
+        Self {
+            schema: PLAN_SCHEMA.to_owned(),
+            method: METHOD_VERSION,
+            seed: 0,
+            targets: Vec::new(),
+            scratch_bytes: None,
+            first_write_ns: None,
+            time_limit_ns: None,
+            workloads: Vec::new(),
+            survey: None,
+            ping: None,
+            sweep: None,
+            files: None,
+            layers: None,
+            like: None,
+            fit_for: None,
+            data_sheet: None,
+            disk_access: None,
+            postgres_version: None,
+            postgres: None,
+            skipped: Vec::new(),
+            origin: Origin {
+                verb: verb.into(),
+                argv,
+            },
+        }
+    }
+
     /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None`
     /// when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
@@ -230,13 +260,9 @@ pub struct Skipped {
 /// Who made the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Origin {
-    /// One of our own verbs.
-    Native {
-        /// The verb, such as `check`.
-        verb: String,
-        /// The whole command line as given.
-        argv: Vec<String>,
-    },
+pub struct Origin {
+    /// The verb, such as `check`.
+    pub verb: String,
+    /// The whole command line as given.
+    pub argv: Vec<String>,
 }

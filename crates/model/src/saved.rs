@@ -5,7 +5,6 @@ use crate::estimate::Estimate;
 use crate::files::FileOperation;
 use crate::finding::Severity;
 use crate::op::OpKind;
-use crate::plan::{Origin, Plan};
 use crate::record::{FileStepRecord, MeasurementRecord, Record};
 use crate::surface::SeekPattern;
 use crate::workload::Access;
@@ -106,7 +105,7 @@ impl SavedRun {
         Self {
             run_id: record.run_id.clone(),
             started: record.started.clone(),
-            verb: verb(&record.plan).to_owned(),
+            verb: record.plan.origin.verb.clone(),
             targets: record
                 .targets
                 .iter()
@@ -122,12 +121,6 @@ impl SavedRun {
             figures: headlines(record),
         }
     }
-}
-
-/// What was asked, in one word.
-fn verb(plan: &Plan) -> &str {
-    let Origin::Native { verb, .. } = &plan.origin;
-    verb
 }
 
 fn disks(record: &Record) -> Vec<SavedDisk> {

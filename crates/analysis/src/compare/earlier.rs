@@ -6,7 +6,6 @@ use super::comparable_files::{self, StepOfRun};
 use super::comparable_survey::{self, Part, Surveyed};
 use super::differences::facts;
 use super::sides::{Run, RunGroup, Sides};
-use diskproof_model::plan::Origin;
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
@@ -104,8 +103,8 @@ fn several<T>(groups: impl Iterator<Item = Vec<T>>) -> Vec<Vec<T>> {
 
 /// Whether a run did the same on the same target: machine, paths, disks, verb and workloads.
 pub(super) fn repeats(run: &Record, other: &Record) -> bool {
-    let Origin::Native { verb, .. } = &run.plan.origin;
-    let Origin::Native { verb: of_other, .. } = &other.plan.origin;
+    let verb = &run.plan.origin.verb;
+    let of_other = &other.plan.origin.verb;
     verb == of_other
         && run.host.name == other.host.name
         && run.plan.targets == other.plan.targets

@@ -44,7 +44,6 @@ use diskproof_model::comparison::{
     Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
     RunReference, Side, Tally, Unmatched, Verdict,
 };
-use diskproof_model::plan::Origin;
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
 use rows::Row;
@@ -117,7 +116,7 @@ fn side(group: &RunGroup<'_>) -> Side {
 
 fn reference(run: &Run<'_>) -> RunReference {
     let record = run.record;
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     RunReference {
         name: run.name.clone(),
         run_id: record.run_id.clone(),

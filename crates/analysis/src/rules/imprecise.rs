@@ -14,7 +14,6 @@ use crate::known::HALF_WIDTH_MAX;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
-use diskproof_model::plan::Origin;
 use diskproof_model::record::{FileStepRecord, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::CurvePoint;
 use diskproof_model::units::{format_duration, format_percent, format_throughput};
@@ -416,7 +415,7 @@ const SPLIT_FACTOR: f64 = 1.5;
 fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
     // The short strokes of a survey have their own time.
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     let how = if verb == "curve" {
         "diskproof run --rw randread --span 0-N% --time"
     } else if record.latency_search.is_some() {
@@ -506,6 +505,7 @@ mod tests {
     use crate::fixture::test_rng::TestRng;
     use diskproof_model::files::FileOperation;
     use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+    use diskproof_model::plan::Origin;
     use diskproof_model::series::Cell;
 
     /// Stalls of a tenth of a second at uneven intervals.
@@ -540,7 +540,7 @@ mod tests {
     fn the_remedy_is_one_that_the_verb_has() {
         let mut record = fires();
         assert!(check(&record).unwrap().remedy.contains("(--time)"));
-        record.plan.origin = Origin::Native {
+        record.plan.origin = Origin {
             verb: "curve".to_owned(),
             argv: Vec::new(),
         };
@@ -558,7 +558,7 @@ mod tests {
             let mut run = fixture::run();
             run.1[2].wall_ns = 50_000_000;
             let mut record = fixture::judge(run);
-            record.plan.origin = Origin::Native {
+            record.plan.origin = Origin {
                 verb: verb.to_owned(),
                 argv: Vec::new(),
             };

@@ -2,7 +2,7 @@
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::MeasuredCapacity;
-use diskproof_model::plan::{CachePolicy, Origin};
+use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use diskproof_model::watch::{DeviceStep, DirectionStep};
@@ -71,7 +71,7 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
             .max_by(|a, b| a.cmp_certain(b))?;
         Some(most.value)
     };
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     let capacity = MeasuredCapacity {
         run_id: record.run_id.clone(),
         started: record.started.clone(),

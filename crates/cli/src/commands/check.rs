@@ -17,9 +17,7 @@ use crate::standard_workloads::{LARGE_BYTES, LARGE_DEPTH, WriteBudget, standard_
 use crate::targets::resolve_target;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{
-    EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Workload,
-};
+use diskproof_model::plan::{EngineChoice, Plan, Skipped, Span, Workload};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -272,8 +270,6 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         return Err(nothing_left(&skipped));
     }
     Ok(Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
@@ -281,21 +277,10 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         time_limit_ns: Some(budget.time_ns),
         workloads,
         survey,
-        ping: None,
         data_sheet: check.spec.map(|sheet| sheet.0),
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
-        origin: Origin::Native {
-            verb: "check".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("check", command_line())
     })
 }
 

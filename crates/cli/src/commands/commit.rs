@@ -15,8 +15,8 @@ use crate::targets::{note_write_caches, resolve_target};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
-    PLAN_SCHEMA, Plan, Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Skipped, Span, Start, Stop,
+    SyncCall, SyncPolicy, Workload, WriteFlag,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -205,8 +205,6 @@ pub fn plan(
     let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
     let engine = measuring.engine;
     Ok(Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
@@ -214,19 +212,10 @@ pub fn plan(
             .into_iter()
             .flat_map(|row| row.timed(unit_ns, engine))
             .collect(),
-        survey: None,
-        ping: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
         first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_SHARE),
         time_limit_ns: programs
             .is_none()
             .then_some(time_ns + time_ns / LAYOUT_SHARE),
-        sweep: None,
-        files: None,
-        layers: None,
         postgres: programs
             .map(|programs| postgres_plan(programs, breadth, time_ns, commit.server.try_settings)),
         postgres_version: postgres_version(
@@ -236,10 +225,7 @@ pub fn plan(
             &commit.target,
         ),
         skipped,
-        origin: Origin::Native {
-            verb: "commit".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("commit", command_line())
     })
 }
 

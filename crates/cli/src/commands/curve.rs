@@ -13,9 +13,7 @@ use crate::workload::{SpanBounds, position_bytes};
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{
-    EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Span, Stop, Workload,
-};
+use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, ScanPlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
@@ -203,32 +201,15 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         .iter()
         .filter(|_| curve.short_stroke && resumed.is_none());
     Ok(Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
-        first_write_ns: None,
-        time_limit_ns: None,
         workloads: strokes
             .map(|percent| stroke(*percent, span, target_bytes, measuring))
             .collect(),
         survey: Some(survey),
-        ping: None,
         data_sheet: curve.spec.map(|sheet| sheet.0),
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "curve".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("curve", command_line())
     })
 }
 

@@ -7,7 +7,7 @@ use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure_files};
 use diskproof_device::probe;
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use std::path::PathBuf;
@@ -190,15 +190,8 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     }
     let sizes = files.file_size.unwrap_or(FILE_BYTES);
     Ok(Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
-        scratch_bytes: None,
-        workloads: Vec::new(),
-        survey: None,
-        ping: None,
-        sweep: None,
         files: Some(FilesPlan {
             count: files.count,
             file_bytes_min: sizes.min,
@@ -214,20 +207,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             rounds: files.rounds,
             time_ns,
         }),
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        first_write_ns: None,
-        time_limit_ns: None,
-        postgres: None,
-        layers: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "files".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("files", command_line())
     })
 }
 

@@ -15,8 +15,8 @@ use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan,
-    Span, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, Plan, Span, Stop, SyncCall, SyncPolicy,
+    Workload, WriteFlag,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration, parse_duration, parse_size};
@@ -263,30 +263,12 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
     let requests = ping_plan(ping, block_bytes, seed)?;
     let workload = workload(ping, (block_bytes, span), &requests);
     Ok(Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed,
         targets: identities.iter().map(|one| one.path.clone()).collect(),
         scratch_bytes,
         workloads: vec![workload],
-        survey: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
         ping: Some(requests),
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        first_write_ns: None,
-        time_limit_ns: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "ping".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("ping", command_line())
     })
 }
 

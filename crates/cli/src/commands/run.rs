@@ -17,7 +17,7 @@ use crate::workload::{
 };
 use diskproof_analysis::campaign::LatencySearchCampaign;
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
+use diskproof_model::plan::{Origin, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use like::{LikeRequest, LikeSource};
@@ -333,36 +333,20 @@ impl RunRequest {
             workloads = search.workloads;
         }
         Ok(Plan {
-            fit_for: None,
-            schema: PLAN_SCHEMA.to_owned(),
-            method: METHOD_VERSION,
             seed: self.seed.unwrap_or_else(random_seed),
             targets: identities
                 .iter()
                 .map(|identity| identity.path.clone())
                 .collect(),
             scratch_bytes,
-            first_write_ns: None,
             time_limit_ns,
             workloads,
-            survey: None,
-            ping: None,
-            data_sheet: None,
-            disk_access: None,
             like: match &self.work {
                 WorkSource::Like(like) => Some(like.plan()),
                 WorkSource::Flags(_) | WorkSource::Plan { .. } => None,
             },
-            sweep: None,
-            postgres: None,
-            files: None,
-            layers: None,
-            postgres_version: None,
             skipped,
-            origin: Origin::Native {
-                verb: "run".to_owned(),
-                argv: command_line(),
-            },
+            ..Plan::of("run", command_line())
         })
     }
 
@@ -497,7 +481,7 @@ pub(crate) fn plan_jobs(
         free_bytes: memory_free_bytes(),
     };
     let plan = request.plan(&identities, memory)?;
-    let origin = Origin::Native {
+    let origin = Origin {
         verb: format!("as {tool}"),
         argv: command_line(),
     };

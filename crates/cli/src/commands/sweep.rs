@@ -13,7 +13,7 @@ use crate::workload::{BlockSize, Bytes};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_device::{memory_free_bytes, probe, scratch_bytes_max};
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -295,30 +295,16 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         return Err(Failure::Usage(format!("nothing can be measured.{why}")));
     }
     let plan = Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
         time_limit_ns: Some(time_ns),
         workloads: matrix.workloads.clone(),
-        survey: None,
-        ping: None,
         sweep: Some(spec),
-        postgres: None,
-        files: None,
-        layers: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),
         skipped: matrix.skipped.clone(),
-        origin: Origin::Native {
-            verb: "sweep".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("sweep", command_line())
     };
     Ok(PlannedSweep { plan, matrix })
 }

@@ -4,7 +4,7 @@
 use super::judged::judged_quietly;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_history::{Filter, History, HistoryError};
-use diskproof_model::plan::{METHOD_VERSION, Origin, Plan};
+use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::target::{HostFacts, TargetIdentity};
@@ -44,7 +44,7 @@ impl RunKey {
     }
 
     fn of_parts(plan: &Plan, method: u32, host: &HostFacts, targets: &[TargetIdentity]) -> Self {
-        let Origin::Native { verb, .. } = &plan.origin;
+        let verb = &plan.origin.verb;
         Self {
             verb: verb.clone(),
             method,

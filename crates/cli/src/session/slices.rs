@@ -7,7 +7,7 @@ use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Layout, Origin, Plan, SyncPolicy, Verify, Workload,
+    Access, CachePolicy, EngineChoice, Layout, Plan, SyncPolicy, Verify, Workload,
 };
 use diskproof_model::slice::SLICES_MIN;
 use std::time::Duration;
@@ -316,7 +316,7 @@ fn is_in_turns(verb: &str) -> bool {
 /// The groups of a plan by what is measured alternately: in `check` and `commit` all that follow
 /// each other and have slices; in `run` each by itself, as the user gave their order.
 pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
-    let Origin::Native { verb, .. } = &plan.origin;
+    let verb = &plan.origin.verb;
     let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();
     for group in plan.groups() {
         let sliced = Sliced::new(group, verb);

@@ -7,7 +7,7 @@ use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
 use diskproof_model::data::RunData;
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Stop, Workload};
+use diskproof_model::plan::{Plan, Stop, Workload};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_report::style::{Color, Style};
@@ -60,30 +60,10 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
     };
     let measurements: Vec<_> = workloads.iter().map(simulated).collect();
     let plan = Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed,
         targets: vec!["/data".to_owned()],
-        scratch_bytes: None,
-        first_write_ns: None,
-        time_limit_ns: None,
         workloads,
-        survey: None,
-        ping: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "run".to_owned(),
-            argv: Vec::new(),
-        },
+        ..Plan::of("run", Vec::new())
     };
     let facts = RunFacts {
         tool: tool(),

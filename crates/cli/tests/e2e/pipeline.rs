@@ -95,7 +95,7 @@ fn check_plan(flags: &[&str]) -> Plan {
     };
     let argv = words.map(|word| (*word).to_owned()).collect();
     Plan {
-        origin: Origin::Native {
+        origin: Origin {
             verb: "check".to_owned(),
             argv,
         },

@@ -27,7 +27,7 @@ struct Contract {
 }
 
 const RECORD: Contract = Contract {
-    id: "urn:diskproof:schema:record.v1",
+    id: "urn:diskproof:schema:record.v2",
     title: "diskproof record, version 1",
     file: "record.v2.schema.json",
     schema: RECORD_SCHEMA,

@@ -45,7 +45,7 @@ fn measured(workload: &Workload) -> Measurement {
 /// A run of these workloads.
 fn run(workloads: Vec<Workload>) -> RunParts {
     let (mut facts, _) = fixture::run();
-    facts.plan.origin = Origin::Native {
+    facts.plan.origin = Origin {
         verb: "run".to_owned(),
         argv: vec!["diskproof".to_owned(), "run".to_owned()],
     };

@@ -4,7 +4,7 @@
 use crate::labels;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{OFF_SUFFIX, Origin};
+use diskproof_model::plan::OFF_SUFFIX;
 use diskproof_model::record::{Estimate, OpRecord, Record};
 use diskproof_model::units::format_latency;
 
@@ -22,7 +22,7 @@ pub(crate) type SummaryLine = (&'static str, String);
 
 /// The lines; none for other verbs, and where the default was not measured.
 pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
-    let is_commit = matches!(&record.plan.origin, Origin::Native { verb, .. } if verb == "commit");
+    let is_commit = record.plan.origin.verb == "commit";
     let Some(default) = commits(record, METHODS[0]).filter(|_| is_commit) else {
         return Vec::new();
     };
@@ -140,11 +140,12 @@ fn high(rate: &Estimate) -> f64 {
 mod tests {
     use super::*;
     use diskproof_model::finding::{Evidence, Finding, Severity};
+    use diskproof_model::plan::Origin;
 
     fn record(rates: &[(&str, f64)]) -> Record {
         let mut record = crate::html::tests::record();
         record.findings.clear();
-        record.plan.origin = Origin::Native {
+        record.plan.origin = Origin {
             verb: "commit".to_owned(),
             argv: Vec::new(),
         };

@@ -1,13 +1,13 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
 use diskproof_model::digits::{figure_text, joined_range};
-use diskproof_model::plan::{Origin, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Record};
 use diskproof_model::units::format_duration;
 
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
-    let Origin::Native { verb, .. } = &plan.origin;
+    let verb = &plan.origin.verb;
     if plan.layers.is_some() {
         let highest = plan.targets.first().map_or("", String::as_str);
         return format!("{verb} --layers {highest}");

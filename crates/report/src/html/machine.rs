@@ -6,7 +6,6 @@ use crate::describe::identity::{filesystem_facts, host_facts, layer_facts, targe
 use crate::describe::target::{layers_text, tested_text};
 use crate::labels;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::TargetIdentity;
@@ -59,7 +58,7 @@ fn health_of<'a>(
 
 /// The section `method`.
 pub(super) fn method(record: &Record) -> Markup {
-    let Origin::Native { argv, .. } = &record.plan.origin;
+    let argv = &record.plan.origin.argv;
     let list = [
         (
             "program",

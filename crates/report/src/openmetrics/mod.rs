@@ -9,7 +9,6 @@ mod surface;
 mod workloads;
 
 use crate::format::{Format, OutputFile, Requires};
-use diskproof_model::plan::Origin;
 use diskproof_model::record::Record;
 use family::{MetricFamily, write_family};
 use health::of_health;
@@ -31,7 +30,7 @@ pub const FORMAT: Format = Format {
 /// Adds the target and the verb to every series: collectors reject a series that the files of two
 /// runs have.
 fn label_run(record: &Record, families: &mut [MetricFamily]) {
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     let targets: Vec<&str> = record
         .targets
         .iter()
@@ -79,7 +78,7 @@ mod tests {
 
     fn record(verb: &str) -> Record {
         let mut record = crate::html::tests::record();
-        let Origin::Native { verb: own, .. } = &mut record.plan.origin;
+        let own = &mut record.plan.origin.verb;
         *own = verb.to_owned();
         record.expectations = [
             "a.iops>=5",

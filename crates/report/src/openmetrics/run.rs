@@ -4,7 +4,6 @@ use super::family::{Labels, MetricFamily, gauge, gauges_by_unit, target_labels, 
 use crate::describe::run::observed_unit;
 use crate::figures::{expectation_value, grade_value};
 use diskproof_model::finding::Severity;
-use diskproof_model::plan::Origin;
 use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel};
 
@@ -105,7 +104,7 @@ fn of_expectations(record: &Record) -> Vec<MetricFamily> {
 }
 
 fn identity(record: &Record) -> Labels {
-    let Origin::Native { verb, .. } = &record.plan.origin;
+    let verb = &record.plan.origin.verb;
     vec![
         ("run_id", record.run_id.clone()),
         ("version", record.tool.version.clone()),

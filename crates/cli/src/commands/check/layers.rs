@@ -10,7 +10,7 @@ use crate::standard_workloads::{WriteBudget, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Workload};
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::format_duration;
@@ -161,30 +161,13 @@ fn plan(
         workload
     };
     let plan = Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: identities.iter().map(|one| one.path.clone()).collect(),
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| layout_ns),
-        time_limit_ns: None,
         workloads: workloads.into_iter().map(timed).collect(),
-        survey: None,
-        ping: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        sweep: None,
-        postgres: None,
-        files: None,
         layers: Some(layers),
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "check".to_owned(),
-            argv: command_line(),
-        },
+        ..Plan::of("check", command_line())
     };
     Ok(LayersJob {
         plan,

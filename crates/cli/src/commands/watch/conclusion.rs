@@ -11,7 +11,7 @@ use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_device::host_facts;
 use diskproof_engine::measure_clock;
 use diskproof_model::data::RunData;
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Tool;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::json;
@@ -68,29 +68,7 @@ fn facts(watch: &WatchFlags, targets: Vec<TargetIdentity>) -> RunFacts {
 /// A plan without work: the load is that of others.
 fn plan(targets: &[TargetIdentity]) -> Plan {
     Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
-        seed: 0,
         targets: targets.iter().map(|one| one.path.clone()).collect(),
-        scratch_bytes: None,
-        first_write_ns: None,
-        time_limit_ns: None,
-        workloads: Vec::new(),
-        survey: None,
-        ping: None,
-        sweep: None,
-        files: None,
-        layers: None,
-        like: None,
-        fit_for: None,
-        data_sheet: None,
-        disk_access: None,
-        postgres_version: None,
-        postgres: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "watch".to_owned(),
-            argv: without_password(command_line()),
-        },
+        ..Plan::of("watch", without_password(command_line()))
     }
 }

@@ -9,7 +9,7 @@ use diskproof_device::host_facts;
 use diskproof_engine::{FakeDisk, measure_clock, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::data::RunData;
-use diskproof_model::plan::{Access, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
+use diskproof_model::plan::{Access, Plan};
 use diskproof_model::progress::{Progress, Watch};
 use diskproof_model::record::{Record, Tool};
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
@@ -252,30 +252,9 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
 
 fn facts() -> RunFacts {
     let plan = Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
         seed: 1,
         targets: vec!["/disk".to_owned()],
-        scratch_bytes: None,
-        first_write_ns: None,
-        time_limit_ns: None,
-        workloads: Vec::new(),
-        survey: None,
-        ping: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: "sweep".to_owned(),
-            argv: Vec::new(),
-        },
+        ..Plan::of("sweep", Vec::new())
     };
     RunFacts {
         tool: Tool {

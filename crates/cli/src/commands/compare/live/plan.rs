@@ -8,7 +8,7 @@ use crate::session::{Filling, LayoutLimits};
 use crate::standard_workloads::{WriteBudget, standard_workloads};
 use diskproof_analysis::campaign::LiveSetup;
 use diskproof_device::scratch_bytes_max;
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
+use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
 
@@ -91,30 +91,12 @@ impl LivePlan {
             workload
         };
         let plan = Plan {
-            schema: PLAN_SCHEMA.to_owned(),
-            method: METHOD_VERSION,
             seed: flags.seed.unwrap_or_else(random_seed),
             targets: Vec::new(),
             scratch_bytes,
             workloads: workloads.into_iter().map(timed).collect(),
-            survey: None,
-            ping: None,
-            data_sheet: None,
-            disk_access: None,
-            like: None,
-            fit_for: None,
-            first_write_ns: None,
-            time_limit_ns: None,
-            sweep: None,
-            postgres: None,
-            files: None,
-            layers: None,
-            postgres_version: None,
             skipped,
-            origin: Origin::Native {
-                verb: "compare".to_owned(),
-                argv: command_line(),
-            },
+            ..Plan::of("compare", command_line())
         };
         let filling = match flags.reopen {
             true => Filling::Span,
