@@ -1,6 +1,7 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
 use diskproof_model::digits::{figure_text, joined_range};
+use diskproof_model::figure::unit_of;
 use diskproof_model::plan::{Origin, Plan};
 use diskproof_model::record::{Expectation, Record};
 use diskproof_model::units::format_duration;
@@ -117,7 +118,7 @@ fn unit_text(unit: &str, value: f64) -> String {
 /// The observed value of an expectation in the unit of its metric, with three digits for comparison
 /// with the threshold.
 fn observed_text(expression: &str, value: f64) -> String {
-    match observed_unit(expression) {
+    match unit_of(expression) {
         Some(unit) => figure_text(value, Some(third_digit(value)), unit),
         None => value.to_string(),
     }
@@ -129,31 +130,6 @@ pub(crate) fn third_digit(value: f64) -> f64 {
         0.0
     } else {
         10.0_f64.powf(value.abs().log10().floor() - 2.0)
-    }
-}
-
-/// The unit of the metric in an expression such as `random-read-d32.p99.9 <= 5ms`.
-pub(crate) fn observed_unit(expression: &str) -> Option<&'static str> {
-    let figure = expression.split(['<', '>', '=']).next()?.trim();
-    if figure.starts_with("curve.") {
-        return Some("B/s");
-    }
-    // Not at the last dot, because `p99.9` contains one.
-    let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
-    let metric = ["read.", "write.", "trim.", "commit.", "sync."]
-        .iter()
-        .find_map(|operation| metric.strip_prefix(operation))
-        .unwrap_or(metric);
-    let is_latency = |m: &str| {
-        ["p50", "p90", "p95", "p99", "max", "mean", "min"]
-            .iter()
-            .any(|name| m.starts_with(name))
-    };
-    match metric {
-        "iops" => Some("1/s"),
-        "throughput" => Some("B/s"),
-        m if is_latency(m) => Some("ns"),
-        _ => None,
     }
 }
 
