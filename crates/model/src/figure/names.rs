@@ -1,13 +1,16 @@
 //! The names of figures in thresholds.
 
 use super::field::Row;
-use super::key::Metric;
+use super::key::{Metric, Part};
 use super::tables::{ACCESS, BURST, CURVE, LATENCY, OPERATION, WORKLOAD};
 use crate::op::OpKind;
+use crate::surface::SeekPattern;
 
 /// A figure as a threshold names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named<'t> {
+    /// A workload (or a step), or a part of a survey.
+    pub part: Part,
     /// The workload, the step, or the part of a survey.
     pub subject: &'t str,
     /// The kind of operation, where it is named.
@@ -42,14 +45,19 @@ fn before<'t>(text: &'t str, last: &str) -> Option<&'t str> {
 /// known metric.
 pub fn named(text: &str) -> Option<Named<'_>> {
     let surveyed = [
-        ("curve", metrics(CURVE).collect::<Vec<_>>()),
-        ("access", metrics(ACCESS).collect()),
-        ("burst", metrics(BURST).collect()),
+        (Part::Curve, "curve", metrics(CURVE).collect::<Vec<_>>()),
+        (
+            Part::Access(SeekPattern::Random),
+            "access",
+            metrics(ACCESS).collect(),
+        ),
+        (Part::Burst, "burst", metrics(BURST).collect()),
     ];
-    for (subject, metrics) in surveyed {
+    for (part, subject, metrics) in surveyed {
         let of_subject = |metric: &&&Metric| before(text, metric.threshold) == Some(subject);
         if let Some(metric) = metrics.iter().find(of_subject) {
             return Some(Named {
+                part,
                 subject,
                 op: None,
                 metric,
@@ -63,6 +71,7 @@ pub fn named(text: &str) -> Option<Named<'_>> {
         .find_map(|op| Some((before(place, op.as_str())?, op)));
     let (subject, op) = op.map_or((place, None), |(subject, op)| (subject, Some(op)));
     (!subject.is_empty()).then_some(Named {
+        part: Part::Workload,
         subject,
         op,
         metric,

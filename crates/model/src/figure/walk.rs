@@ -2,9 +2,10 @@
 //! keys of the parts.
 
 use super::field::Row;
-use super::key::{Figure, Key, Labels, Part};
+use super::key::{Figure, Key, Labels, Metric, Part};
 use super::names::unit_of;
 use super::tables::*;
+use crate::estimate::Estimate;
 use crate::ping::PingRecord;
 use crate::record::{Expectation, MeasurementRecord, OpRecord, Record};
 use crate::surface::SurfaceRecord;
@@ -83,6 +84,16 @@ pub fn points(record: &Record) -> Vec<Figure<'_>> {
         }
     }
     walk.figures
+}
+
+impl Metric {
+    /// The figure of one kind of operation; `None` where it is unknown.
+    pub fn of_operation(&self, op: &OpRecord) -> Option<Estimate> {
+        let mut walk = Walk::default();
+        walk.operation(Key::default(), op);
+        let own = walk.figures.iter().find(|figure| figure.metric == self)?;
+        Some(own.estimate())
+    }
 }
 
 /// The labels of a target.
