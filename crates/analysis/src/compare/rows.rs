@@ -75,16 +75,7 @@ impl Row {
             figure,
             headline,
         } = name;
-        let better = match figure {
-            Figure::Iops
-            | Figure::Throughput
-            | Figure::CurveAverage
-            | Figure::CurveMin
-            | Figure::CurveMax => Direction::Higher,
-            Figure::Mean | Figure::P50 | Figure::P99 | Figure::P99_9 | Figure::AccessTime => {
-                Direction::Lower
-            }
-        };
+        let better = Direction::of_unit(&a.estimate.unit);
         Self {
             metric,
             subject,

@@ -86,6 +86,13 @@ pub fn points(record: &Record) -> Vec<Figure<'_>> {
     walk.figures
 }
 
+/// The figure of a part of a survey that a threshold names with this word.
+pub fn survey_figure(record: &Record, part: Part, threshold: &str) -> Option<Estimate> {
+    let mut figures = figures(record).into_iter();
+    let own = figures.find(|of| of.key.part == part && of.metric.threshold == threshold);
+    own.map(|own| own.estimate())
+}
+
 impl Metric {
     /// The figure of one kind of operation; `None` where it is unknown.
     pub fn of_operation(&self, op: &OpRecord) -> Option<Estimate> {
