@@ -129,10 +129,7 @@ impl SurveyRuns<'_, '_> {
         let all = self.a.iter().chain(self.b);
         let wall_ns = all.map(|s| s.surface.curve_ns).max().unwrap_or(0);
         let row = |figure: Figure| {
-            let of = |s: &Surveyed<'_>| {
-                survey_figure(s.run.record, figure::Part::Curve, figure.as_str())
-            };
-            let mut told = self.figures(of)?;
+            let mut told = self.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
             let headline = figure == Figure::CurveAverage;
             if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
                 // The error belongs to the pair; half of its square to each side.
@@ -151,9 +148,7 @@ impl SurveyRuns<'_, '_> {
 
     fn burst(&self) -> Option<Row> {
         let figure = Figure::Throughput;
-        let of =
-            |s: &Surveyed<'_>| survey_figure(s.run.record, figure::Part::Burst, figure.as_str());
-        let told = self.figures(of)?;
+        let told = self.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
         let name = self.name(Part::Burst, figure.as_str(), figure, false);
         Some(Row::new(name, told, 0, self.reasons))
     }
@@ -183,6 +178,10 @@ impl SurveyRuns<'_, '_> {
             headline,
         }
     }
+}
+
+fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
+    Some(survey_figure(s.run.record, part, figure.as_str())?.estimate())
 }
 
 /// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom;

@@ -4,7 +4,7 @@
 mod observed;
 
 use crate::mechanics::reported_rpm;
-use diskproof_model::figure::{Metric, Part, figures, named, threshold_names};
+use diskproof_model::figure::{Metric, Part, named, survey_figure, threshold_names};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -388,14 +388,13 @@ impl Expected {
 }
 
 fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
-    let surface = record.surface.as_ref()?;
-    let mut figures = figures(record).into_iter();
-    let figure = figures.find(|figure| figure.key.part == part && figure.metric == metric)?;
+    let figure = survey_figure(record, part, metric.threshold)?;
     Some(match part {
         Part::Curve if figure.n.is_none() => at_point(figure.value, &record.curve),
         // One access after the other: the rate is the inverse of the mean time.
-        Part::Access(seek) if metric.unit == "1/s" => {
-            let width = surface.seeks.get(&seek)?.mean.relative_half_width();
+        Part::Access(_) if metric.unit == "1/s" => {
+            let mean = survey_figure(record, part, "mean")?;
+            let width = mean.estimate().relative_half_width();
             Observed {
                 value: figure.value,
                 spread: width.map_or(Uncertainty::Unknown, |width| {

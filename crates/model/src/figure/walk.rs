@@ -87,10 +87,11 @@ pub fn points(record: &Record) -> Vec<Figure<'_>> {
 }
 
 /// The figure of a part of a survey that a threshold names with this word.
-pub fn survey_figure(record: &Record, part: Part, threshold: &str) -> Option<Estimate> {
-    let mut figures = figures(record).into_iter();
-    let own = figures.find(|of| of.key.part == part && of.metric.threshold == threshold);
-    own.map(|own| own.estimate())
+pub fn survey_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Option<Figure<'r>> {
+    let mut walk = Walk::default();
+    walk.surface(record.surface.as_ref()?, Labels::new());
+    let mut figures = walk.figures.into_iter();
+    figures.find(|of| of.key.part == part && of.metric.threshold == threshold)
 }
 
 impl Metric {
