@@ -169,13 +169,8 @@ impl Kind {
             Part::Workload => {
                 let m = record.measurements.get(figure.key.measurement?)?;
                 let mut ops = m.headline_ops().into_iter();
-                let (operation, _) = ops.find(|(kind, _)| kind.as_str() == figure.key.op)?;
-                let rate = if m.is_rated_in_bytes() {
-                    "throughput"
-                } else {
-                    "iops"
-                };
-                let is_told = figure.key.phase.is_none() && figure.metric.name == rate;
+                let (operation, op) = ops.find(|(kind, _)| kind.as_str() == figure.key.op)?;
+                let is_told = figure.key.phase.is_none() && figure.unit == m.rate(op).unit;
                 is_told.then(|| Self::of_workload(m, operation))?
             }
             Part::Curve if figure.metric.threshold == "average" => Self::Curve,
