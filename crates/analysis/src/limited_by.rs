@@ -221,10 +221,6 @@ fn by_serialisation(record: &Record, m: &MeasurementRecord, index: usize) -> Opt
     })
 }
 
-fn total_rate(m: &MeasurementRecord) -> f64 {
-    m.headline_ops().iter().map(|(_, op)| op.iops.value).sum()
-}
-
 /// The least and the largest gain that the intervals of both rates allow: both must lead to the
 /// same limit.
 fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
@@ -250,7 +246,7 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
     let mut others: Vec<&MeasurementRecord> = record
         .measurements
         .iter()
-        .filter(|other| other.target == m.target && total_rate(other) > 0.0)
+        .filter(|other| other.target == m.target && other.total_iops() > 0.0)
         .filter(other_depth)
         .filter(|other| in_flight(other) != in_flight(m))
         .collect();
@@ -265,7 +261,7 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
         None => (m, *other),
     };
     let times = in_flight(more) / in_flight(less);
-    let gain = total_rate(more) / total_rate(less);
+    let gain = more.total_iops() / less.total_iops();
     let (low, high) = gain_bounds(gain, more.precision()?, less.precision()?);
     // The gain at which the share of the added requests that raise the rate is reached.
     let gain_at = |share: f64| 1.0 + share * (times - 1.0);
@@ -298,8 +294,8 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
             &format!("ops/{}/iops/value", kind.as_str()),
             op.iops.value,
             match deeper {
-                Some(_) => total_rate(more) / needed,
-                None => total_rate(less) * needed,
+                Some(_) => more.total_iops() / needed,
+                None => less.total_iops() * needed,
             },
             "1/s",
         )],

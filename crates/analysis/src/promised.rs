@@ -1,9 +1,10 @@
 //! Figures of a data sheet (`--spec`) as thresholds: what passes for each, and which measured
 //! figure answers it. The judging itself is that of every threshold.
 
-use crate::expect::{Expected, Metric, Relation, SurfaceStep};
+use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::Reach;
+use diskproof_model::figure::{Part, named};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Promise, Record};
 use diskproof_model::units::format_bytes;
@@ -19,9 +20,6 @@ const RPM_ALLOWED: f64 = 0.99;
 const START_SHARE: f64 = 0.05;
 
 const READ: &str = "sequential-read";
-const WRITE: &str = "sequential-write";
-const RANDOM_READ: &str = "random-read-d32";
-const RANDOM_WRITE: &str = "random-write-d32";
 
 /// A promised figure.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,20 +38,21 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
     let access_ns = rpm
         .zip(sheet.seek_ns)
         .map(|(rpm, seek)| 30e9 / rpm + seek as f64);
-    let access = access_ns.map(access_time);
+    let access = access_ns.map(|ns| on("access.mean", "random access", ns, TIME_ALLOWED));
+    let workload = |name, figure, rate: Option<f64>| {
+        rate.map(|rate| on(figure, &with_size(plan, name, figure), rate, RATE_ALLOWED))
+    };
     [
         rpm.map(rotation),
         access,
         sheet.bytes_per_second.map(|rate| read_rate(plan, rate)),
-        sheet
-            .write_bytes_per_second
-            .map(|rate| of_workload(plan, "sequential writes", WRITE, Metric::Throughput, rate)),
-        sheet
-            .read_iops
-            .map(|rate| of_workload(plan, "random reads", RANDOM_READ, Metric::Iops, rate)),
-        sheet
-            .write_iops
-            .map(|rate| of_workload(plan, "random writes", RANDOM_WRITE, Metric::Iops, rate)),
+        workload(
+            "sequential writes",
+            "sequential-write.throughput",
+            sheet.write_bytes_per_second,
+        ),
+        workload("random reads", "random-read-d32.iops", sheet.read_iops),
+        workload("random writes", "random-write-d32.iops", sheet.write_iops),
     ]
     .into_iter()
     .flatten()
@@ -64,9 +63,10 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
 /// the disk reports them, or where nothing else answers for them.
 pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
     let all = promised(&record.plan);
-    let has_access = all.iter().any(|one| one.expected.metric == Metric::Mean);
+    let is_access = |one: &Promised| matches!(one.expected.part, Part::Access(_));
+    let has_access = all.iter().any(is_access);
     let is_row = |one: &&Promised| {
-        one.expected.metric != Metric::Rpm || reported_rpm(record).is_some() || !has_access
+        one.expected.quantity != Quantity::Rpm || reported_rpm(record).is_some() || !has_access
     };
     let rows = all.iter().filter(is_row);
     rows.map(|one| one.evaluate(record)).collect()
@@ -75,10 +75,10 @@ pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
 impl Promised {
     fn evaluate(&self, record: &Record) -> Expectation {
         let mut expectation = self.expected.evaluate(record);
-        let is_open = match self.expected.metric {
+        let is_open = match self.expected.part {
             // In a part of the surface the arm has less far to go than the sheet's average.
-            Metric::Mean => expectation.met && !is_whole(record),
-            Metric::RateMax => !expectation.met && !holds_start(record),
+            Part::Access(_) => expectation.met && !is_whole(record),
+            Part::Curve => !expectation.met && !holds_start(record),
             _ => false,
         };
         if is_open {
@@ -109,9 +109,10 @@ fn rotation(rpm: f64) -> Promised {
     Promised {
         expected: Expected {
             expression: format!("rpm>={limit:.0}"),
+            part: Part::Other,
             workload: "rpm".to_owned(),
             op: None,
-            metric: Metric::Rpm,
+            quantity: Quantity::Rpm,
             relation: Relation::AtLeast,
             threshold: limit,
         },
@@ -119,18 +120,29 @@ fn rotation(rpm: f64) -> Promised {
     }
 }
 
-fn access_time(ns: f64) -> Promised {
-    let limit = TIME_ALLOWED * ns;
+/// A promise on a figure as thresholds name it, such as `curve.max`.
+fn on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
+    let named = named(figure).expect("the catalogue has the figure");
+    let (limit, unit) = (allowed * promised, named.metric.unit);
+    let (relation, text) = match unit {
+        "ns" => (Relation::AtMost, format!("{figure}<={:.0}us", limit / 1e3)),
+        "B/s" => (
+            Relation::AtLeast,
+            format!("{figure}>={}MB/s", short(limit / 1e6)),
+        ),
+        _ => (Relation::AtLeast, format!("{figure}>={}", short(limit))),
+    };
     Promised {
         expected: Expected {
-            expression: format!("access.mean<={:.0}us", limit / 1e3),
-            workload: SurfaceStep::Access.as_str().to_owned(),
+            expression: text,
+            part: named.part,
+            workload: named.subject.to_owned(),
             op: None,
-            metric: Metric::Mean,
-            relation: Relation::AtMost,
+            quantity: Quantity::Figure(named.metric),
+            relation,
             threshold: limit,
         },
-        promise: promise("random access", ns, limit, "ns"),
+        promise: promise(what, promised, limit, unit),
     }
 }
 
@@ -139,50 +151,20 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
     let rotates = plan.data_sheet.is_some_and(|sheet| sheet.rpm.is_some());
     let has_curve = plan.survey.as_ref().is_some_and(|s| s.curve.is_some());
     let has_workload = plan.workloads.iter().any(|one| one.name == READ);
-    if has_workload && !(has_curve && rotates) {
-        return of_workload(plan, "sequential reads", READ, Metric::Throughput, rate);
-    }
-    let limit = RATE_ALLOWED * rate;
-    Promised {
-        expected: Expected {
-            expression: format!("curve.max>={}MB/s", short(limit / 1e6)),
-            workload: SurfaceStep::Curve.as_str().to_owned(),
-            op: None,
-            metric: Metric::RateMax,
-            relation: Relation::AtLeast,
-            threshold: limit,
-        },
-        promise: promise("transfer rate", rate, limit, "B/s"),
-    }
+    let (figure, what) = match has_workload && !(has_curve && rotates) {
+        true => ("sequential-read.throughput", "sequential reads"),
+        false => ("curve.max", "transfer rate"),
+    };
+    on(figure, what, rate, RATE_ALLOWED)
 }
 
-fn of_workload(plan: &Plan, what: &str, name: &str, metric: Metric, rate: f64) -> Promised {
-    let limit = RATE_ALLOWED * rate;
-    let (expression, unit) = match metric {
-        Metric::Throughput => {
-            let text = format!("{name}.throughput>={}MB/s", short(limit / 1e6));
-            (text, "B/s")
-        }
-        _ => (format!("{name}.iops>={}", short(limit)), "1/s"),
-    };
-    let planned = plan.workloads.iter().find(|one| one.name == name);
-    // Rates in operations depend on their size.
-    let what = match planned {
-        Some(one) if metric == Metric::Iops => {
-            format!("{} {what}", format_bytes(u64::from(one.block_bytes)))
-        }
-        _ => what.to_owned(),
-    };
-    Promised {
-        expected: Expected {
-            expression,
-            workload: name.to_owned(),
-            op: None,
-            metric,
-            relation: Relation::AtLeast,
-            threshold: limit,
-        },
-        promise: promise(&what, rate, limit, unit),
+/// Rates in operations depend on their size.
+fn with_size(plan: &Plan, what: &str, figure: &str) -> String {
+    let workload = figure.strip_suffix(".iops");
+    let mut planned = plan.workloads.iter();
+    match planned.find(|one| Some(one.name.as_str()) == workload) {
+        Some(one) => format!("{} {what}", format_bytes(u64::from(one.block_bytes))),
+        None => what.to_owned(),
     }
 }
 

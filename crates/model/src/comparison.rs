@@ -240,6 +240,20 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// Every figure.
+    pub const ALL: [Self; 10] = [
+        Self::Iops,
+        Self::Throughput,
+        Self::Mean,
+        Self::P50,
+        Self::P99,
+        Self::P99_9,
+        Self::CurveAverage,
+        Self::CurveMin,
+        Self::CurveMax,
+        Self::AccessTime,
+    ];
+
     /// The word used in records and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ pub mod digits;
 pub mod disk_access;
 pub mod document;
 pub mod errno;
+pub mod figure;
 pub mod file_measurement;
 pub mod files;
 pub mod finding;

@@ -1,14 +1,14 @@
 //! A saved run in short: what a list of runs shows without opening the records. Made once from a
 //! record, so that every list says the same.
 
-use crate::estimate::Estimate;
-use crate::files::FileOperation;
+use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
-use crate::record::{FileStepRecord, MeasurementRecord, Record};
+use crate::record::{MeasurementRecord, Record};
 use crate::surface::SeekPattern;
 use crate::workload::Access;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A saved run in short.
@@ -85,20 +85,6 @@ pub struct Headline {
     pub unit: String,
 }
 
-impl Headline {
-    fn of(workload: &str, operation: OpKind, figure: &Estimate) -> Self {
-        let (value, half_width_95, unit) =
-            (figure.value, figure.half_width_95, figure.unit.clone());
-        Self {
-            workload: workload.to_owned(),
-            operation,
-            value,
-            half_width_95,
-            unit,
-        }
-    }
-}
-
 impl SavedRun {
     /// The short form of a record.
     pub fn of(record: &Record, label: Option<&str>) -> Self {
@@ -168,14 +154,38 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(measurement: &MeasurementRecord, operation: OpKind) -> Self {
-        let workload = &measurement.workload;
-        let is_large = measurement.is_rated_in_bytes();
+    /// The kind of a figure that stands for its part of a record; `None` of all others. Creates of
+    /// files count as small writes, and so on: what they are to the disk.
+    fn of(record: &Record, figure: &Figure<'_>) -> Option<Self> {
+        let is_rate = figure.metric.name == "iops";
+        Some(match figure.key.part {
+            Part::Workload => {
+                let m = record.measurements.get(figure.key.measurement?)?;
+                let mut ops = m.headline_ops().into_iter();
+                let (operation, op) = ops.find(|(kind, _)| kind.as_str() == figure.key.op)?;
+                let is_told = figure.key.phase.is_none() && figure.unit == m.rate(op).unit;
+                is_told.then(|| Self::of_workload(m, operation))?
+            }
+            Part::Curve if figure.metric.threshold == "average" => Self::Curve,
+            Part::Access(SeekPattern::Random) if figure.metric.threshold == "mean" => Self::Access,
+            Part::FileStep if is_rate => match figure.key.op {
+                "create" => Self::SmallWrite,
+                "stat" | "read" => Self::SmallRead,
+                _ => Self::Mixed,
+            },
+            Part::Observed if is_rate && figure.key.op == "read" => Self::SmallRead,
+            Part::Observed if is_rate => Self::SmallWrite,
+            _ => return None,
+        })
+    }
+
+    fn of_workload(m: &MeasurementRecord, operation: OpKind) -> Self {
+        let is_large = m.is_rated_in_bytes();
         match operation {
             OpKind::Commit | OpKind::Sync => Self::Commit,
-            _ if measurement.headline_ops().len() > 1 => Self::Mixed,
+            _ if m.headline_ops().len() > 1 => Self::Mixed,
             OpKind::Read if is_large => Self::LargeRead,
-            OpKind::Read if matches!(workload.access, Access::Random { .. }) => Self::RandomRead,
+            OpKind::Read if matches!(m.workload.access, Access::Random { .. }) => Self::RandomRead,
             OpKind::Read => Self::SmallRead,
             OpKind::Write if is_large => Self::LargeWrite,
             OpKind::Write => Self::SmallWrite,
@@ -187,89 +197,41 @@ impl Kind {
 /// One figure of each kind, then the second of each, and so on: the first few of them tell the
 /// most. Of one kind, more requests in flight come first.
 fn headlines(record: &Record) -> Vec<Headline> {
-    let mut figures: Vec<(Kind, Headline)> = survey_headlines(record);
-    figures.extend(file_headlines(record));
-    figures.extend(observed_headlines(record));
-    let mut measurements: Vec<&MeasurementRecord> = record.measurements.iter().collect();
-    measurements.sort_by_key(|m| {
-        std::cmp::Reverse(u64::from(m.workload.depth) * u64::from(m.workload.workers))
+    let figures = figures(record).into_iter();
+    let mut told: Vec<(Kind, Figure<'_>)> = figures
+        .filter_map(|figure| Some((Kind::of(record, &figure)?, figure)))
+        .collect();
+    told.sort_by_key(|(_, figure)| {
+        let index = figure.key.measurement;
+        let workload = index.map(|index| &record.measurements[index].workload);
+        workload.map(|w| Reverse(u64::from(w.depth) * u64::from(w.workers)))
     });
-    for measurement in measurements {
-        for (operation, op) in measurement.headline_ops() {
-            let kind = Kind::of(measurement, operation);
-            let figure = if measurement.is_rated_in_bytes() {
-                &op.throughput
-            } else {
-                &op.iops
-            };
-            figures.push((
-                kind,
-                Headline::of(&measurement.workload.name, operation, figure),
-            ));
-        }
-    }
     let mut seen = BTreeMap::new();
-    let mut ranked: Vec<((u32, Kind), Headline)> = Vec::with_capacity(figures.len());
-    for (kind, figure) in figures {
+    let mut ranked = Vec::with_capacity(told.len());
+    for (kind, figure) in told {
         let round = seen.entry(kind).or_insert(0);
-        ranked.push(((*round, kind), figure));
+        ranked.push(((*round, kind), headline(&figure)));
         *round += 1;
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, figure)| figure).collect()
 }
 
-/// Creates count as small writes, and so on: what they are to the disk.
-fn file_headlines(record: &Record) -> Vec<(Kind, Headline)> {
-    let steps = record.files.iter().flat_map(|files| &files.steps);
-    let headline = |of: &FileStepRecord| {
-        let (kind, operation) = match of.step.operation {
-            FileOperation::Create => (Kind::SmallWrite, OpKind::Write),
-            FileOperation::Stat | FileOperation::Read => (Kind::SmallRead, OpKind::Read),
-            FileOperation::Rename | FileOperation::Delete => (Kind::Mixed, OpKind::Write),
-        };
-        (
-            kind,
-            Headline::of(&of.step.name(), operation, &of.figures.iops),
-        )
-    };
-    steps.map(headline).collect()
-}
-
-fn observed_headlines(record: &Record) -> Vec<(Kind, Headline)> {
-    let devices = record
-        .observed
-        .iter()
-        .flat_map(|observed| &observed.devices);
-    let mut headlines = Vec::new();
-    for device in devices {
-        for (operation, op) in &device.ops {
-            let kind = match operation {
-                OpKind::Read => Kind::SmallRead,
-                _ => Kind::SmallWrite,
-            };
-            let name = format!("observed-{}", device.name);
-            headlines.push((kind, Headline::of(&name, *operation, &op.iops)));
-        }
+fn headline(figure: &Figure<'_>) -> Headline {
+    let operation = OpKind::ALL.into_iter();
+    let mut operation = operation.filter(|kind| kind.as_str() == figure.key.op);
+    Headline {
+        workload: match figure.key.part {
+            Part::Access(_) => "access".to_owned(),
+            _ => figure.key.subject.to_string(),
+        },
+        // Only an operation on files is none on blocks.
+        operation: operation.next().unwrap_or(match figure.key.op {
+            "stat" => OpKind::Read,
+            _ => OpKind::Write,
+        }),
+        value: figure.value,
+        half_width_95: figure.half_width_95,
+        unit: figure.unit.to_owned(),
     }
-    headlines
-}
-
-fn survey_headlines(record: &Record) -> Vec<(Kind, Headline)> {
-    let Some(surface) = &record.surface else {
-        return Vec::new();
-    };
-    let curve = surface.rate.as_ref().map(|rate| {
-        (
-            Kind::Curve,
-            Headline::of("curve", surface.operation, &rate.average),
-        )
-    });
-    let access = surface.seeks.get(&SeekPattern::Random).map(|seek| {
-        (
-            Kind::Access,
-            Headline::of("access", surface.operation, &seek.mean),
-        )
-    });
-    curve.into_iter().chain(access).collect()
 }

@@ -1,5 +1,6 @@
 //! Every number that more than one printer shows, computed once.
 
+use crate::estimate::Estimate;
 use crate::files::FileOperation;
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
@@ -76,6 +77,23 @@ impl MeasurementRecord {
     pub fn is_rated_in_bytes(&self) -> bool {
         let is_large = self.workload.block_bytes >= RATED_IN_BYTES_FROM;
         is_large && !self.ops.contains_key(&OpKind::Commit)
+    }
+
+    /// The rate of an operation that a reader looks at.
+    pub fn rate<'a>(&self, op: &'a OpRecord) -> &'a Estimate {
+        if self.is_rated_in_bytes() {
+            &op.throughput
+        } else {
+            &op.iops
+        }
+    }
+
+    /// Operations per second of all kinds that a reader looks at.
+    pub fn total_iops(&self) -> f64 {
+        self.headline_ops()
+            .iter()
+            .map(|(_, op)| op.iops.value)
+            .sum()
     }
 
     /// Failed operations of all kinds.

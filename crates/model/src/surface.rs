@@ -200,6 +200,11 @@ impl SeekPattern {
             Self::Butterfly => "butterfly",
         }
     }
+
+    /// Its name as a part of a survey: `access-track-to-track`.
+    pub fn subject(self) -> String {
+        format!("access-{}", self.as_str().replace(' ', "-"))
+    }
 }
 
 /// The transfer rate at one place.

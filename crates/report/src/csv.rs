@@ -2,11 +2,10 @@
 //! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, while many Unix tools
 //! mishandle CR LF.
 
-use crate::figures::{FigureRow, figures, points};
 use crate::format::{Format, OutputFile, Requires};
-use crate::ping_rows::ping_rows;
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
+use diskproof_model::figure::{Figure, figures, points};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
@@ -27,57 +26,46 @@ pub const FORMAT: Format = Format {
 /// over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
-    let rows = [figures(record), ping_rows(record), points(record)];
+    let rows = [figures(record), points(record)];
     for figure in rows.iter().flatten() {
+        let is_named = !figure.metric.name.is_empty() && !figure.key.subject.is_empty();
         // Spreadsheets have no infinity.
-        if figure.value.is_finite() {
+        if is_named && figure.value.is_finite() {
             writeln!(out, "{}", row(record, figure))?;
         }
     }
     Ok(())
 }
 
-fn row(record: &Record, figure: &FigureRow) -> String {
-    let target = record.targets.get(figure.target);
+fn row(record: &Record, figure: &Figure<'_>) -> String {
+    fn number<T: ToString>(number: Option<T>) -> String {
+        number.map(|number| number.to_string()).unwrap_or_default()
+    }
+    let key = &figure.key;
+    let target = record.targets.get(key.target);
     let disk = target.and_then(|target| target.disks().next());
-    let words = [
-        record.run_id.as_str(),
-        &record.started,
-        &record.host.name,
-        target.map_or("", |target| &target.path),
-        disk.and_then(|disk| disk.model.as_deref())
-            .unwrap_or_default(),
-        disk.and_then(|disk| disk.serial.as_deref())
-            .unwrap_or_default(),
-        &figure.workload,
-        figure.op,
-        figure.metric,
-    ];
-    let mut cells: Vec<String> = words.map(field).to_vec();
-    let whole = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
-    cells.push(figure.value.to_string());
-    cells.push(
-        figure
-            .half_width_95
-            .filter(|half| half.is_finite())
-            .map(|half| half.to_string())
-            .unwrap_or_default(),
-    );
-    cells.extend([
-        whole(figure.n),
+    let word = |text: Option<&String>| field(text.map_or("", String::as_str));
+    [
+        field(&record.run_id),
+        field(&record.started),
+        field(&record.host.name),
+        word(target.map(|target| &target.path)),
+        word(disk.and_then(|disk| disk.model.as_ref())),
+        word(disk.and_then(|disk| disk.serial.as_ref())),
+        field(&key.subject),
+        field(key.op),
+        field(&figure.name()),
+        figure.value.to_string(),
+        number(figure.half_width_95.filter(|half| half.is_finite())),
+        number(figure.n),
         figure.unit.to_owned(),
-        whole(figure.offset_bytes),
-        whole(figure.distance_bytes),
-    ]);
-    cells.push(
-        figure
-            .time_s
-            .map(|seconds| seconds.to_string())
-            .unwrap_or_default(),
-    );
-    // Last, so that the other columns keep their numbers.
-    cells.push(field(&figure.together_with));
-    cells.join(",")
+        number(key.offset_bytes),
+        number(key.distance_bytes),
+        number(key.time_s),
+        // Last, so that the other columns keep their numbers.
+        field(&key.together_with.join("; ")),
+    ]
+    .join(",")
 }
 
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
@@ -157,6 +145,39 @@ mod tests {
         ];
         for (text, cell) in cases {
             assert_eq!(field(text), cell);
+        }
+    }
+
+    #[test]
+    fn request_row_says_whether_it_counts_and_idle_row_after_which_time() {
+        let mut record = crate::html::tests::record();
+        let mean = r#"{"n": 6, "value": 150e3, "half_width_95": 5e3, "unit": "ns"}"#;
+        let ping = format!(
+            r#"{{"latency": {{}}, "requests": [
+            {{"number": 1, "at_ns": 2500000000, "op": "read", "offset_bytes": 8192,
+              "latency_ns": 96300}},
+            {{"number": 2, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
+              "ignored": "warmup"}},
+            {{"number": 3, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
+              "error": "EIO"}}],
+            "after_idle": [{{"idle_ns": 20000000, "mean": {mean}, "p50_ns": 149000,
+              "min_ns": 140000, "max_ns": 170000, "slow": 1}}]}}"#
+        );
+        record.measurements.truncate(1);
+        record.measurements[0].start_ns = 500_000_000;
+        record.measurements[0].workload.name = "ping".to_owned();
+        record.measurements[0].ping = Some(serde_json::from_str(&ping).unwrap());
+        let mut out = Vec::new();
+        write_record(&record, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for row in [
+            ",ping,read,request_latency,96300,,,ns,8192,,2,",
+            ",ping,read,request_ignored,1,",
+            ",ping,read,request_failed,1,",
+            ",ping-after-20ms,,latency_mean,150000,5000,6,ns,",
+            ",ping-after-20ms,,slow_requests,1,,6,1,",
+        ] {
+            assert!(text.contains(row), "{row}: {text}");
         }
     }
 }

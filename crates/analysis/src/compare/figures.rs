@@ -92,16 +92,17 @@ impl<'a> Figures<'a> {
 }
 
 fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
-    let rate = |op: &OpRecord| {
-        if figure == Figure::Throughput {
-            op.throughput.clone()
-        } else {
-            op.iops.clone()
-        }
-    };
     match op {
-        Some(op) => Some(rate(m.ops.get(&op)?)),
+        Some(op) => Some(of_operation(m.ops.get(&op)?, figure)),
         None => total_rate(m, figure),
+    }
+}
+
+fn of_operation(op: &OpRecord, figure: Figure) -> Estimate {
+    if figure == Figure::Throughput {
+        op.throughput.clone()
+    } else {
+        op.iops.clone()
     }
 }
 
@@ -110,20 +111,7 @@ fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<
 /// their series. Where that is too short, their errors are taken to add up in full.
 fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
     let ops = m.headline_ops();
-    let choose = |ops: &estimate::RateEstimate| {
-        if figure == Figure::Throughput {
-            ops.bytes.clone()
-        } else {
-            ops.ops.clone()
-        }
-    };
-    let parts = ops.iter().map(|(_, op)| {
-        if figure == Figure::Throughput {
-            op.throughput.clone()
-        } else {
-            op.iops.clone()
-        }
-    });
+    let parts = ops.iter().map(|(_, op)| of_operation(op, figure));
     let sum = parts.reduce(|a, b| Estimate {
         n: a.n.min(b.n),
         value: a.value + b.value,
@@ -142,7 +130,11 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
         settling_ns: m.settling_ns,
         settled: m.settled,
     };
-    let together = choose(&estimate::rate_after(&series, m.wall_ns, settling));
+    let rates = estimate::rate_after(&series, m.wall_ns, settling);
+    let together = match figure {
+        Figure::Throughput => rates.bytes,
+        _ => rates.ops,
+    };
     if ops.len() == 1 || together.half_width_95.is_none() {
         return Some(sum);
     }

@@ -5,7 +5,7 @@
 use super::error::CompareError;
 use crate::expect::Relation;
 use diskproof_model::comparison::{
-    Basis, Candidate, Condition, ConditionOutcome, MetricComparison, Ratio, Verdict,
+    Basis, Candidate, Condition, ConditionOutcome, Figure, MetricComparison, Ratio, Verdict,
 };
 use diskproof_model::measurement::OpKind;
 use std::str::FromStr;
@@ -182,6 +182,16 @@ fn interval_text(ratio: Ratio) -> String {
     }
 }
 
+/// `iops`, `read.p99`, `average`
+fn is_figure(name: &str) -> bool {
+    let mut kinds = OpKind::ALL.into_iter();
+    let of_kind = kinds.find_map(|op| name.strip_prefix(op.as_str())?.strip_prefix('.'));
+    let name = of_kind.unwrap_or(name);
+    Figure::ALL
+        .into_iter()
+        .any(|figure| figure.as_str() == name)
+}
+
 /// A misspelt metric would pass every build: every limit must name a metric of at least one
 /// candidate, or a subject that one side has.
 pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
@@ -192,29 +202,10 @@ pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), Comp
                 .iter()
                 .map(|u| &u.subject)
                 .chain(candidate.metrics.iter().map(|m| &m.subject));
-            let figures = [
-                "iops",
-                "throughput",
-                "mean",
-                "p50",
-                "p99",
-                "p99.9",
-                "average",
-                "min",
-                "max",
-            ];
             let names = |subject: &String| {
-                let rest = limit
-                    .metric
-                    .strip_prefix(subject.as_str())
-                    .and_then(|rest| rest.strip_prefix('.'));
-                let rest = rest.map(|rest| {
-                    ["read.", "write.", "sync.", "commit."]
-                        .iter()
-                        .find_map(|op| rest.strip_prefix(op))
-                        .unwrap_or(rest)
-                });
-                rest.is_some_and(|figure| figures.contains(&figure))
+                let rest = limit.metric.strip_prefix(subject.as_str());
+                let rest = rest.and_then(|rest| rest.strip_prefix('.'));
+                rest.is_some_and(is_figure)
             };
             candidate.metrics.iter().any(|metric| limit.is_on(metric))
                 || subjects.into_iter().any(names)

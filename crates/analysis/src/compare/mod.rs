@@ -283,7 +283,7 @@ fn verdicts(rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
     let mut sizes = [0; 2];
     for (family, size) in [true, false].into_iter().zip(&mut sizes) {
         let members: Vec<usize> = (0..rows.len())
-            .filter(|i| rows[*i].headline == family && p_values[*i].is_some())
+            .filter(|i| rows[*i].name.headline == family && p_values[*i].is_some())
             .collect();
         let values: Vec<f64> = members.iter().filter_map(|i| p_values[*i]).collect();
         *size = members.len();
@@ -305,7 +305,7 @@ fn metric(
     margin: f64,
     sizes: [usize; 2],
 ) -> MetricComparison {
-    let family = if row.headline { sizes[0] } else { sizes[1] };
+    let family = sizes[usize::from(!row.name.headline)];
     let judged = row
         .joined()
         .zip(p_adjusted)
@@ -328,12 +328,12 @@ fn metric(
         _ => times.map(|times| row.needed(times, basis)),
     };
     MetricComparison {
-        metric: row.metric,
-        subject: row.subject,
-        target: row.target,
-        op: row.op,
-        figure: row.figure,
-        headline: row.headline,
+        metric: row.name.metric,
+        subject: row.name.subject,
+        target: row.name.target,
+        op: row.name.op,
+        figure: row.name.figure,
+        headline: row.name.headline,
         better: row.better,
         a: row.a.estimate,
         b: row.b.estimate,

@@ -16,12 +16,7 @@ const LATENCIES: [Figure; 4] = [Figure::Mean, Figure::P50, Figure::P99, Figure::
 
 /// A metric before its verdict.
 pub(super) struct Row {
-    pub metric: String,
-    pub subject: String,
-    pub target: usize,
-    pub op: Option<OpKind>,
-    pub figure: Figure,
-    pub headline: bool,
+    pub name: Name,
     pub better: Direction,
     pub a: Told,
     pub b: Told,
@@ -67,31 +62,9 @@ impl Row {
             Some(difference) => Joined::of_blocks(&a.sample, &b.sample, difference),
             None => Joined::of(&a.sample, &b.sample, &earlier),
         };
-        let Name {
-            metric,
-            subject,
-            target,
-            op,
-            figure,
-            headline,
-        } = name;
-        let better = match figure {
-            Figure::Iops
-            | Figure::Throughput
-            | Figure::CurveAverage
-            | Figure::CurveMin
-            | Figure::CurveMax => Direction::Higher,
-            Figure::Mean | Figure::P50 | Figure::P99 | Figure::P99_9 | Figure::AccessTime => {
-                Direction::Lower
-            }
-        };
+        let better = Direction::of_unit(&a.estimate.unit);
         Self {
-            metric,
-            subject,
-            target,
-            op,
-            figure,
-            headline,
+            name,
             better,
             a,
             b,

@@ -13,11 +13,9 @@ use super::rows::{MetricFigures, Name, Row};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
+use diskproof_model::figure::{self, survey_figure};
 use diskproof_model::record::Estimate;
-use diskproof_model::surface::{RateSummary, SeekPattern};
-
-/// A figure of a curve and where it stands.
-type Extract = (Figure, fn(&RateSummary) -> f64);
+use diskproof_model::surface::SeekPattern;
 
 /// The fewest positions that say how a curve varies.
 const POSITIONS_MIN: usize = 10;
@@ -130,16 +128,8 @@ impl SurveyRuns<'_, '_> {
         };
         let all = self.a.iter().chain(self.b);
         let wall_ns = all.map(|s| s.surface.curve_ns).max().unwrap_or(0);
-        let figures: [Extract; 3] = [
-            (Figure::CurveAverage, |rate| rate.average.value),
-            (Figure::CurveMin, |rate| rate.min),
-            (Figure::CurveMax, |rate| rate.max),
-        ];
-        let row = |(figure, value): Extract| {
-            let mut told = self.figures(|s| {
-                let rate = s.surface.rate.as_ref()?;
-                Some(estimate(rate, figure, value(rate)))
-            })?;
+        let row = |figure: Figure| {
+            let mut told = self.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
             let headline = figure == Figure::CurveAverage;
             if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
                 // The error belongs to the pair; half of its square to each side.
@@ -152,12 +142,13 @@ impl SurveyRuns<'_, '_> {
             row.basis = of_a_point.map(|_| Basis::Positions);
             Some(row)
         };
+        let figures = [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax];
         figures.into_iter().filter_map(row).collect()
     }
 
     fn burst(&self) -> Option<Row> {
-        let told = self.figures(|s| Some(s.surface.burst.as_ref()?.throughput.clone()))?;
         let figure = Figure::Throughput;
+        let told = self.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
         let name = self.name(Part::Burst, figure.as_str(), figure, false);
         Some(Row::new(name, told, 0, self.reasons))
     }
@@ -189,17 +180,8 @@ impl SurveyRuns<'_, '_> {
     }
 }
 
-/// The average has the record's interval; an extreme has none from one curve alone.
-fn estimate(rate: &RateSummary, figure: Figure, value: f64) -> Estimate {
-    match figure {
-        Figure::CurveAverage => rate.average.clone(),
-        _ => Estimate {
-            n: 1,
-            value,
-            half_width_95: None,
-            unit: rate.average.unit.clone(),
-        },
-    }
+fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
+    Some(survey_figure(s.run.record, part, figure.as_str())?.estimate())
 }
 
 /// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom;

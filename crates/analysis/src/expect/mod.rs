@@ -4,13 +4,13 @@
 mod observed;
 
 use crate::mechanics::reported_rpm;
+use diskproof_model::figure::{Metric, Part, named, survey_figure, threshold_names};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{
-    Expectation, ExpectationOutcome, FileStepRecord, MeasurementRecord, OpRecord, Record,
+    Expectation, ExpectationOutcome, MeasurementRecord, OpRecord, Record,
 };
-use diskproof_model::surface::{CurvePoint, SeekPattern, SurfaceRecord};
 use diskproof_model::units;
 use observed::{
     Observed, Uncertainty, at_point, histogram, mean_latency, quantile_at_least, quantile_spread,
@@ -18,21 +18,6 @@ use observed::{
 };
 use std::cmp::Ordering;
 use std::str::FromStr;
-
-/// Metrics in the order in which they are listed; of two that end alike the longer comes first.
-const METRICS: [(&str, Metric); 11] = [
-    ("iops", Metric::Iops),
-    ("throughput", Metric::Throughput),
-    ("mean", Metric::Mean),
-    ("p50", Metric::P50),
-    ("p90", Metric::P90),
-    ("p95", Metric::P95),
-    ("p99.99", Metric::P99_99),
-    ("p99.9", Metric::P99_9),
-    ("p99", Metric::P99),
-    ("max", Metric::Max),
-    ("cpu", Metric::Cpu),
-];
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
@@ -46,90 +31,15 @@ const UNKNOWN_FACTOR: f64 = 2.0;
 /// Takes the place of a workload's name.
 const FINDINGS: &str = "findings";
 
-/// A figure of a workload.
+/// What a threshold limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// Operations per second.
-    Iops,
-    /// Bytes per second.
-    Throughput,
-    /// Mean latency in nanoseconds.
-    Mean,
-    /// Median latency in nanoseconds.
-    P50,
-    /// 90 % of the latencies, in nanoseconds.
-    P90,
-    /// 95 % of the latencies, in nanoseconds.
-    P95,
-    /// 99 % of the latencies, in nanoseconds.
-    P99,
-    /// 99.9 % of the latencies, in nanoseconds.
-    P99_9,
-    /// 99.99 % of the latencies, in nanoseconds.
-    P99_99,
-    /// Longest latency in nanoseconds.
-    Max,
-    /// CPU time of this program, in percent of one CPU.
-    Cpu,
-    /// Average rate of a curve, in bytes per second.
-    RateAverage,
-    /// Slowest point of a curve, in bytes per second.
-    RateMin,
-    /// Fastest point of a curve, in bytes per second.
-    RateMax,
+pub enum Quantity {
+    /// A figure of the catalogue. CPU time is in percent of one CPU.
+    Figure(&'static Metric),
     /// Warnings and failures among the findings.
     Findings,
     /// Revolutions per minute, as the disk reports them.
     Rpm,
-}
-
-impl Metric {
-    /// The share of latencies that do not exceed it; `None` of other figures.
-    fn quantile(self) -> Option<f64> {
-        match self {
-            Self::P50 => Some(0.5),
-            Self::P90 => Some(0.9),
-            Self::P95 => Some(0.95),
-            Self::P99 => Some(0.99),
-            Self::P99_9 => Some(0.999),
-            Self::P99_99 => Some(0.9999),
-            _ => None,
-        }
-    }
-}
-
-/// Part of a survey that thresholds may name like a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SurfaceStep {
-    /// Transfer rate by position.
-    Curve,
-    /// Access times, the random ones.
-    Access,
-    /// The same bytes repeatedly.
-    Burst,
-}
-
-/// Figures of a survey as they are written.
-const SURFACE: [(&str, SurfaceStep, Metric); 8] = [
-    ("curve.average", SurfaceStep::Curve, Metric::RateAverage),
-    ("curve.min", SurfaceStep::Curve, Metric::RateMin),
-    ("curve.max", SurfaceStep::Curve, Metric::RateMax),
-    ("access.mean", SurfaceStep::Access, Metric::Mean),
-    ("access.p50", SurfaceStep::Access, Metric::P50),
-    ("access.max", SurfaceStep::Access, Metric::Max),
-    ("access.iops", SurfaceStep::Access, Metric::Iops),
-    ("burst.throughput", SurfaceStep::Burst, Metric::Throughput),
-];
-
-impl SurfaceStep {
-    /// The word that stands where a workload's name would.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Curve => "curve",
-            Self::Access => "access",
-            Self::Burst => "burst",
-        }
-    }
 }
 
 /// How a figure must relate to its threshold.
@@ -186,12 +96,14 @@ impl Relation {
 pub struct Expected {
     /// As given.
     pub expression: String,
-    /// Name of the workload.
+    /// Whether it is on a workload (or a step on files), on a part of a survey, or on neither.
+    pub part: Part,
+    /// Name of the workload, or the word for the part.
     pub workload: String,
     /// The kind of operation, where it was named.
     pub op: Option<OpKind>,
     /// The figure.
-    pub metric: Metric,
+    pub quantity: Quantity,
     /// How it must relate to the threshold.
     pub relation: Relation,
     /// The threshold, in the unit of the metric.
@@ -209,8 +121,9 @@ pub enum ExpectError {
     Relation(String),
     /// No known metric.
     #[error(
-        "'{0}' has no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, \
-         throughput, mean, p50, p90, p95, p99, p99.9, p99.99, max, cpu; or findings=0"
+        "'{0}' has no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of {names}; \
+         or findings=0",
+        names = threshold_names().join(", ")
     )]
     Metric(String),
     /// A number of findings that is not an upper limit.
@@ -242,41 +155,25 @@ impl FromStr for Expected {
         }
         let (figure, relation, value) =
             Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
-        if let Some((_, step, metric)) = SURFACE.into_iter().find(|(name, ..)| *name == figure) {
-            let threshold = threshold(metric, value)?;
-            return Ok(Self {
-                expression: text.to_owned(),
-                workload: step.as_str().to_owned(),
-                op: None,
-                metric,
-                relation,
-                threshold,
-            });
-        }
-        let metric = METRICS.iter().find_map(|(name, metric)| {
-            Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric))
-        });
-        let (place, metric) = metric.ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
-        let op = OpKind::ALL
-            .into_iter()
-            .find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
-        let (workload, op) = op.map_or((place, None), |(workload, op)| (workload, Some(op)));
-        if workload.is_empty() {
-            return Err(ExpectError::Metric(figure.to_owned()));
-        }
-        if metric == Metric::Cpu && op.is_some() {
+        let named = named(figure).ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
+        if is_cpu(named.metric) && named.op.is_some() {
             return Err(ExpectError::CpuOfOp(figure.to_owned()));
         }
-        let threshold = threshold(metric, value)?;
         Ok(Self {
             expression: text.to_owned(),
-            workload: workload.to_owned(),
-            op,
-            metric,
+            part: named.part,
+            workload: named.subject.to_owned(),
+            op: named.op,
+            quantity: Quantity::Figure(named.metric),
             relation,
-            threshold,
+            threshold: threshold(named.metric, value)?,
         })
     }
+}
+
+/// CPU time is the only share that a threshold can have.
+fn is_cpu(metric: &Metric) -> bool {
+    metric.unit == "1"
 }
 
 /// `findings=0`, `findings<=2`, `findings<3`.
@@ -296,21 +193,22 @@ fn findings_limit(text: &str, limit: &str) -> Result<Expected, ExpectError> {
     let (relation, count) = found.ok_or_else(|| ExpectError::Findings(text.to_owned()))?;
     Ok(Expected {
         expression: text.to_owned(),
+        part: Part::Other,
         workload: FINDINGS.to_owned(),
         op: None,
-        metric: Metric::Findings,
+        quantity: Quantity::Findings,
         relation,
         threshold: f64::from(count),
     })
 }
 
-fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
-    let (threshold, what) = match metric {
-        Metric::Iops => (
+fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
+    let (threshold, what) = match metric.unit {
+        "1/s" => (
             scaled_number(value),
             "a number of operations per second, such as 5000 or 5k",
         ),
-        Metric::Throughput | Metric::RateAverage | Metric::RateMin | Metric::RateMax => {
+        "B/s" => {
             let bytes = value
                 .strip_suffix("/s")
                 .and_then(|size| units::parse_size(size).ok());
@@ -319,7 +217,7 @@ fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
                 "a throughput; write it per second, such as 200MB/s or 1.5GiB/s",
             )
         }
-        Metric::Cpu => (
+        _ if is_cpu(metric) => (
             value.strip_suffix('%').and_then(number),
             "a share of one CPU; write it in percent, such as 50%",
         ),
@@ -389,30 +287,30 @@ impl Expected {
 
     /// The figure on each target; `None` where it was not measured.
     fn observations(&self, record: &Record) -> Vec<Option<Observed>> {
-        if self.metric == Metric::Findings {
-            let is_counted = |finding: &&Finding| finding.severity >= Severity::Warning;
-            let count = record.findings.iter().filter(is_counted).count();
-            return vec![Some(Observed::exact(count as f64))];
-        }
-        if self.metric == Metric::Rpm {
-            let rpm = reported_rpm(record);
-            return vec![rpm.map(|rpm| Observed::exact(f64::from(rpm)))];
-        }
-        if let Some(step) = self.surface_step() {
-            let surface = record.surface.as_ref();
-            let points = &record.curve;
-            return vec![surface.and_then(|surface| self.observe_surface(step, surface, points))];
+        let metric = match self.quantity {
+            Quantity::Figure(metric) => metric,
+            Quantity::Findings => {
+                let is_counted = |finding: &&Finding| finding.severity >= Severity::Warning;
+                let count = record.findings.iter().filter(is_counted).count();
+                return vec![Some(Observed::exact(count as f64))];
+            }
+            Quantity::Rpm => {
+                let rpm = reported_rpm(record);
+                return vec![rpm.map(|rpm| Observed::exact(f64::from(rpm)))];
+            }
+        };
+        if self.part != Part::Workload {
+            return vec![observe_survey(record, self.part, metric)];
         }
         if let Some(files) = &record.files {
             let mut steps = files.steps.iter();
             let own = steps.find(|of| of.step.name() == self.workload);
-            return vec![own.and_then(|own| self.observe_step(own))];
+            let own = own.filter(|own| own.figures.count > 0);
+            return vec![own.and_then(|own| observe(metric, own.cpu_share(), &[&own.figures]))];
         }
-        record
-            .measurements
-            .iter()
-            .filter(|m| m.workload.name == self.workload)
-            .map(|m| self.observe(m))
+        let own = record.measurements.iter();
+        own.filter(|m| m.workload.name == self.workload)
+            .map(|m| observe(metric, m.cpu_share(), &self.ops(m)))
             .collect()
     }
 
@@ -444,7 +342,10 @@ impl Expected {
         let times = match seen.spread {
             Uncertainty::AtLeast => {
                 let ops = self.ops(slowest);
-                let (op, quantile) = (ops.first()?, self.metric.quantile()?);
+                let Quantity::Figure(metric) = self.quantity else {
+                    return None;
+                };
+                let (op, quantile) = (ops.first()?, metric.quantile()?);
                 LatencyHistogram::count_for(quantile) as f64 / op.count as f64
             }
             Uncertainty::Exact | Uncertainty::Unknown => return None,
@@ -477,70 +378,6 @@ impl Expected {
         }
     }
 
-    /// The part of a survey that it names, if it names one.
-    pub fn surface_step(&self) -> Option<SurfaceStep> {
-        SURFACE
-            .into_iter()
-            .find(|(_, step, metric)| step.as_str() == self.workload && *metric == self.metric)
-            .map(|(_, step, _)| step)
-    }
-
-    fn observe_surface(
-        &self,
-        step: SurfaceStep,
-        surface: &SurfaceRecord,
-        points: &[CurvePoint],
-    ) -> Option<Observed> {
-        let (rate, seek) = (
-            surface.rate.as_ref(),
-            surface.seeks.get(&SeekPattern::Random),
-        );
-        match (step, self.metric) {
-            (SurfaceStep::Curve, Metric::RateAverage) => {
-                rate.map(|rate| Observed::of(&rate.average))
-            }
-            (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| at_point(rate.min, points)),
-            (SurfaceStep::Curve, Metric::RateMax) => rate.map(|rate| at_point(rate.max, points)),
-            (SurfaceStep::Access, Metric::Mean) => seek.map(|seek| Observed::of(&seek.mean)),
-            (SurfaceStep::Access, Metric::P50) => {
-                seek.map(|seek| Observed::exact(seek.p50_ns as f64))
-            }
-            (SurfaceStep::Access, Metric::Max) => {
-                seek.map(|seek| Observed::exact(seek.max_ns as f64))
-            }
-            // One access after the other: the rate is the inverse of the mean time.
-            (SurfaceStep::Access, Metric::Iops) => seek.map(|seek| Observed {
-                value: seek.iops,
-                spread: match seek.mean.relative_half_width() {
-                    Some(width) => Uncertainty::around(seek.iops, seek.iops * width),
-                    None => Uncertainty::Unknown,
-                },
-            }),
-            (SurfaceStep::Burst, Metric::Throughput) => surface
-                .burst
-                .as_ref()
-                .map(|burst| Observed::of(&burst.throughput)),
-            _ => None,
-        }
-    }
-
-    fn observe(&self, m: &MeasurementRecord) -> Option<Observed> {
-        if self.metric == Metric::Cpu {
-            return Some(Observed::exact(m.cpu_share() * 100.0));
-        }
-        let ops = self.ops(m);
-        match self.metric {
-            _ if ops.is_empty() => None,
-            Metric::Iops => Some(total(ops.iter().map(|op| &op.iops))),
-            Metric::Throughput => Some(total(ops.iter().map(|op| &op.throughput))),
-            // Reads and writes of a mix have no common latency.
-            _ => ops
-                .first()
-                .filter(|op| ops.len() == 1 && op.count > 0)
-                .and_then(|op| self.latency(op)),
-        }
-    }
-
     /// The operations of a workload that it names.
     fn ops<'a>(&self, m: &'a MeasurementRecord) -> Vec<&'a OpRecord> {
         match self.op {
@@ -548,32 +385,54 @@ impl Expected {
             None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
         }
     }
+}
 
-    fn observe_step(&self, of: &FileStepRecord) -> Option<Observed> {
-        let figures = Some(&of.figures).filter(|figures| figures.count > 0)?;
-        match self.metric {
-            Metric::Cpu => Some(Observed::exact(of.cpu_share() * 100.0)),
-            Metric::Iops => Some(Observed::of(&figures.iops)),
-            Metric::Throughput => Some(Observed::of(&figures.throughput)),
-            _ => self.latency(figures),
+fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
+    let figure = survey_figure(record, part, metric.threshold)?;
+    Some(match part {
+        Part::Curve if figure.n.is_none() => at_point(figure.value, &record.curve),
+        // One access after the other: the rate is the inverse of the mean time.
+        Part::Access(_) if metric.unit == "1/s" => {
+            let mean = survey_figure(record, part, "mean")?;
+            let width = mean.estimate().relative_half_width();
+            Observed {
+                value: figure.value,
+                spread: width.map_or(Uncertainty::Unknown, |width| {
+                    Uncertainty::around(figure.value, figure.value * width)
+                }),
+            }
         }
+        _ if figure.n.is_none() => Observed::exact(figure.value),
+        _ => Observed::of(&figure.estimate()),
+    })
+}
+
+/// A figure of the operations that a threshold names.
+fn observe(metric: &Metric, cpu_share: f64, ops: &[&OpRecord]) -> Option<Observed> {
+    let estimates = ops.iter().map(|op| metric.of_operation(op));
+    match (metric.unit, ops) {
+        _ if is_cpu(metric) => Some(Observed::exact(cpu_share * 100.0)),
+        // Reads and writes of a mix have no common latency.
+        ("ns", [op]) if op.count > 0 => latency(metric, op),
+        ("ns", _) | (_, []) => None,
+        _ => Some(total(&estimates.collect::<Option<Vec<_>>>()?)),
     }
+}
 
-    fn latency(&self, op: &OpRecord) -> Option<Observed> {
-        match self.metric {
-            Metric::Mean => return Some(mean_latency(op)),
-            Metric::Max => return Some(Observed::exact(op.latency.max as f64)),
-            _ => {}
-        }
-        let quantile = self.metric.quantile()?;
-        let histogram = histogram(op)?;
-        match histogram.percentile(quantile) {
-            Some(ns) => Some(Observed {
-                value: ns as f64,
-                spread: quantile_spread(&histogram, quantile),
-            }),
-            None => quantile_at_least(&histogram, quantile),
-        }
+fn latency(metric: &Metric, op: &OpRecord) -> Option<Observed> {
+    let Some(quantile) = metric.quantile() else {
+        return Some(match metric.threshold {
+            "mean" => mean_latency(op),
+            _ => Observed::exact(metric.of_operation(op)?.value),
+        });
+    };
+    let histogram = histogram(op)?;
+    match histogram.percentile(quantile) {
+        Some(ns) => Some(Observed {
+            value: ns as f64,
+            spread: quantile_spread(&histogram, quantile),
+        }),
+        None => quantile_at_least(&histogram, quantile),
     }
 }
 
@@ -581,6 +440,7 @@ impl Expected {
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::surface::SeekPattern;
 
     fn expected(text: &str) -> Expected {
         text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -664,21 +524,10 @@ mod tests {
             "access.iops>=60",
             "burst.throughput>=200MB/s",
         ];
-        let steps: Vec<Option<SurfaceStep>> = words
-            .iter()
-            .map(|text| expected(text).surface_step())
-            .collect();
-        use SurfaceStep::{Access, Burst, Curve};
-        assert_eq!(
-            steps,
-            [
-                Some(Curve),
-                Some(Curve),
-                Some(Access),
-                Some(Access),
-                Some(Burst)
-            ]
-        );
+        let parts = words.map(|text| expected(text).part);
+        let access = Part::Access(SeekPattern::Random);
+        let (curve, burst) = (Part::Curve, Part::Burst);
+        assert_eq!(parts, [curve, curve, access, access, burst]);
         assert_eq!(
             (
                 expected("curve.min>1MB/s").threshold,
@@ -686,7 +535,7 @@ mod tests {
             ),
             (1e6, 15e6)
         );
-        assert_eq!(expected("random-read-d1.max<1s").surface_step(), None);
+        assert_eq!(expected("random-read-d1.max<1s").part, Part::Workload);
         assert!(
             "curve.average>=80"
                 .parse::<Expected>()
@@ -813,15 +662,6 @@ mod tests {
         assert_eq!(outcome("findings = 0", &record), ExpectationOutcome::Missed);
         assert_eq!(outcome("findings<=1", &record), ExpectationOutcome::Met);
         assert_eq!(outcome("findings<1", &record), ExpectationOutcome::Missed);
-    }
-
-    #[test]
-    fn percentiles_with_a_dot_are_reported_apart() {
-        let metric = |text: &str| expected(text).metric;
-        assert_eq!(metric("a.p99<5ms"), Metric::P99);
-        assert_eq!(metric("a.p99.9<5ms"), Metric::P99_9);
-        assert_eq!(metric("a.p99.99<5ms"), Metric::P99_99);
-        assert_eq!(expected("a.b.commit.p99.9<5ms").workload, "a.b");
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Observed {
     }
 
     pub(super) fn of(estimate: &Estimate) -> Self {
-        total(std::iter::once(estimate))
+        total(std::slice::from_ref(estimate))
     }
 
     pub(super) fn interval(self) -> Option<[f64; 2]> {
@@ -54,7 +54,7 @@ impl Observed {
 }
 
 /// The sum of estimates. Reads and writes of a mix vary together, so their half-widths add up.
-pub(super) fn total<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> Observed {
+pub(super) fn total(estimates: &[Estimate]) -> Observed {
     let (mut value, mut half_width) = (0.0, Some(0.0));
     for estimate in estimates {
         value += estimate.value;

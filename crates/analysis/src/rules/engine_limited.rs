@@ -6,7 +6,7 @@ use super::evidence::{evidence, scope};
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::Severity;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
 use diskproof_model::units::{format_percent, format_rate};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -35,7 +35,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .measurements
         .iter()
         .enumerate()
-        .filter_map(|(index, m)| Some((index, iops(m), m.ceiling_iops?)))
+        .filter_map(|(index, m)| Some((index, m.total_iops(), m.ceiling_iops?)))
         .collect();
     let hits: Vec<_> = hits
         .into_iter()
@@ -65,10 +65,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .to_owned(),
         reproduce: None,
     })
-}
-
-fn iops(m: &MeasurementRecord) -> f64 {
-    m.headline_ops().iter().map(|(_, op)| op.iops.value).sum()
 }
 
 #[cfg(test)]

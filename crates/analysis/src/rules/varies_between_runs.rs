@@ -43,7 +43,7 @@ impl Varying<'_> {
     fn range(&self, low_iops: f64, high_iops: f64) -> String {
         let ops = self.m.headline_ops();
         let bytes: f64 = ops.iter().map(|(_, op)| op.throughput.value).sum();
-        let iops = total_iops(self.m);
+        let iops = self.m.total_iops();
         let (scale, unit) = if self.m.is_rated_in_bytes() && iops > 0.0 {
             (bytes / iops, "B/s")
         } else {
@@ -62,7 +62,7 @@ impl Varying<'_> {
 
     /// The same, relative to this run's rate.
     fn width(&self) -> f64 {
-        self.half_width() / total_iops(self.m)
+        self.half_width() / self.m.total_iops()
     }
 }
 
@@ -86,7 +86,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         evidence: found
             .iter()
             .flat_map(|varying| {
-                let threshold = total_iops(varying.m);
+                let threshold = varying.m.total_iops();
                 [
                     ("next_low_iops", varying.runs.next_low_iops),
                     ("next_high_iops", varying.runs.next_high_iops),
@@ -102,10 +102,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .to_owned(),
         reproduce: None,
     })
-}
-
-fn total_iops(m: &MeasurementRecord) -> f64 {
-    m.headline_ops().iter().map(|(_, op)| op.iops.value).sum()
 }
 
 fn varying((index, m): Measured<'_>) -> Option<Varying<'_>> {

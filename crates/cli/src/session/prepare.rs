@@ -6,11 +6,12 @@ use crate::flags::MeasuringFlags;
 use crate::health::{read_health, warn_of_failing};
 use crate::provenance::{run_id, timestamp};
 use crate::saved::refuse_foreign_history;
-use diskproof_analysis::expect::{Expected, Metric, SurfaceStep};
+use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, host_facts};
 use diskproof_engine::{STALL_NS, Session, measure_clock};
+use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Plan, SyncPolicy, Workload};
@@ -178,14 +179,14 @@ pub(crate) fn admit_all(
     consent: &Consent,
 ) -> Result<Vec<Admission>, Failure> {
     for expected in expected {
-        if expected.metric == Metric::Findings {
+        if expected.quantity == Quantity::Findings {
             continue;
         }
         check_answerable(plan, expected)
             .map_err(|why| Failure::Usage(format!("--expect '{}': {why}", expected.expression)))?;
     }
     for Promised { expected, .. } in promised(plan) {
-        if expected.metric != Metric::Rpm {
+        if expected.quantity != Quantity::Rpm {
             let text = &expected.expression;
             check_answerable(plan, &expected)
                 .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
@@ -260,17 +261,17 @@ pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), 
 
 /// A misspelt workload would otherwise be noticed only after the run.
 fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    if let Some(step) = expected.surface_step() {
-        let steps = plan.survey.as_ref();
-        let is_planned = match step {
-            SurfaceStep::Curve => steps.is_some_and(|survey| survey.curve.is_some()),
-            SurfaceStep::Access => steps.is_some_and(|survey| survey.access.is_some()),
-            SurfaceStep::Burst => steps.is_some_and(|survey| survey.burst.is_some()),
-        };
-        return match is_planned {
-            true => Ok(()),
-            false => Err(format!("this run measures no {}", step.as_str())),
-        };
+    let survey = plan.survey.as_ref();
+    let is_planned = match expected.part {
+        Part::Curve => Some(survey.is_some_and(|survey| survey.curve.is_some())),
+        Part::Access(_) => Some(survey.is_some_and(|survey| survey.access.is_some())),
+        Part::Burst => Some(survey.is_some_and(|survey| survey.burst.is_some())),
+        _ => None,
+    };
+    match is_planned {
+        Some(true) => return Ok(()),
+        Some(false) => return Err(format!("this run measures no {}", expected.workload)),
+        None => {}
     }
     let name = &expected.workload;
     if let Some(files) = &plan.files {

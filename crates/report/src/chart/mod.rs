@@ -14,7 +14,6 @@ mod types;
 
 pub(crate) use names::position_unit;
 pub use range::{Range, Ranges};
-pub(crate) use time::{RateUnit, counted};
 pub use types::{Axis, AxisSide, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
 
 use crate::text::clean;

@@ -7,23 +7,9 @@ use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
 use diskproof_model::units::format_duration;
 
-/// The unit that a rate counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RateUnit {
-    /// Operations.
-    Operations,
-    /// Bytes.
-    Bytes,
-}
-
-impl RateUnit {
-    /// From a rate in this unit to the unit of the axis.
-    fn scale(self) -> f64 {
-        match self {
-            Self::Operations => 1.0,
-            Self::Bytes => 1e-6,
-        }
-    }
+/// From a rate of this workload to the unit of the axis.
+fn scale(m: &MeasurementRecord) -> f64 {
+    if m.is_rated_in_bytes() { 1e-6 } else { 1.0 }
 }
 
 /// One chart for each measurement with more than one cell. The rate of single requests is the
@@ -42,11 +28,10 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     if ops.iter().all(|(_, op)| m.cells_over_time(op).count() < 2) {
         return None;
     }
-    let count = counted(m);
     let group = cells_per_point(m, &ops);
     let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns);
     let (latency_unit, ns) = latency_unit(longest.max()? as f64);
-    let (label, unit) = if count == RateUnit::Bytes {
+    let (label, unit) = if m.is_rated_in_bytes() {
         ("throughput", "MB/s")
     } else {
         ("rate", "IOPS")
@@ -55,7 +40,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     let mut guides = Vec::new();
     let mut figures = Vec::new();
     for (kind, op) in &ops {
-        let estimate = estimate(count, op);
+        let estimate = m.rate(op);
         let rate = rate_text(estimate);
         let (prefix, figure) = if ops.len() > 1 {
             (
@@ -69,7 +54,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         guides.push(Guide {
             label: format!("{prefix}{rate}"),
             axis: GuideAxis::Left,
-            at: estimate.value * count.scale(),
+            at: estimate.value * scale(m),
         });
         figures.push(figure);
     }
@@ -171,14 +156,14 @@ fn op_series(
     ns: f64,
     group: usize,
 ) -> [Series; 2] {
-    let count = counted(m);
     let points = points(m, op, group);
     let rates = points.iter().map(|point| {
-        let events = match count {
-            RateUnit::Bytes => point.bytes,
-            RateUnit::Operations => point.ops,
+        let events = if m.is_rated_in_bytes() {
+            point.bytes
+        } else {
+            point.ops
         };
-        (point.at, events as f64 / point.seconds * count.scale())
+        (point.at, events as f64 / point.seconds * scale(m))
     });
     let latencies = points
         .iter()
@@ -202,27 +187,10 @@ fn op_series(
     ]
 }
 
-fn estimate(count: RateUnit, op: &OpRecord) -> &Estimate {
-    if count == RateUnit::Bytes {
-        &op.throughput
-    } else {
-        &op.iops
-    }
-}
-
 fn rate_text(estimate: &Estimate) -> String {
     estimate
         .text()
         .replacen("/s ", " IOPS ", usize::from(estimate.unit == "1/s"))
-}
-
-/// The unit of this workload's rate.
-pub(crate) fn counted(m: &MeasurementRecord) -> RateUnit {
-    if m.is_rated_in_bytes() {
-        RateUnit::Bytes
-    } else {
-        RateUnit::Operations
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
 use diskproof_model::digits::{figure_text, joined_range};
+use diskproof_model::figure::unit_of;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Record};
 use diskproof_model::units::format_duration;
@@ -78,9 +79,12 @@ pub(crate) fn promise_text(expectation: &Expectation) -> String {
 
 /// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.
 pub(crate) fn measured_text(expectation: &Expectation) -> String {
-    let text = |value| match &expectation.promise {
-        Some(promise) => unit_text(&promise.unit, value),
-        None => observed_text(&expectation.expression, value),
+    let promised = expectation.promise.as_ref();
+    let unit = promised.map(|promise| promise.unit.as_str());
+    let unit = unit.or(unit_of(&expectation.expression));
+    let text = |value: f64| match unit {
+        Some(unit) => unit_text(unit, value),
+        None => value.to_string(),
     };
     let Some(value) = expectation.observed else {
         return match expectation.observed_at_least {
@@ -107,19 +111,11 @@ pub(crate) fn decision_text(expectation: &Expectation) -> Option<String> {
     })
 }
 
+/// With three digits, for comparison with the threshold.
 fn unit_text(unit: &str, value: f64) -> String {
     match unit {
         "rpm" => format!("{value:.0} rpm"),
         unit => figure_text(value, Some(third_digit(value)), unit),
-    }
-}
-
-/// The observed value of an expectation in the unit of its metric, with three digits for comparison
-/// with the threshold.
-fn observed_text(expression: &str, value: f64) -> String {
-    match observed_unit(expression) {
-        Some(unit) => figure_text(value, Some(third_digit(value)), unit),
-        None => value.to_string(),
     }
 }
 
@@ -132,46 +128,30 @@ pub(crate) fn third_digit(value: f64) -> f64 {
     }
 }
 
-/// The unit of the metric in an expression such as `random-read-d32.p99.9 <= 5ms`.
-pub(crate) fn observed_unit(expression: &str) -> Option<&'static str> {
-    let figure = expression.split(['<', '>', '=']).next()?.trim();
-    if figure.starts_with("curve.") {
-        return Some("B/s");
-    }
-    // Not at the last dot, because `p99.9` contains one.
-    let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
-    let metric = ["read.", "write.", "trim.", "commit.", "sync."]
-        .iter()
-        .find_map(|operation| metric.strip_prefix(operation))
-        .unwrap_or(metric);
-    let is_latency = |m: &str| {
-        ["p50", "p90", "p95", "p99", "max", "mean", "min"]
-            .iter()
-            .any(|name| m.starts_with(name))
-    };
-    match metric {
-        "iops" => Some("1/s"),
-        "throughput" => Some("B/s"),
-        m if is_latency(m) => Some("ns"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn expectation(expression: &str, observed: Option<f64>) -> Expectation {
+        Expectation {
+            expression: expression.to_owned(),
+            observed,
+            interval: None,
+            observed_at_least: None,
+            met: false,
+            undecided: false,
+            decided_by_ns: None,
+            promise: None,
+        }
+    }
+
     #[test]
     fn percentile_of_few_operations_has_a_lower_end_and_a_time_that_decides() {
         let few = Expectation {
-            expression: "etcd-wal.sync.p99<=10ms".to_owned(),
-            observed: None,
-            interval: None,
             observed_at_least: Some(4_300_000.0),
-            met: false,
             undecided: true,
             decided_by_ns: Some(6_000_000_000),
-            promise: None,
+            ..expectation("etcd-wal.sync.p99<=10ms", None)
         };
         assert_eq!(measured_text(&few), "4.30 ms or more");
         assert_eq!(
@@ -193,7 +173,8 @@ mod tests {
             ("x.other>1", 0.5, "0.5"),
         ];
         for (expression, value, text) in cases {
-            assert_eq!(observed_text(expression, value), text);
+            let of = expectation(expression, Some(value));
+            assert_eq!(measured_text(&of), text);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
-use crate::chart::{Chart, RateUnit, counted};
+use crate::chart::Chart;
 use crate::describe::findings::{advised_text, grade_text};
 use crate::describe::run::{
     decision_text, measured_text, partial_text, promise_text, request_text, start_text,
@@ -10,7 +10,7 @@ use crate::describe::run::{
 use crate::describe::target::{disk_text, model};
 use crate::labels;
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{ExpectationOutcome, Record};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
@@ -85,11 +85,11 @@ fn workload_tiles(record: &Record) -> Markup {
                 @let ops = m.headline_ops();
                 @for (kind, op) in &ops {
                     dd {
-                        strong { (rate(m, op).value_text()) }
+                        strong { (m.rate(op).value_text()) }
                         @if ops.len() > 1 { " " span { (kind.as_str()) } }
                         " "
                         span.half {
-                            (labels::interval(rate(m, op)))
+                            (labels::interval(m.rate(op)))
                             @if let Some(p99) = op.latency.p99 { " · p99 " (format_latency(p99)) }
                         }
                     }
@@ -97,14 +97,6 @@ fn workload_tiles(record: &Record) -> Markup {
                 @if ops.is_empty() { dd { "not measured" } }
             } } }
         }
-    }
-}
-
-/// The rate that a workload is about: bytes for large requests, else operations.
-fn rate<'a>(m: &MeasurementRecord, op: &'a OpRecord) -> &'a Estimate {
-    match counted(m) {
-        RateUnit::Bytes => &op.throughput,
-        RateUnit::Operations => &op.iops,
     }
 }
 

@@ -1,44 +1,92 @@
-//! A metric with its samples, and how both formats write it.
+//! The samples of metrics by family, and how both formats write them.
 
+use super::help::{FAMILIES, UNITS};
 use crate::text::clean;
-use diskproof_model::record::Record;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// A metric with all its samples, which both formats require in one place.
-pub(super) struct MetricFamily {
-    pub(super) name: String,
-    pub(super) kind: &'static str,
-    pub(super) help: &'static str,
-    pub(super) samples: Vec<MetricSample>,
-}
+/// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
+/// samples of a metric in one place.
+#[derive(Default)]
+pub(super) struct Samples(pub(super) BTreeMap<String, Vec<Sample>>);
 
-/// Suffix of the name, labels, value.
-pub(super) type MetricSample = (&'static str, Labels, f64);
+/// A sample of a family.
+pub(super) struct Sample {
+    /// What is added to the name of the family.
+    pub(super) suffix: &'static str,
+    pub(super) labels: Labels,
+    pub(super) value: f64,
+}
 
 /// Names and values, in the order of writing.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
-pub(super) fn write_family(family: &MetricFamily, out: &mut dyn Write) -> io::Result<()> {
-    let name = &family.name;
-    writeln!(out, "# HELP {name} {}", family.help)?;
-    writeln!(out, "# TYPE {name} {}", family.kind)?;
+impl Samples {
+    pub(super) fn add(&mut self, family: &str, labels: Labels, value: f64) {
+        self.add_part(family, "", labels, value);
+    }
+
+    pub(super) fn add_part(
+        &mut self,
+        family: &str,
+        suffix: &'static str,
+        labels: Labels,
+        value: f64,
+    ) {
+        let samples = self.0.entry(family.to_owned()).or_default();
+        samples.push(Sample {
+            suffix,
+            labels,
+            value,
+        });
+    }
+
+    /// Writes the families that have samples, in the order of their help.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut helped = BTreeSet::new();
+        for line in FAMILIES.lines() {
+            let mut words = line.splitn(3, ' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (family, kind, help) = (word(), word(), word());
+            let names = match family.strip_suffix('*') {
+                Some(name) => UNITS.map(|(_, suffix)| format!("{name}{suffix}")).to_vec(),
+                None => vec![family.to_owned()],
+            };
+            helped.extend(names.iter().cloned());
+            for name in names {
+                if let Some(samples) = self.0.get(&name) {
+                    write_family(&name, kind, help, samples, out)?;
+                }
+            }
+        }
+        let is_helped = self.0.keys().all(|name| helped.contains(name));
+        debug_assert!(is_helped, "every family has its line of help");
+        Ok(())
+    }
+}
+
+fn write_family(
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: &[Sample],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "# HELP diskproof_{name} {help}")?;
+    writeln!(out, "# TYPE diskproof_{name} {kind}")?;
     let mut written = BTreeSet::new();
-    for (suffix, labels, value) in family
-        .samples
-        .iter()
-        .filter(|(_, _, value)| value.is_finite())
-    {
-        let series = format!("{name}{suffix}{}", label_text(labels));
+    for sample in samples.iter().filter(|sample| sample.value.is_finite()) {
+        let (suffix, labels) = (sample.suffix, label_text(&sample.labels));
+        let series = format!("diskproof_{name}{suffix}{labels}");
         if written.insert(series.clone()) {
-            writeln!(out, "{series} {value}")?;
+            writeln!(out, "{series} {}", sample.value)?;
         }
     }
     Ok(())
 }
 
 /// Empty labels are the same as none.
-pub(super) fn label_text(labels: &Labels) -> String {
+fn label_text(labels: &Labels) -> String {
     let pairs: Vec<String> = labels
         .iter()
         .filter(|(_, value)| !value.is_empty())
@@ -52,66 +100,8 @@ pub(super) fn label_text(labels: &Labels) -> String {
 }
 
 /// Escapes control characters, then backslashes and quotes as the formats require.
-pub(super) fn escaped(value: &str) -> String {
+fn escaped(value: &str) -> String {
     clean(value).replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-pub(super) fn gauge(name: &str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
-    MetricFamily {
-        name: name.to_owned(),
-        kind: "gauge",
-        help,
-        samples: samples
-            .into_iter()
-            .map(|(labels, value)| ("", labels, value))
-            .collect(),
-    }
-}
-
-pub(super) fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
-    labels
-        .iter()
-        .cloned()
-        .chain([(name, value.to_owned())])
-        .collect()
-}
-
-/// A metric whose samples have units, such as `B/s`: one for each unit, which is in its name.
-pub(super) fn gauges_by_unit(
-    name: &str,
-    help: &'static str,
-    samples: &[(Labels, f64, &str)],
-) -> Vec<MetricFamily> {
-    let units = [
-        ("B/s", "_bytes_per_second", 1.0),
-        ("1/s", "_iops", 1.0),
-        ("ns", "_seconds", 1e-9),
-        ("rpm", "_rpm", 1.0),
-        ("1", "", 1.0),
-    ];
-    units
-        .into_iter()
-        .map(|(unit, suffix, factor)| {
-            let own = samples.iter().filter(|(_, _, known)| *known == unit);
-            let own = own.map(|(labels, value, _)| (labels.clone(), value * factor));
-            gauge(&format!("{name}{suffix}"), help, own.collect())
-        })
-        .collect()
-}
-
-/// The labels of a target.
-pub(super) fn target_labels(record: &Record, target: usize) -> Labels {
-    let identity = record.targets.get(target);
-    let serial = identity.and_then(|identity| identity.disks().next()?.serial.clone());
-    vec![
-        (
-            "target",
-            identity
-                .map(|identity| identity.path.clone())
-                .unwrap_or_default(),
-        ),
-        ("serial", serial.unwrap_or_default()),
-    ]
 }
 
 #[cfg(test)]
@@ -130,20 +120,16 @@ mod tests {
 
     #[test]
     fn every_series_is_finite_and_written_once() {
-        let family = gauge(
-            "m",
-            "Help.",
-            vec![
-                (Vec::new(), 1.0),
-                (Vec::new(), 2.0),
-                (vec![("a", "b".to_owned())], f64::INFINITY),
-            ],
-        );
+        let mut samples = Samples::default();
+        samples.add("iops", Vec::new(), 1.0);
+        samples.add("iops", Vec::new(), 2.0);
+        samples.add("iops", vec![("a", "b".to_owned())], f64::INFINITY);
         let mut out = Vec::new();
-        write_family(&family, &mut out).unwrap();
+        samples.write(&mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "# HELP m Help.\n# TYPE m gauge\nm 1\n"
+            "# HELP diskproof_iops Operations per second.\n# TYPE diskproof_iops gauge\n\
+             diskproof_iops 1\n"
         );
     }
 }

@@ -3,19 +3,16 @@
 //! a whole file for one duplicate series, so every series is written once.
 
 mod family;
-mod health;
+mod help;
 mod run;
-mod surface;
-mod workloads;
 
 use crate::format::{Format, OutputFile, Requires};
+use diskproof_model::figure::{Figure, figures};
 use diskproof_model::record::Record;
-use family::{MetricFamily, write_family};
-use health::of_health;
-use run::of_run;
+use family::{Labels, Samples};
+use help::UNITS;
+use run::add_run;
 use std::io::{self, Write};
-use surface::of_surface;
-use workloads::of_workloads;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -29,7 +26,7 @@ pub const FORMAT: Format = Format {
 
 /// Adds the target and the verb to every series: collectors reject a series that the files of two
 /// runs have.
-fn label_run(record: &Record, families: &mut [MetricFamily]) {
+fn label_run(record: &Record, samples: &mut Samples) {
     let verb = &record.plan.origin.verb;
     let targets: Vec<&str> = record
         .targets
@@ -37,26 +34,76 @@ fn label_run(record: &Record, families: &mut [MetricFamily]) {
         .map(|target| target.path.as_str())
         .collect();
     let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
-    for (_, labels, _) in families.iter_mut().flat_map(|family| &mut family.samples) {
+    for sample in samples.0.values_mut().flatten() {
         for (name, value) in &of_run {
-            if labels.iter().all(|(known, _)| known != name) {
-                labels.push((name, value.clone()));
+            if sample.labels.iter().all(|(known, _)| known != name) {
+                sample.labels.push((name, value.clone()));
             }
         }
     }
 }
 
+fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
+    let (metric, value) = (figure.metric, figure.value);
+    let mut labels = labels(figure);
+    match metric.family {
+        "iops" => {
+            if let Some(half) = figure.half_width_95 {
+                samples.add("iops_half_width", labels.clone(), half);
+            }
+            if !figure.estimate().is_unknown() {
+                samples.add("iops", labels, value);
+            }
+        }
+        family @ ("latency_seconds" | "latency_intended_seconds") => match metric.quantile() {
+            Some(quantile) => {
+                labels.push(("quantile", quantile.to_string()));
+                samples.add(family, labels, value / 1e9);
+            }
+            None => {
+                let count = figure.n.unwrap_or(0) as f64;
+                samples.add_part(family, "_sum", labels.clone(), value * count / 1e9);
+                samples.add_part(family, "_count", labels, count);
+            }
+        },
+        family => {
+            let unit = UNITS.iter().find(|(unit, _)| *unit == figure.unit);
+            let suffix = unit.map_or("", |(_, suffix)| suffix);
+            let value = match figure.unit {
+                "ns" if family.ends_with('*') => value * 1e-9,
+                "ns" => value / 1e9,
+                _ => value,
+            };
+            samples.add(&family.replace('*', suffix), labels, value);
+        }
+    }
+}
+
+/// The labels of the subject, then those of the figure.
+fn labels(figure: &Figure<'_>) -> Labels {
+    let key = &figure.key;
+    let mut labels = key.labels.clone();
+    labels.extend(key.phase.map(|phase| ("phase", phase.as_str().to_owned())));
+    labels.push(("op", key.op.to_owned()));
+    labels.extend(key.label.clone());
+    if figure.metric.family == "curve_bytes_per_second" {
+        labels.push(("figure", figure.metric.threshold.to_owned()));
+    }
+    labels
+}
+
 /// Writes all metrics.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let mut families = of_run(record);
-    families.extend(of_workloads(record));
-    families.extend(of_surface(record));
-    families.extend(of_health(record));
-    label_run(record, &mut families);
-    families
-        .iter()
-        .filter(|family| !family.samples.is_empty())
-        .try_for_each(|family| write_family(family, out))?;
+    let mut samples = Samples::default();
+    add_run(record, &mut samples);
+    let mut figures = figures(record);
+    figures.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
+    figures.sort_by_key(|figure| (figure.group, figure.metric.rank()));
+    for figure in &figures {
+        add_figure(figure, &mut samples);
+    }
+    label_run(record, &mut samples);
+    samples.write(out)?;
     writeln!(out, "# EOF")
 }
 

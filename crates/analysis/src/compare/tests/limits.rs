@@ -65,6 +65,11 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
         ),
         Ok(ConditionOutcome::Unanswered)
     );
+    for op in OpKind::ALL {
+        let text = format!("random-read-d1.{}.p99<5%", op.as_str());
+        let known = outcome(&[fixture::record()], &[fixture::record()], &text);
+        assert!(known.is_ok(), "{text}: {known:?}");
+    }
 }
 
 #[test]

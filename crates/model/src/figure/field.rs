@@ -1,0 +1,81 @@
+//! How a field of a record holds a figure.
+
+use super::key::Metric;
+use crate::estimate::Estimate;
+use crate::layers::LayerDifference;
+use crate::trial::TrialGain;
+
+/// A row of a table: a metric, and where a part of a record holds it.
+pub(super) struct Row<T> {
+    pub(super) metric: Metric,
+    pub(super) value: fn(&T) -> Option<Known>,
+}
+
+/// What a record knows of a figure.
+pub(super) struct Known {
+    pub(super) value: f64,
+    pub(super) half_width_95: Option<f64>,
+    pub(super) n: Option<u64>,
+}
+
+fn known(value: f64, half_width_95: Option<f64>, n: Option<u64>) -> Option<Known> {
+    Some(Known {
+        value,
+        half_width_95,
+        n,
+    })
+}
+
+/// A field of a record that holds a figure.
+pub(super) trait Field {
+    fn known(self) -> Option<Known>;
+}
+
+impl Field for f64 {
+    fn known(self) -> Option<Known> {
+        known(self, None, None)
+    }
+}
+
+impl Field for u64 {
+    fn known(self) -> Option<Known> {
+        known(self as f64, None, None)
+    }
+}
+
+impl Field for u32 {
+    fn known(self) -> Option<Known> {
+        known(f64::from(self), None, None)
+    }
+}
+
+/// A figure with the number of events behind it.
+impl Field for (f64, u64) {
+    fn known(self) -> Option<Known> {
+        known(self.0, None, Some(self.1))
+    }
+}
+
+impl Field for &Estimate {
+    fn known(self) -> Option<Known> {
+        known(self.value, self.half_width_95, Some(self.n))
+    }
+}
+
+impl Field for &LayerDifference {
+    fn known(self) -> Option<Known> {
+        known(self.difference, self.half_width_95, Some(self.n))
+    }
+}
+
+impl Field for &TrialGain {
+    fn known(self) -> Option<Known> {
+        known(self.value, Some((self.high_95 - self.low_95) / 2.0), None)
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn known(self) -> Option<Known> {
+        self?.known()
+    }
+}

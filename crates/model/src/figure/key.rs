@@ -1,0 +1,193 @@
+//! What identifies a figure, and the names of what it measures.
+
+use crate::comparison::Direction;
+use crate::estimate::Estimate;
+use crate::record::PhaseKind;
+use crate::surface::SeekPattern;
+use std::borrow::Cow;
+
+/// What is measured, with its name in each format. The names are contracts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// In tables such as CSV; empty where tables omit it.
+    pub name: &'static str,
+    /// `1/s`, `B/s`, `ns`, `B`, `1`; empty where each figure has its own.
+    pub unit: &'static str,
+    /// In thresholds such as `random-read-d1.p99<=5ms`; empty where it cannot have one.
+    pub threshold: &'static str,
+    /// The family of metrics for Prometheus, without the prefix `diskproof_`; empty where it is
+    /// not exported. A `*` stands for the unit of the figure.
+    pub family: &'static str,
+}
+
+impl Metric {
+    /// What the name says of the distribution: `min`, `p99`, `mean`, `max`.
+    fn statistic(&self) -> &'static str {
+        self.name.rsplit('_').next().unwrap_or_default()
+    }
+
+    /// The share of latencies that do not exceed it; `None` of other figures.
+    pub fn quantile(&self) -> Option<f64> {
+        let digits = self.statistic().strip_prefix('p')?.replace('.', "");
+        format!("0.{digits}").parse().ok()
+    }
+
+    /// The place among the figures of one distribution: percentiles precede the mean.
+    pub fn rank(&self) -> u8 {
+        match self.statistic() {
+            "min" => 0,
+            "max" => 3,
+            _ if self.quantile().is_some() => 1,
+            _ => 2,
+        }
+    }
+}
+
+impl Direction {
+    /// Which direction is better for figures of this unit.
+    pub fn of_unit(unit: &str) -> Self {
+        if unit == "ns" {
+            Self::Lower
+        } else {
+            Self::Higher
+        }
+    }
+}
+
+/// The part of a record that a figure belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Part {
+    /// A workload.
+    #[default]
+    Workload,
+    /// Transfer rate by position.
+    Curve,
+    /// The same bytes repeatedly.
+    Burst,
+    /// Access times of a pattern.
+    Access(SeekPattern),
+    /// A step on many small files.
+    FileStep,
+    /// The observed load of a device.
+    Observed,
+    /// Anything else.
+    Other,
+}
+
+/// Names and values.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// Which figure it is.
+#[derive(Debug, Clone, Default)]
+pub struct Key<'r> {
+    /// The part of the record.
+    pub part: Part,
+    /// The workload, or the part of a survey such as `curve` or `access-random`.
+    pub subject: Cow<'r, str>,
+    /// Index of its target.
+    pub target: usize,
+    /// Index into `measurements`, of a workload.
+    pub measurement: Option<usize>,
+    /// The kind of operation; empty for a figure of the whole subject.
+    pub op: &'static str,
+    /// The phase; `None` for a figure of the steady time.
+    pub phase: Option<PhaseKind>,
+    /// Its position on the target.
+    pub offset_bytes: Option<u64>,
+    /// Distance from the previous access.
+    pub distance_bytes: Option<u64>,
+    /// Its time, in seconds after the start of the measured time.
+    pub time_s: Option<f64>,
+    /// The workloads that ran at the same time on the same target.
+    pub together_with: &'r [String],
+    /// Labels that identify the subject where figures are exported; empty where they are not.
+    pub labels: Labels,
+    /// A label that tells figures of one subject apart.
+    pub label: Option<(&'static str, String)>,
+    /// The number of events, where the figure has no number of its own.
+    pub(super) n: Option<u64>,
+    /// The unit, where the metric has none.
+    pub(super) unit: &'r str,
+}
+
+impl<'r> Key<'r> {
+    pub(super) fn of(part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
+        Self {
+            part,
+            subject: subject.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn target(mut self, target: usize) -> Self {
+        self.target = target;
+        self
+    }
+
+    pub(super) fn op(mut self, op: &'static str) -> Self {
+        self.op = op;
+        self
+    }
+
+    pub(super) fn label(mut self, name: &'static str, value: &str) -> Self {
+        self.label = Some((name, value.to_owned()));
+        self
+    }
+
+    pub(super) fn resting_on(mut self, n: u64) -> Self {
+        self.n = Some(n);
+        self
+    }
+
+    pub(super) fn time(mut self, seconds: f64) -> Self {
+        self.time_s = Some(seconds);
+        self
+    }
+
+    pub(super) fn at(mut self, offset_bytes: u64) -> Self {
+        self.offset_bytes = Some(offset_bytes);
+        self
+    }
+}
+
+/// A figure.
+#[derive(Debug, Clone)]
+pub struct Figure<'r> {
+    /// Which one.
+    pub key: Key<'r>,
+    /// What is measured.
+    pub metric: &'static Metric,
+    /// The figure, in `unit`.
+    pub value: f64,
+    /// Half of its 95 % interval.
+    pub half_width_95: Option<f64>,
+    /// The number of independent batches or events that it rests on.
+    pub n: Option<u64>,
+    /// Its unit.
+    pub unit: &'r str,
+    /// Figures of one distribution have the same number; it ascends.
+    pub group: usize,
+}
+
+impl Figure<'_> {
+    /// Its name in tables: `latency_p99`, `phase_burst_iops`.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self.key.phase {
+            Some(phase) => {
+                let phase = phase.as_str().replace('-', "_");
+                format!("phase_{phase}_{}", self.metric.name).into()
+            }
+            None => self.metric.name.into(),
+        }
+    }
+
+    /// The figure with its error, as records store it.
+    pub fn estimate(&self) -> Estimate {
+        Estimate {
+            n: self.n.unwrap_or(1),
+            value: self.value,
+            half_width_95: self.half_width_95,
+            unit: self.unit.to_owned(),
+        }
+    }
+}

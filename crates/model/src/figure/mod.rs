@@ -1,0 +1,13 @@
+//! Every figure of a record, once: its key, its value with the interval, its unit, and the names
+//! that it has in each format. Readers iterate over [`figures`] or look a metric up by name; none
+//! lists metrics of its own. A new figure is a row of `tables`.
+
+mod field;
+mod key;
+mod names;
+mod tables;
+mod walk;
+
+pub use key::{Figure, Key, Metric, Part};
+pub use names::{Named, named, threshold_names, unit_of};
+pub use walk::{figures, points, survey_figure};

@@ -1,0 +1,330 @@
+//! The one iteration over the figures of a record: which table belongs to which part of it, and the
+//! keys of the parts.
+
+use super::field::Row;
+use super::key::{Figure, Key, Labels, Metric, Part};
+use super::names::unit_of;
+use super::tables::*;
+use crate::estimate::Estimate;
+use crate::ping::PingRecord;
+use crate::record::{Expectation, MeasurementRecord, OpRecord, Record};
+use crate::surface::SurfaceRecord;
+use crate::sweep::{CellState, SweepMatrix};
+use crate::verdict::UseGrade;
+use std::collections::BTreeMap;
+
+/// All figures except single points, in the order of the record.
+pub fn figures(record: &Record) -> Vec<Figure<'_>> {
+    let mut walk = Walk::default();
+    walk.workloads(record);
+    if let Some(surface) = &record.surface {
+        walk.surface(surface, target_labels(record, surface.target));
+    }
+    for of in record.files.iter().flat_map(|files| &files.steps) {
+        let key = Key::of(Part::FileStep, of.step.name()).op(of.step.operation.as_str());
+        walk.table(&key, FILE_STEP, of);
+        walk.operation(key, &of.figures);
+    }
+    for of in record.layers.iter().flat_map(|layers| &layers.costs) {
+        let key = Key::of(Part::Other, of.workload.as_str()).op("read");
+        walk.table(&key.target(of.target), LAYER, of);
+    }
+    for device in record.observed.iter().flat_map(|all| &all.devices) {
+        let name = format!("observed-{}", device.name);
+        let key = Key::of(Part::Observed, name).target(device.target);
+        walk.table(&key, OBSERVED, device);
+        for (kind, op) in &device.ops {
+            walk.table(&key.clone().op(kind.as_str()), OBSERVED_OPERATION, op);
+        }
+    }
+    for matrix in record.sweep.iter().flat_map(|sweep| &sweep.matrices) {
+        walk.matrix(matrix);
+    }
+    for of in record.postgres.iter().flat_map(|server| &server.loads) {
+        let name = format!("postgres-{}", of.load.name);
+        walk.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, of);
+    }
+    for of in record.postgres.iter().flat_map(|server| &server.trials) {
+        let name = format!("postgres-tried-{}", of.trial.setting);
+        let key = Key::of(Part::Other, name).resting_on(of.pairs.len() as u64);
+        walk.table(&key, TRIAL, of);
+    }
+    for expectation in &record.expectations {
+        walk.expectation(expectation);
+    }
+    for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
+        walk.grade(record, grade);
+    }
+    for disk in &record.health {
+        let mut key = Key::of(Part::Other, "");
+        key.labels = vec![
+            ("disk", disk.disk.clone()),
+            ("serial", disk.serial.clone().unwrap_or_default()),
+            ("model", disk.model.clone().unwrap_or_default()),
+        ];
+        walk.table(&key, HEALTH, disk);
+    }
+    walk.figures
+}
+
+/// Single points: requests of pings, then points of curves, accesses, scans, and of workloads over
+/// time.
+pub fn points(record: &Record) -> Vec<Figure<'_>> {
+    let mut walk = Walk::default();
+    for m in &record.measurements {
+        m.ping.iter().for_each(|ping| walk.ping(m, ping));
+    }
+    walk.positions(record);
+    for (index, m) in record.measurements.iter().enumerate() {
+        for (kind, op) in m.headline_ops() {
+            for (at, seconds, cell) in m.cells_over_time(op) {
+                let key = of_workload(index, m).op(kind.as_str()).time(at);
+                walk.table(&key, CELL, &(seconds, *cell));
+            }
+        }
+    }
+    walk.figures
+}
+
+/// The figure of a part of a survey that a threshold names with this word.
+pub fn survey_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Option<Figure<'r>> {
+    let mut walk = Walk::default();
+    walk.surface(record.surface.as_ref()?, Labels::new());
+    let mut figures = walk.figures.into_iter();
+    figures.find(|of| of.key.part == part && of.metric.threshold == threshold)
+}
+
+impl Metric {
+    /// The figure of one kind of operation; `None` where it is unknown.
+    pub fn of_operation(&self, op: &OpRecord) -> Option<Estimate> {
+        let mut walk = Walk::default();
+        walk.operation(Key::default(), op);
+        let own = walk.figures.iter().find(|figure| figure.metric == self)?;
+        Some(own.estimate())
+    }
+}
+
+/// The labels of a target.
+fn target_labels(record: &Record, target: usize) -> Labels {
+    let identity = record.targets.get(target);
+    let path = identity.map(|identity| identity.path.clone());
+    let serial = identity.and_then(|identity| identity.disks().next()?.serial.clone());
+    vec![
+        ("target", path.unwrap_or_default()),
+        ("serial", serial.unwrap_or_default()),
+    ]
+}
+
+fn of_workload(index: usize, m: &MeasurementRecord) -> Key<'_> {
+    Key {
+        measurement: Some(index),
+        together_with: &m.workload.together_with,
+        ..Key::of(Part::Workload, m.workload.name.as_str()).target(m.target)
+    }
+}
+
+#[derive(Default)]
+struct Walk<'r> {
+    figures: Vec<Figure<'r>>,
+    group: usize,
+}
+
+impl<'r> Walk<'r> {
+    /// Adds the figures of a table that a part of the record holds.
+    fn table<T>(&mut self, key: &Key<'r>, table: &'static [Row<T>], of: &T) {
+        self.group += 1;
+        for row in table {
+            let Some(known) = (row.value)(of) else {
+                continue;
+            };
+            let own_unit = Some(row.metric.unit).filter(|unit| !unit.is_empty());
+            self.figures.push(Figure {
+                key: key.clone(),
+                metric: &row.metric,
+                value: known.value,
+                half_width_95: known.half_width_95,
+                n: known.n.or(key.n),
+                unit: own_unit.unwrap_or(key.unit),
+                group: self.group,
+            });
+        }
+    }
+
+    fn workloads(&mut self, record: &'r Record) {
+        let mut seen: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for (index, m) in record.measurements.iter().enumerate() {
+            let mut whole = of_workload(index, m);
+            let count = seen.entry((m.target, &m.workload.name)).or_insert(0);
+            *count += 1;
+            // Labels tell workloads of the same name apart.
+            let name = match *count {
+                1 => m.workload.name.clone(),
+                count => format!("{} ({count})", m.workload.name),
+            };
+            whole.labels = target_labels(record, m.target);
+            whole.labels.push(("workload", name));
+            let together = m.workload.together_with.join("; ");
+            whole.labels.push(("together_with", together));
+            self.table(&whole, WORKLOAD, m);
+            for (kind, op) in &m.ops {
+                self.operation(whole.clone().op(kind.as_str()), op);
+            }
+            self.phases(&whole, m);
+            if let Some(limited) = &m.limited_by {
+                let key = whole.label("limit", limited.limit.as_str());
+                self.table(&key, LIMITED_BY, limited);
+            }
+        }
+    }
+
+    fn operation(&mut self, key: Key<'r>, op: &OpRecord) {
+        self.table(&key, OPERATION, op);
+        if op.count > 0 {
+            let key = key.resting_on(op.count);
+            self.table(&key, LATENCY, &op.latency);
+            if let Some(intended) = &op.latency_intended {
+                self.table(&key, LATENCY_INTENDED, intended);
+            }
+        }
+    }
+
+    /// The figures of each phase, at the time of its start.
+    fn phases(&mut self, whole: &Key<'r>, m: &MeasurementRecord) {
+        for phase in &m.phases {
+            let start_s = (phase.start_ns as f64 - m.start_ns as f64) / 1e9;
+            let mut key = whole.clone().time(start_s);
+            key.phase = Some(phase.name);
+            self.table(&key, PHASE, phase);
+            for (kind, op) in &phase.ops {
+                self.table(&key.clone().op(kind.as_str()), PHASE_OPERATION, op);
+            }
+        }
+    }
+
+    fn surface(&mut self, s: &'r SurfaceRecord, labels: Labels) {
+        let part = |part, subject: &str| Key {
+            labels: labels.clone(),
+            ..Key::of(part, subject.to_owned())
+                .target(s.target)
+                .op(s.operation.as_str())
+        };
+        if let Some(rate) = &s.rate {
+            let key = part(Part::Curve, "curve");
+            self.table(&key, CURVE, rate);
+            self.table(&key, CURVE_COST, s);
+        }
+        if let Some(burst) = &s.burst {
+            self.table(&part(Part::Burst, "burst"), BURST, burst);
+        }
+        for (seek, summary) in &s.seeks {
+            let key = part(Part::Access(*seek), &seek.subject()).label("seek", seek.as_str());
+            self.table(&key, ACCESS, summary);
+        }
+        for stroke in &s.short_strokes {
+            let percent = stroke.percent.to_string();
+            let key = part(Part::Other, &format!("short-stroke-{percent}"));
+            self.table(&key.label("percent", &percent), SHORT_STROKE, stroke);
+        }
+        if let Some(scan) = &s.scan {
+            self.table(&part(Part::Other, "scan"), SCAN, scan);
+        }
+    }
+
+    /// What follows from the matrix of a sweep, and what its cost model predicts.
+    fn matrix(&mut self, matrix: &'r SweepMatrix) {
+        let name = format!("sweep-{}", matrix.operation.as_str());
+        self.table(&Key::of(Part::Other, name), MATRIX, matrix);
+        let cells = matrix.cells.iter();
+        for cell in cells.filter(|cell| cell.state == CellState::Predicted) {
+            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+            self.table(&Key::of(Part::Other, name), PREDICTED_CELL, cell);
+        }
+    }
+
+    /// What was promised, and the result.
+    fn expectation(&mut self, of: &'r Expectation) {
+        let promised_unit = of.promise.as_ref().map(|promise| promise.unit.as_str());
+        let mut key = Key::of(Part::Other, of.expression.as_str());
+        key.labels = vec![("condition", of.expression.clone())];
+        key.unit = promised_unit.or(unit_of(&of.expression)).unwrap_or("1");
+        if let Some(promise) = &of.promise {
+            self.table(&key.clone().label("name", &promise.name), PROMISE, promise);
+        }
+        self.table(&key, EXPECTATION, of);
+    }
+
+    fn grade(&mut self, record: &'r Record, grade: &'r UseGrade) {
+        let m = record.measurements.get(grade.measurement);
+        let mut key = match m {
+            Some(m) => of_workload(grade.measurement, m),
+            None => Key::of(Part::Other, ""),
+        };
+        key.part = Part::Other;
+        key.unit = &grade.figure.unit;
+        key.labels = target_labels(record, key.target);
+        key.labels.push(("use", grade.name.clone()));
+        self.table(&key, GRADE, grade);
+        key.labels.push(("source", grade.thresholds.source.clone()));
+        for (name, table) in [("limited", LIMITED_FROM), ("good", GOOD_FROM)] {
+            let key = key.clone().label("grade", name);
+            self.table(&key, table, &grade.thresholds);
+        }
+    }
+
+    /// The latencies after each idle time, and single requests.
+    fn ping(&mut self, m: &'r MeasurementRecord, ping: &'r PingRecord) {
+        let own = |subject| Key::of(Part::Other, subject).target(m.target);
+        for point in &ping.after_idle {
+            let name = format!("{}-after-{}", m.workload.name, idle_word(point.idle_ns));
+            let key = own(name).resting_on(point.mean.n);
+            self.table(&key, AFTER_IDLE, point);
+        }
+        for request in &ping.requests {
+            let key = own(m.workload.name.clone()).op(request.op.as_str());
+            let sent_s = (request.at_ns as f64 - m.start_ns as f64) / 1e9;
+            self.table(&key.time(sent_s).at(request.offset_bytes), REQUEST, request);
+        }
+    }
+
+    /// Points of the curve, of accesses and of a scan.
+    fn positions(&mut self, record: &'r Record) {
+        let surface = record.surface.as_ref();
+        let (target, op) = surface.map_or((0, "read"), |s| (s.target, s.operation.as_str()));
+        let place = |subject: String, offset_bytes| {
+            let key = Key::of(Part::Other, subject).target(target);
+            key.op(op).at(offset_bytes)
+        };
+        let curve = |offset_bytes| place("curve".to_owned(), offset_bytes);
+        for point in &record.curve {
+            self.table(&curve(point.offset_bytes), CURVE_POINT, point);
+        }
+        for point in &record.curve {
+            self.table(&curve(point.offset_bytes), CURVE_POINT_ERRORS, point);
+        }
+        for point in &record.access {
+            let mut key = place(point.seek.subject(), point.offset_bytes);
+            key.distance_bytes = Some(point.distance_bytes);
+            self.table(&key, ACCESS_POINT, point);
+        }
+        let scan = |offset_bytes| place("scan".to_owned(), offset_bytes);
+        let of_scan = surface.and_then(|surface| surface.scan.as_ref());
+        for cell in of_scan.iter().flat_map(|scan| &scan.map) {
+            self.table(&scan(cell.offset_bytes), SCAN_CELL, cell);
+        }
+        for block in of_scan.iter().flat_map(|scan| &scan.slow) {
+            self.table(&scan(block.offset_bytes), SLOW_BLOCK, block);
+        }
+        for range in of_scan.iter().flat_map(|scan| &scan.unreadable) {
+            self.table(&scan(range.offset_bytes), UNREADABLE, range);
+        }
+    }
+}
+
+/// `20ms`, `5s`
+fn idle_word(ns: u64) -> String {
+    match ns {
+        0 => "0".to_owned(),
+        ns if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
+        ns => format!("{}ms", ns as f64 / 1e6),
+    }
+}
