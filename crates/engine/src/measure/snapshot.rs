@@ -52,6 +52,9 @@ pub(crate) struct WorkerSnapshot {
     pub interruptions: Vec<Interruption>,
     /// The kernel's thread id.
     pub thread: Option<i32>,
+    /// Why and when its measured time ended, and [`WorkerResult::busy_ns`], while it still waits for
+    /// what is in flight.
+    pub ended: Option<(EndReason, u64, u128)>,
     /// Whether the worker has ended and took its counts from here.
     pub is_taken: bool,
 }
@@ -119,7 +122,11 @@ impl WorkerSnapshot {
         in_flight: &[PendingRequest],
         asked: StuckWorker<'_>,
     ) -> WorkerResult {
-        let (measure_ns, (ending, stop_ns)) = (asked.measure_ns, asked.ending);
+        let measure_ns = asked.measure_ns;
+        let (ending, stop_ns) = match self.ended {
+            Some((ending, stop_ns, _)) => (ending, stop_ns),
+            None => asked.ending,
+        };
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut ops = std::mem::take(&mut self.ops);
@@ -138,7 +145,10 @@ impl WorkerSnapshot {
             ops,
             asked: self.asked,
             stop_ns,
-            busy_ns: self.busy_ns + waiting,
+            busy_ns: match self.ended {
+                Some((.., busy_ns)) => busy_ns,
+                None => self.busy_ns + waiting,
+            },
             last_ns: self.last_ns.max(measure_ns),
             zero_blocks: self.zero_blocks,
             late: self.late,

@@ -517,8 +517,17 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.unanswered_ns > 0 {
             self.warmup_in_flight_ns = 0;
         }
-        self.end(EndReason::Time, now + self.unanswered_ns);
-        self.busy_ns = Some(self.busy_until(now));
+        let ending = (EndReason::Time, now + self.unanswered_ns);
+        self.end(ending.0, ending.1);
+        self.set_busy(ending, now);
+    }
+
+    /// Takes the time in flight until `until_ns`. Requests may still be in flight then, perhaps for
+    /// longer than the run.
+    fn set_busy(&mut self, (why, at_ns): (EndReason, u64), until_ns: u64) {
+        let busy_ns = self.busy_until(until_ns);
+        self.busy_ns = Some(busy_ns);
+        lock_snapshot(&self.snapshot).ended = Some((why, at_ns, busy_ns));
     }
 
     /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
@@ -602,7 +611,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             }
             // Requests that complete after such an end still count, but not towards the rate.
             if ending != EndReason::Budget {
-                self.busy_ns = Some(self.busy_until(at_ns));
+                self.set_busy((ending, at_ns), at_ns);
                 self.counters
                     .close_series(at_ns, &mut lock_snapshot(&self.snapshot));
             }
