@@ -77,7 +77,7 @@ pub(crate) struct Live {
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it.
     deadline: SharedDeadline,
-    /// The same for the settings of a server, whose start may take any time.
+    /// The same where a server must be stopped first, however long that takes.
     announced_end: Option<Instant>,
     /// The last look at the deadline.
     looked: Instant,
@@ -130,10 +130,16 @@ impl Live {
         }
     }
 
-    /// The run takes as long as it takes.
-    pub(crate) fn without_deadline(self) -> Self {
-        *lock_deadline(&self.deadline) = None;
-        self
+    /// What took so long is not part of the announced time.
+    pub(crate) fn put_off(&mut self, by: Duration) {
+        if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
+            *deadline += by;
+        }
+    }
+
+    /// The target is too slow for a step: the run ends.
+    pub(crate) fn end_late(&mut self) {
+        self.is_late = true;
     }
 
     /// Prints the text of a tool after each workload.
@@ -146,7 +152,7 @@ impl Live {
         self.tool.take()
     }
 
-    /// When the announced time is clearly over.
+    /// When the announced time is clearly over; does not move.
     pub(crate) fn announced_end(&self) -> Option<Instant> {
         self.announced_end
     }
@@ -165,12 +171,13 @@ impl Live {
     fn ending(&mut self, phase: Phase) -> Control {
         let passed = self.looked.elapsed();
         self.looked += passed;
-        if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
-            if phase == Phase::Layout && self.plan.first_write_ns.is_none() {
-                *deadline += passed;
-            }
-            self.is_late |= self.looked >= *deadline;
+        if phase == Phase::Layout && self.plan.fill_ns_max().is_some() {
+            self.put_off(passed);
         }
+        let end = *lock_deadline(&self.deadline);
+        self.is_late |= end
+            .or(self.announced_end)
+            .is_some_and(|end| self.looked >= end);
         match self.is_late || self.interrupt.signal().is_some() {
             true => Control::Interrupt,
             false => Control::Continue,

@@ -8,7 +8,7 @@ use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::Hang;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::surface::SurfaceRecord;
+use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units::{counted, format_duration};
 
 pub(super) const RULES: &[Rule] = &[
@@ -28,9 +28,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "late",
         title: "Requests took longer than the run",
-        meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on time, \
-              with requests still in flight. The figures cover the requests that completed, so \
-              the longest latencies are missing.",
+        meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on \
+                  time, with requests in flight. The figures cover the requests that completed, \
+                  so the longest latencies are missing.",
         taints: None,
         check: Check::Run(check_late),
         #[cfg(test)]
@@ -68,13 +68,24 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
             tell(&m.workload.name, hang, path);
         }
     }
+    let mut claim = claims.join("; ");
+    if !claim.is_empty() {
+        claim.push_str(
+            ", when the run ended. The figures exclude these requests, which take at least as \
+             long. A database waits for each of them.",
+        );
+    }
+    if let Some((access, evidence)) = no_time_for_curve(record) {
+        let access = format!(
+            "A random access takes {access}, so the time was too short for a curve: the transfer \
+             rate is undecided."
+        );
+        claim = [claim, access].join(" ").trim().to_owned();
+        seen.push(evidence);
+    }
     (!seen.is_empty()).then(|| Diagnosis {
         severity: Severity::Warning,
-        claim: format!(
-            "{}, when the run ended. The figures exclude these requests, which take at least as \
-             long. A database waits for each of them.",
-            claims.join("; ")
-        ),
+        claim,
         evidence: seen,
         remedy:
             "Measure longer (--time), with smaller blocks (--bs) or at a lower depth (--depth). \
@@ -82,6 +93,21 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
                 .to_owned(),
         reproduce: None,
     })
+}
+
+/// The access time of a disk that was too slow for the curve of the plan.
+fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
+    let surface = record.surface.as_ref()?;
+    let access = &surface.seeks.get(&SeekPattern::Random)?.mean;
+    let planned = record.plan.survey.as_ref()?.curve;
+    let is_missing = planned.is_some() && record.curve.is_empty();
+    let evidence = Evidence {
+        path: "/surface/seeks/random/mean/value".to_owned(),
+        observed: access.value,
+        threshold: 0.0,
+        unit: "ns".to_owned(),
+    };
+    is_missing.then(|| (format_duration(access.value as u64), evidence))
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -228,6 +254,17 @@ mod tests {
 
     pub(super) fn silent() -> Record {
         fixture::record()
+    }
+
+    #[test]
+    fn disk_too_slow_for_a_curve_is_named() {
+        let mut run = SurveyedDisk::rotating().run(1);
+        run.0.plan.survey = Some(run.1.survey.clone());
+        run.1.curve.clear();
+        let finding = check_late(&surveyed::judge(run)).unwrap();
+        assert_eq!(finding.evidence[0].path, "/surface/seeks/random/mean/value");
+        let whole = SurveyedDisk::rotating().run(1);
+        assert_eq!(check_late(&surveyed::judge(whole)), None);
     }
 
     #[test]

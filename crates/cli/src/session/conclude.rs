@@ -106,6 +106,9 @@ pub(super) fn conclude(
         // An error that ended the run is printed with its remedy.
         if let (Some(failed), Ok(_)) = (failed, &end.ended) {
             text.stderr.insert_str(0, &failed.line(tool));
+        } else if let (Ok(Some(why)), false) = (&end.ended, is_interrupted) {
+            text.stderr
+                .insert_str(0, &format!("{}: {why}\n", tool.name));
         }
         text
     });

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
-                               undecided. Measure longer (--time), or with smaller blocks";
+                               undecided. Measure longer (--time), or less (smaller --bs, --size)";
 pub(super) const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
 
 /// How scratch files get their content, so that reads find data and writes do not extend the file.
@@ -326,7 +326,7 @@ impl TargetRun {
                 Filling::Span => {
                     let length = workload.span.length_bytes;
                     let end = length.map(|length| workload.span.start_bytes + length);
-                    (end.unwrap_or(capacity), None)
+                    (end.unwrap_or(capacity), self.plan.fill_ns_max())
                 }
                 Filling::Within(limits) if written == 0 => (capacity, Some(limits.time_ns)),
                 Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
@@ -334,6 +334,10 @@ impl TargetRun {
             let wanted = wanted.min(capacity);
             let (control, written) = self.session.lay_out(target, wanted, time_ns, live)?;
             if control == Control::Interrupt {
+                return Ok(Control::Interrupt);
+            }
+            if matches!(self.filling, Filling::Span) && target.usable_bytes() < wanted {
+                live.end_late();
                 return Ok(Control::Interrupt);
             }
             self.first_writes

@@ -48,8 +48,8 @@ const POINTS_MIN: u64 = 8;
 /// The trial: at most this long and this much at each of two places.
 const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
-/// The first requests: one alone shows whether the disk can take more. Longer than a seek and half a
-/// turn, and than the slowest cloud volumes take for it.
+/// The first requests: one alone shows whether the disk can take more. Longer than a seek and half
+/// a turn, and than the slowest cloud volumes take for it.
 const FIRST_BYTES: u64 = 64 << 10;
 const SLOW_NS: u64 = 100_000_000;
 /// The most that the trial's requests may take by the rate of the first ones.
