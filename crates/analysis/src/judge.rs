@@ -18,13 +18,11 @@ use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::sweep::sweep_record;
 use crate::{reproduce, rules, slices, verdict};
+use diskproof_model::data::RunData;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::layers::LayerPlace;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::observed::ObservedRecord;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
-use diskproof_model::postgres::PostgresMeasurement;
 use diskproof_model::record::{
     ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
@@ -66,42 +64,28 @@ pub struct RunFacts {
     pub health: Vec<DiskHealth>,
     /// Earlier runs of the same plan on the same targets, which show how much runs vary.
     pub earlier: Vec<Record>,
-    /// What a temporary PostgreSQL server measured on the first target.
-    pub postgres: Option<PostgresMeasurement>,
 }
 
 /// The record of a run: what was seen, and what it means.
-pub fn judge(
-    facts: RunFacts,
-    measurements: &[Measurement],
-    surface: Option<&SurfaceMeasurement>,
-    expected: &[Expected],
-) -> Record {
-    let moved = moved::total(measurements, &facts.plan);
-    let latency_search = latency_search(&facts.plan, measurements);
-    let mut measurements = measurement_records(measurements, &facts.plan);
+pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
+    let mut measurements = measurement_records(&data.measurements, &facts.plan);
     let commands: Vec<String> = measurements
         .iter()
         .map(|m| reproduce_command(m, &measurements, &facts))
         .collect();
-    measurements
-        .iter_mut()
-        .zip(commands)
-        .for_each(|(m, command)| m.reproduce = command);
-    let surface_of = surface.map(|s| {
-        let reproduce = facts
-            .targets
-            .get(s.target)
-            .map_or_else(String::new, |target| reproduce::curve(s, target));
-        SurfaceRecord {
-            reproduce,
-            ..surface_record(s, &measurements)
-        }
-    });
+    for (m, command) in measurements.iter_mut().zip(commands) {
+        m.reproduce = command;
+    }
+    let surface = data.surface.as_ref();
+    // A run that ended before its first step still is one on files.
+    let files = match (&data.files, &facts.plan.files) {
+        (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
+        (files, _) => files.as_ref().map(files_record),
+    };
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         sweep: None,
-        latency_search,
+        latency_search: latency_search(&facts.plan, &data.measurements),
         tool: facts.tool,
         method: METHOD_VERSION,
         run_id: facts.run_id,
@@ -112,17 +96,17 @@ pub fn judge(
         note: facts.note,
         host: facts.host,
         clock: facts.clock,
+        moved: moved::total(&data.measurements, &facts.plan),
         plan: facts.plan,
         campaign: None,
-        postgres: postgres_record(facts.postgres.as_ref(), &measurements),
-        files: None,
+        postgres: postgres_record(data.postgres.as_ref(), &measurements),
+        files,
         layers: None,
-        observed: None,
+        observed: data.observed.clone(),
+        surface: surface.map(|s| with_command(surface_record(s, &measurements), s, &facts.targets)),
         targets: facts.targets,
-        moved,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
         access: surface.map_or_else(Vec::new, |s| s.access.clone()),
-        surface: surface_of,
         measurements,
         health: facts.health,
         verdict: None,
@@ -132,6 +116,7 @@ pub fn judge(
     };
     add_run_to_run(&mut record, &facts.earlier);
     record.sweep = sweep_record(&record.plan, &record.measurements);
+    record.layers = layers_record(&record, &data.layer_places);
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     record.advice = postgres::advice(&record);
@@ -141,6 +126,18 @@ pub fn judge(
     record.expectations.extend(conditions);
     verdict::answer_fitness(&mut record);
     record
+}
+
+fn with_command(
+    record: SurfaceRecord,
+    measured: &SurfaceMeasurement,
+    targets: &[TargetIdentity],
+) -> SurfaceRecord {
+    let target = targets.get(measured.target);
+    SurfaceRecord {
+        reproduce: target.map_or_else(String::new, |one| reproduce::curve(measured, one)),
+        ..record
+    }
 }
 
 fn add_limits(record: &mut Record) {
@@ -158,37 +155,6 @@ fn add_run_to_run(record: &mut Record, earlier: &[Record]) {
         m.run_to_run = varying;
         widen_to_runs(m);
     }
-}
-
-/// The record of a run on the layers of one target.
-pub fn judge_layers(
-    facts: RunFacts,
-    measurements: &[Measurement],
-    places: &[LayerPlace],
-    expected: &[Expected],
-) -> Record {
-    let mut record = judge(facts, measurements, None, expected);
-    record.layers = layers_record(&record, places);
-    record.verdict = Some(verdict::verdict(&record));
-    record
-}
-
-/// The record of a run on many small files.
-pub fn judge_files(facts: RunFacts, files: &FilesMeasurement, expected: &[Expected]) -> Record {
-    let mut record = judge(facts, &[], None, &[]);
-    record.files = Some(files_record(files));
-    record.findings = rules::findings(&record);
-    record.verdict = Some(verdict::verdict(&record));
-    record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
-    record
-}
-
-/// The record of a load that was watched.
-pub fn judge_observed(facts: RunFacts, observed: ObservedRecord) -> Record {
-    let mut record = judge(facts, &[], None, &[]);
-    record.observed = Some(observed);
-    record.verdict = Some(verdict::verdict(&record));
-    record
 }
 
 /// The command that shows a figure again, with everything that ran at the same time on its target;
@@ -314,6 +280,7 @@ fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
 
 #[cfg(test)]
 mod tests {
+    use super::{RunData, judge};
     use crate::fixture;
     use diskproof_model::measurement::OpKind;
     use diskproof_model::series::Cell;
@@ -340,6 +307,39 @@ mod tests {
                 .is_some_and(|ns| (3_200_000..3_205_000).contains(&ns))
         );
         assert!(m.reproduce.starts_with("fio "));
+    }
+
+    /// What was measured, saved and read back.
+    fn saved(data: &RunData) -> RunData {
+        serde_json::from_str(&serde_json::to_string(data).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn data_that_was_saved_is_judged_the_same() {
+        let (facts, mut measurements) = fixture::filled(fixture::run());
+        for (m, errno) in measurements.iter_mut().zip(["EIO", "ENOSPC"]) {
+            let op = m.ops.values_mut().next().unwrap();
+            op.errors.insert(errno.to_owned(), 3);
+            op.latency_intended = Some(op.latency.clone());
+            m.dead_time_ns = Some(1.0 / 3.0);
+        }
+        let surface = fixture::surveyed::SurveyedDisk::rotating().survey(1);
+        let data = RunData {
+            measurements,
+            surface: Some(surface),
+            ..RunData::default()
+        };
+        assert_eq!(saved(&data), data);
+        let again = judge(facts.clone(), &saved(&data), &[]);
+        assert_eq!(again, judge(facts, &data, &[]));
+    }
+
+    #[test]
+    fn a_run_on_files_that_ended_before_its_first_step_is_one_on_files() {
+        let (mut facts, _) = fixture::run();
+        facts.plan.files = Some(fixture::files::files_plan());
+        let record = judge(facts, &RunData::default(), &[]);
+        assert_eq!(record.files.map(|files| files.steps.len()), Some(0));
     }
 
     #[test]

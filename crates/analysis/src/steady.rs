@@ -247,7 +247,7 @@ impl<'a> SteadyPart<'a> {
             cpu: steady.cpu,
             asked,
             device,
-            achieved_depth: steady.depth,
+            achieved_depth: steady.depth(),
             dead_time_ns: m.dead_time_ns.map(|whole| dead_time_ns(m, steady, whole)),
             starved: Starvation {
                 share: (steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64)
@@ -291,7 +291,7 @@ fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
     if done == 0 {
         return whole;
     }
-    (1.0 - steady.depth).max(0.0) * steady.length_ns() as f64 / done as f64
+    (1.0 - steady.depth()).max(0.0) * steady.length_ns() as f64 / done as f64
 }
 
 /// What was requested of the disks and what they did in the steady part; over the whole time where

@@ -23,11 +23,16 @@ pub struct DropIn {
     pub options: &'static [DropInOption],
     /// What differs from the tool, a sentence each.
     pub differences: &'static [&'static str],
+    /// Its help, or the start of it.
+    pub usage: &'static str,
     /// What its exit codes mean.
     pub exits: ExitCodes,
     /// Reads the arguments after the name.
-    pub start: fn(&[String]) -> Result<Started, DropInError>,
+    pub start: Start,
 }
+
+/// Reads the arguments after the name.
+type Start = fn(&[String]) -> Result<Started, DropInError>;
 
 /// An option of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,22 +48,30 @@ pub struct DropInOption {
     pub help: &'static str,
     /// What becomes of it.
     pub treatment: Treatment,
+    /// What is printed instead of a run.
+    pub prints: Option<PrintedText>,
 }
 
-/// An option with a short form.
-pub(crate) const fn option(
-    short: &'static str,
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-    treatment: Treatment,
-) -> DropInOption {
-    DropInOption {
-        short,
-        long,
-        value,
-        help,
-        treatment,
+impl DropInOption {
+    /// As a user writes it.
+    pub(crate) fn written(&self) -> String {
+        match self.short {
+            "" => format!("--{}", self.long),
+            short => short.to_owned(),
+        }
+    }
+
+    /// Refuses it, or adds a note where it has no effect.
+    pub(crate) fn admit(&self, notes: &mut Vec<String>) -> Result<(), String> {
+        let name = self.written();
+        match self.treatment {
+            Treatment::Carried => {}
+            Treatment::Ignored(why) => notes.push(format!("{name} has no effect: {why}")),
+            Treatment::Refused(instead) => {
+                return Err(format!("{name} is not supported; {instead}"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -69,7 +82,14 @@ pub(crate) const fn long_option(
     help: &'static str,
     treatment: Treatment,
 ) -> DropInOption {
-    option("", long, value, help, treatment)
+    DropInOption {
+        short: "",
+        long,
+        value,
+        help,
+        treatment,
+        prints: None,
+    }
 }
 
 /// What becomes of an option.
@@ -81,6 +101,15 @@ pub enum Treatment {
     Ignored(&'static str),
     /// It is an error; what to do instead, as an imperative.
     Refused(&'static str),
+}
+
+/// What an option prints instead of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrintedText {
+    /// The help.
+    Help,
+    /// The version.
+    Version,
 }
 
 /// What a command line asks for.
@@ -99,10 +128,12 @@ impl Started {
     /// What `--version` prints.
     pub(crate) fn version(emulates: &str) -> Self {
         let program = concat!("diskproof ", env!("CARGO_PKG_VERSION"));
-        Self::Text(ToolText {
-            stdout: format!("{emulates} (emulated by {program})\n"),
-            stderr: String::new(),
-        })
+        Self::text(format!("{emulates} (emulated by {program})\n"))
+    }
+
+    /// Text on stdout.
+    pub(crate) fn text(stdout: String) -> Self {
+        Self::Text(ToolText::out(stdout))
     }
 }
 

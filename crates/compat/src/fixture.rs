@@ -6,7 +6,8 @@ use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement,
     Starvation, StopReason, ZeroSample,
 };
-use diskproof_model::plan::{EngineKind, Plan, Workload};
+use diskproof_model::plan::{CachePolicy, EngineKind, Plan, Workload};
+use diskproof_model::surface::{CurvePoint, SurfaceMeasurement, Survey};
 use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -167,5 +168,51 @@ pub(crate) fn measurement(
         requests: Vec::new(),
         steady: None,
         stopped: StopReason::Time,
+    }
+}
+
+/// A survey of blocks of 512 MiB with these rates in bytes per second.
+pub(crate) fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
+    let bytes = 512u64 << 20;
+    let point = |(at, rate): (usize, &f64)| CurvePoint {
+        offset_bytes: at as u64 * bytes,
+        bytes_per_second: *rate,
+        bytes,
+        busy_ns: (bytes as f64 / rate * 1e9) as u64,
+        latency_max_ns: 0,
+        errors: 0,
+        errnos: BTreeMap::new(),
+        standard_error: None,
+        late_ns: 0,
+        readings: Vec::new(),
+        later_bytes_per_second: None,
+    };
+    SurfaceMeasurement {
+        target: 0,
+        survey: survey.clone(),
+        span_start_bytes: 0,
+        span_bytes: 1 << 30,
+        start_ns: 0,
+        wall_ns: 1,
+        curve_ns: 1,
+        curve_cpu: CpuTime::default(),
+        engine: EngineKind::Uring,
+        cache: CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        },
+        curve: rates.iter().enumerate().map(point).collect(),
+        burst: None,
+        access: Vec::new(),
+        access_errors: BTreeMap::new(),
+        scan: None,
+        starved_ns: 0,
+        asked: ByteCount::default(),
+        device: DeviceUse::default(),
+        interrupted: false,
+        hang: None,
+        stalls: Vec::new(),
+        interruptions: Vec::new(),
     }
 }

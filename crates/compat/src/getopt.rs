@@ -1,7 +1,7 @@
 //! Options as getopt(3), getopt_long(3) and getopt_long_only(3) of glibc read them, with the same
 //! errors. Options may stand behind operands. Knows no tool.
 
-use crate::drop_in::{DropInOption, Treatment};
+use crate::drop_in::{DropInOption, PrintedText};
 
 /// Which forms a tool accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) struct GivenArguments {
     pub operands: Vec<String>,
     /// Sentences about options without effect.
     pub notes: Vec<String>,
+    /// What the first option that prints a text prints.
+    pub prints: Option<PrintedText>,
 }
 
 impl GivenArguments {
@@ -37,6 +39,12 @@ impl GivenArguments {
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let given = self.options.iter().rev().find(|given| given.name == name)?;
         given.value.as_deref()
+    }
+
+    /// All values of an option, in order.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let given = self.options.iter().filter(move |given| given.name == name);
+        given.map(|given| given.value.as_deref().unwrap_or_default())
     }
 
     /// How often an option was given.
@@ -69,6 +77,8 @@ pub(crate) fn parse(
     while let Some(argument) = rest.next() {
         if argument == "--" {
             reader.given.operands.extend(rest.by_ref().cloned());
+        } else if let Some(option) = reader.plus(argument) {
+            reader.add(option, None)?;
         } else if let Some(long) = argument.strip_prefix("--") {
             reader.long("--", long, &mut rest)?;
         } else if argument.len() > 1 && argument.starts_with('-') {
@@ -168,6 +178,12 @@ impl OptionReader {
         }
     }
 
+    /// An option such as `-+n` of iozone, which takes no value.
+    fn plus(&self, argument: &str) -> Option<&'static DropInOption> {
+        let mut all = self.options.iter();
+        all.find(|option| argument.starts_with("-+") && option.short == argument)
+    }
+
     fn short(&self, letter: char) -> Option<&'static DropInOption> {
         let mut all = self.options.iter();
         all.find(|option| option.short.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))
@@ -198,26 +214,10 @@ impl OptionReader {
             Some(short) => short,
             None => option.long,
         };
-        match option.treatment {
-            Treatment::Carried => {}
-            Treatment::Ignored(why) => {
-                let note = format!("{} has no effect: {why}", written(option));
-                self.given.notes.push(note);
-            }
-            Treatment::Refused(instead) => {
-                return Err(format!("{} is not supported; {instead}", written(option)));
-            }
-        }
+        option.admit(&mut self.given.notes)?;
+        self.given.prints = self.given.prints.or(option.prints);
         self.given.options.push(GivenOption { name, value });
         Ok(())
-    }
-}
-
-/// The option as a user writes it.
-fn written(option: &DropInOption) -> String {
-    match option.short {
-        "" => format!("--{}", option.long),
-        short => short.to_owned(),
     }
 }
 

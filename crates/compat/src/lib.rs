@@ -3,10 +3,14 @@
 //! registry. Pure: opens nothing, measures nothing, reads no clock.
 #![forbid(unsafe_code)]
 
+mod command;
 mod drop_in;
 mod error;
+mod figures;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod frozen_tests;
 mod getopt;
 mod jobs;
 mod load;
@@ -15,6 +19,7 @@ mod plan;
 mod primes;
 mod printer;
 mod registry;
+mod table;
 
 mod bonnie;
 mod dd;
@@ -28,7 +33,7 @@ mod pgiosim;
 mod sysbench;
 mod zcav;
 
-pub use drop_in::{DropIn, DropInOption, ExitCodes, Started, Treatment};
+pub use drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatment};
 pub use error::DropInError;
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,

@@ -4,7 +4,7 @@ use crate::error::DropInError;
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A target as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,12 @@ pub enum LoadTarget {
 }
 
 impl LoadTarget {
+    /// The directory in which a tool would make this file.
+    pub(crate) fn directory_of(file: &Path) -> Self {
+        let parent = file.parent().filter(|path| !path.as_os_str().is_empty());
+        Self::Existing(parent.unwrap_or(Path::new(".")).to_owned())
+    }
+
     /// The path as given.
     pub fn path(&self) -> &PathBuf {
         match self {
@@ -33,6 +39,16 @@ pub struct PlanContext<'a> {
     pub seed: u64,
     /// The whole command line as given.
     pub argv: &'a [String],
+}
+
+impl PlanContext<'_> {
+    /// With the seed of the command line, where it has one.
+    pub(crate) fn seeded(self, seed: Option<u64>) -> Self {
+        Self {
+            seed: seed.unwrap_or(self.seed),
+            ..self
+        }
+    }
 }
 
 /// A load that follows another one as a separate run.

@@ -1,43 +1,124 @@
 //! What the plans of all drop-ins have in common.
 
+use crate::drop_in::DropIn;
 use crate::load::PlanContext;
-use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Workload};
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, METHOD_VERSION, Origin,
+    PLAN_SCHEMA, Plan, Span, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+};
 
-/// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages, which
-/// makes large requests slower than huge pages would.
-pub(crate) fn plan_of(
-    tool: &str,
-    context: &PlanContext<'_>,
-    scratch_bytes: Option<u64>,
-    mut workloads: Vec<Workload>,
-) -> Plan {
-    for workload in &mut workloads {
-        workload.shape.ordinary_pages = true;
+/// A second in nanoseconds.
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// Every block is as likely as another one.
+pub(crate) const RANDOM: Access = Access::Random {
+    distribution: Distribution::Uniform,
+};
+
+/// Every write by an O_SYNC descriptor.
+pub(crate) const OPEN_SYNC: SyncPolicy = SyncPolicy::WithWrite {
+    flag: WriteFlag::OpenSync,
+};
+
+/// Every write by an O_DSYNC descriptor.
+pub(crate) const OPEN_DSYNC: SyncPolicy = SyncPolicy::WithWrite {
+    flag: WriteFlag::OpenDsync,
+};
+
+/// A sync after so many writes.
+pub(crate) const fn every(writes: u32, call: SyncCall) -> SyncPolicy {
+    SyncPolicy::Every { writes, call }
+}
+
+/// Requests by blocking calls, one at a time.
+pub(crate) fn blocking(name: &str, access: Access, block_bytes: u32) -> Workload {
+    Workload {
+        access,
+        block_bytes,
+        engine: EngineChoice::Fixed(EngineKind::Sync),
+        ..Workload::named(name)
     }
-    Plan {
-        schema: PLAN_SCHEMA.to_owned(),
-        method: METHOD_VERSION,
-        seed: context.seed,
-        targets: vec![context.target.path.clone()],
-        scratch_bytes,
-        workloads,
-        survey: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        ping: None,
-        data_sheet: None,
-        disk_access: None,
-        like: None,
-        fit_for: None,
-        first_write_ns: None,
-        time_limit_ns: None,
-        postgres_version: None,
-        skipped: Vec::new(),
-        origin: Origin::Native {
-            verb: format!("as {tool}"),
-            argv: context.argv.to_vec(),
-        },
+}
+
+/// A part of the target.
+pub(crate) fn part(start_bytes: u64, length_bytes: u64) -> Span {
+    Span {
+        start_bytes,
+        length_bytes: Some(length_bytes),
+    }
+}
+
+/// Until so many bytes are moved.
+pub(crate) fn until_bytes(bytes: u64) -> Stop {
+    Stop {
+        bytes: Some(bytes),
+        ..Stop::default()
+    }
+}
+
+/// For this time.
+pub(crate) fn until_ns(time_ns: u64) -> Stop {
+    Stop {
+        time_ns: Some(time_ns),
+        ..Stop::default()
+    }
+}
+
+/// Direct requests, or others.
+pub(crate) fn direct_or(is_direct: bool, otherwise: CachePolicy) -> CachePolicy {
+    if is_direct {
+        CachePolicy::Direct
+    } else {
+        otherwise
+    }
+}
+
+/// Random or sequential requests.
+pub(crate) fn random_or_sequential(is_random: bool) -> Access {
+    if is_random {
+        RANDOM
+    } else {
+        Access::Sequential
+    }
+}
+
+impl DropIn {
+    /// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages,
+    /// which makes large requests slower than huge pages would.
+    pub(crate) fn plan(
+        &self,
+        context: &PlanContext<'_>,
+        scratch_bytes: Option<u64>,
+        mut workloads: Vec<Workload>,
+    ) -> Plan {
+        for workload in &mut workloads {
+            workload.shape.ordinary_pages = true;
+        }
+        Plan {
+            schema: PLAN_SCHEMA.to_owned(),
+            method: METHOD_VERSION,
+            seed: context.seed,
+            targets: vec![context.target.path.clone()],
+            scratch_bytes,
+            workloads,
+            survey: None,
+            sweep: None,
+            postgres: None,
+            files: None,
+            layers: None,
+            ping: None,
+            data_sheet: None,
+            disk_access: None,
+            like: None,
+            fit_for: None,
+            first_write_ns: None,
+            time_limit_ns: None,
+            postgres_version: None,
+            skipped: Vec::new(),
+            origin: Origin::Native {
+                verb: format!("as {}", self.name),
+                argv: context.argv.to_vec(),
+            },
+        }
     }
 }

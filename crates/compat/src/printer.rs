@@ -15,6 +15,16 @@ pub struct ToolText {
     pub stderr: String,
 }
 
+impl ToolText {
+    /// Text for stdout only.
+    pub(crate) fn out(stdout: impl Into<String>) -> Self {
+        Self {
+            stdout: stdout.into(),
+            stderr: String::new(),
+        }
+    }
+}
+
 /// A file that a tool writes alongside its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFile {

@@ -424,7 +424,7 @@ fn measured_time_starts_when_the_queue_has_turned_over() {
             (depth_seen / m.achieved_depth - 1.0).abs() <= one,
             "{depth_seen} {m:?}"
         );
-        let depths = m.windows.iter().map(|window| window.depth);
+        let depths = m.windows.iter().map(diskproof_model::window::Window::depth);
         assert!(
             depths
                 .clone()

@@ -2,20 +2,24 @@
 
 use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
 use crate::measurement::{ByteCount, CpuTime, OpMeasurement, StopReason};
+use serde::{Deserialize, Serialize};
 
 /// What the engine measured.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilesMeasurement {
     /// The steps that began, in order.
     pub steps: Vec<FileStepMeasurement>,
     /// What came of dropping caches.
     pub caches: CacheDrop,
     /// Files of an earlier run that were found and removed before the first step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftover_files: Option<u64>,
 }
 
 /// One step, all rounds together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileStepMeasurement {
     /// What was done.
     pub step: FileStep,
@@ -30,6 +34,7 @@ pub struct FileStepMeasurement {
     /// The rounds.
     pub rounds: Vec<FileRound>,
     /// Bytes that the disks below moved meanwhile; `None` where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<ByteCount>,
     /// Why its last round ended.
     pub stopped: StopReason,

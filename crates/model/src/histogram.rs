@@ -2,6 +2,7 @@
 //! plain array that the hot loop can bump. The array has the bucket boundaries of `HdrHistogram(1,
 //! MAX, 3)`, so export to its V2 format loses nothing.
 
+use crate::packed::{Packed, Packer, Unpacker};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
@@ -171,6 +172,18 @@ impl LatencyHistogram {
         self.min_ns = self.min_ns.min(part.min_ns);
     }
 
+    /// The filled buckets alone.
+    pub fn to_part(&self) -> LatencyPart {
+        let filled = self.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        LatencyPart {
+            buckets: filled.map(|(index, n)| (index as u32, *n)).collect(),
+            count: self.count,
+            sum_ns: self.sum_ns,
+            min_ns: self.min_ns,
+            max_ns: self.max_ns,
+        }
+    }
+
     /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count
@@ -275,6 +288,18 @@ impl LatencyHistogram {
         let mut histogram = Self::new();
         wire::read(&bytes, |ns, n| histogram.record_many(ns, n))
             .map_err(|why| HistogramError(why.to_owned()))?;
+        Ok(histogram)
+    }
+}
+
+impl Packed for LatencyHistogram {
+    fn pack(&self, packer: &mut Packer) {
+        self.to_part().pack(packer);
+    }
+
+    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str> {
+        let mut histogram = Self::new();
+        histogram.add_part(&LatencyPart::unpack(numbers)?);
         Ok(histogram)
     }
 }

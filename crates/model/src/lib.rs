@@ -5,6 +5,7 @@
 pub mod block;
 pub mod campaign;
 pub mod comparison;
+pub mod data;
 pub mod digits;
 pub mod disk_access;
 pub mod document;
@@ -53,4 +54,5 @@ pub mod window;
 mod counts;
 mod estimate;
 mod op;
+mod packed;
 mod workload;

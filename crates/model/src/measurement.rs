@@ -14,7 +14,8 @@ pub use crate::counts::{ByteCount, CpuTime, MovedTotal};
 pub use crate::op::{OpKind, PerOp};
 
 /// One workload on one target, as it went.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
     /// Index into the plan's targets.
     pub target: usize,
@@ -54,44 +55,59 @@ pub struct Measurement {
     pub achieved_depth: f64,
     /// Time between the end of one request and the start of the next at depth 1 that no latency
     /// covers, in nanoseconds per operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_time_ns: Option<f64>,
     /// How the workers' threads had to wait for processors; zeros where the system does not tell.
     pub starved: Starvation,
     /// Operations per second that the same workers reach with no I/O at all; `None` where the
     /// target is so far below that it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_iops: Option<f64>,
     /// How many read blocks were looked at, and how many of them contained only zeros.
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None`
     /// where it cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritten_bytes: Option<u64>,
     /// Open loop only: operations that started more than 1 ms after their intended time, or were
     /// that late and not started when the measured time ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_starts: Option<u64>,
     /// Whether io_uring hands this target's I/O to worker threads, or would, where another
     /// interface was taken for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub punted: Option<bool>,
     /// Blocks whose content was not what had been written; at most the first 100 offsets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyResult>,
     /// Where the target hung: the wait for its requests timed out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
     /// When this program did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
     /// The first write of the file that this workload overwrites, where it came just before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_write: Option<Box<Measurement>>,
     /// What was written to fill the file just before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laid_out: Option<MovedTotal>,
     /// The measured time in consecutive windows; empty where a worker timed out. A window ends
     /// where a cell does, the last one with the measured time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
     /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<TimeSlice>,
     /// The measured time that was planned, in nanoseconds, where the time limit of the run left
     /// clearly less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened_from_ns: Option<u64>,
     /// The newest requests of a ping, in order; empty for every other workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<SingleRequest>,
     /// Whether its rate was steady, where that ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyOutcome>,
     /// Why it ended.
     pub stopped: StopReason,
@@ -104,7 +120,7 @@ impl Measurement {
     }
 }
 
-/// A target that did not answer when everything was over, nor for a long time after.
+/// Requests that were never answered: the target hung, or the run ended before that could be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hang {
@@ -151,24 +167,41 @@ pub enum InterruptionKind {
 }
 
 /// One kind of operation of a measurement.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpMeasurement {
     /// Operations that succeeded within the measured time.
     pub count: u64,
     /// Bytes they moved.
     pub bytes: u64,
     /// Failed operations by errno name (`EIO`), or `EOF` where a read found the end too early.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
     /// Transfers that moved less than asked and were continued.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub short: u64,
     /// From before the submission to the reaping. Requests in flight when the time is over are
     /// waited for and counted here alone, so that a stall at the end is not lost.
+    #[serde(with = "crate::packed")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub latency: LatencyHistogram,
     /// From the intended start (open loop only). Operations that never started count with what
     /// they had waited when the measured time ended.
+    #[serde(
+        default,
+        with = "crate::packed::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub latency_intended: Option<LatencyHistogram>,
     /// Over time, finest cells kept.
+    #[serde(with = "crate::packed")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub series: TimeSeries,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Default for OpMeasurement {
@@ -463,7 +496,8 @@ pub struct BadBlock {
 }
 
 /// The newest rates of a workload that ends once its rate is steady.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SteadyOutcome {
     /// Whether the rate was steady at the end.
     pub is_attained: bool,

@@ -78,24 +78,29 @@ pub struct PostgresSlice {
 }
 
 /// What the slices of a load measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadMeasurement {
     /// The load.
     pub load: PostgresLoad,
     /// Its slices, in order.
     pub slices: Vec<PostgresSlice>,
     /// The latency of all INSERTs; empty for pgbench.
+    #[serde(with = "crate::packed")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub latency: LatencyHistogram,
 }
 
 /// What a temporary server measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PostgresMeasurement {
     /// The server's version, such as `15.8`.
     pub version: String,
     /// Its loads, in the order of the plan.
     pub loads: Vec<LoadMeasurement>,
     /// Settings that it tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialMeasurement>,
 }
 

@@ -1,6 +1,7 @@
 //! What happened when: cells of equal length, thinned by merging neighbours so that memory stays
 //! constant and no maximum is lost.
 
+use crate::packed::{NUMBER_MAX, Packed, Packer, Unpacker};
 use serde::{Deserialize, Serialize};
 
 /// One cell of a series.
@@ -126,11 +127,80 @@ impl TimeSeries {
         sum
     }
 
+    /// Bytes of an operation, on average.
+    fn bytes_per_op(&self) -> u64 {
+        let total = self.total();
+        total.bytes / total.ops.max(1)
+    }
+
     /// All events as one cell.
     pub fn total(&self) -> Cell {
         self.cells.iter().fold(Cell::default(), |mut sum, cell| {
             sum.merge(cell);
             sum
+        })
+    }
+}
+
+/// Most cells of a series that is read back.
+const CELLS_MAX: u64 = 8192;
+
+impl Packed for TimeSeries {
+    fn pack(&self, packer: &mut Packer) {
+        let columns: [fn(&Cell) -> u64; 4] = [
+            |cell| cell.ops,
+            |cell| cell.errors,
+            |cell| cell.latency_max_ns,
+            |cell| cell.latency_sum_ns.min(NUMBER_MAX as u64),
+        ];
+        let per_op = self.bytes_per_op();
+        [
+            self.start_ns,
+            self.interval_ns,
+            per_op,
+            self.cells.len() as u64,
+        ]
+        .into_iter()
+        .for_each(|number| packer.push(number));
+        for column in columns {
+            self.cells.iter().for_each(|cell| packer.push(column(cell)));
+        }
+        for cell in &self.cells {
+            // Mostly zero: operations of one size.
+            packer.push(cell.bytes.wrapping_sub(cell.ops.wrapping_mul(per_op)));
+        }
+    }
+
+    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str> {
+        let (start_ns, interval_ns) = (numbers.amount()?, numbers.amount()?);
+        let (per_op, count) = (numbers.number()?, numbers.number()?);
+        if interval_ns == 0 || count > CELLS_MAX {
+            return Err("its cells have no length, or there are too many");
+        }
+        let mut cells = vec![Cell::default(); count as usize];
+        let columns: [fn(&mut Cell) -> &mut u64; 4] = [
+            |cell| &mut cell.ops,
+            |cell| &mut cell.errors,
+            |cell| &mut cell.latency_max_ns,
+            |cell| &mut cell.latency_sum_ns,
+        ];
+        for column in columns {
+            for cell in &mut cells {
+                *column(cell) = numbers.amount()?;
+            }
+        }
+        for cell in &mut cells {
+            cell.bytes = numbers
+                .number()?
+                .wrapping_add(cell.ops.wrapping_mul(per_op));
+            if u128::from(cell.bytes) > NUMBER_MAX {
+                return Err("a number in it is beyond every measurement");
+            }
+        }
+        Ok(Self {
+            start_ns,
+            interval_ns,
+            cells,
         })
     }
 }

@@ -364,7 +364,8 @@ pub struct ScanCell {
 }
 
 /// What a survey saw, without judgement.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SurfaceMeasurement {
     /// Index into the plan's targets.
     pub target: usize,
@@ -387,14 +388,19 @@ pub struct SurfaceMeasurement {
     /// How the page cache was treated.
     pub cache: CacheUse,
     /// By position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
     /// The same bytes repeatedly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
     /// In the order in which they were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessPoint>,
     /// Accesses that failed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub access_errors: BTreeMap<String, u64>,
     /// Every block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<Scan>,
     /// How long the program was ready to go on and got no processor, in nanoseconds, as far as the
     /// kernel tells.
@@ -406,11 +412,14 @@ pub struct SurfaceMeasurement {
     /// Whether the user ended it before it was done.
     pub interrupted: bool,
     /// Where the target hung and the wait timed out; one of its requests is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
     /// Pauses of the curve and the burst in which no request completed, and after which the target
     /// went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalls: Vec<Hang>,
     /// When this program did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
 }
 

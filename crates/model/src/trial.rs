@@ -89,19 +89,23 @@ pub struct TrialPair {
 }
 
 /// What the pairs of a setting measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialMeasurement {
     /// The setting, with the value that was tried.
     pub trial: PlannedTrial,
     /// Its pairs, in order.
     pub pairs: Vec<TrialPair>,
     /// Why it was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
     /// Bytes that the server read from files.
     pub asked_bytes: u64,
     /// Bytes that the disks read meanwhile; `None` where they cannot be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
     /// How the server ran the join, with the default and with the other value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<[String; 2]>,
 }
 

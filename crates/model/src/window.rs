@@ -1,10 +1,11 @@
 //! Windows: consecutive parts of the measured time, each with its own latencies, counters and CPU
-//! time, so that every figure of a row can cover the same part. They exist in memory only. Counts
-//! over time are in the series of each operation.
+//! time, so that every figure of a row can cover the same part. Counts over time are in the series
+//! of each operation.
 
 use crate::counts::{ByteCount, CpuTime};
 use crate::histogram::LatencyPart;
 use crate::op::PerOp;
+use serde::{Deserialize, Serialize};
 
 /// Length of the windows of a short measurement: a tenth of the shortest measured time that is long
 /// enough to tell whether a rate settled is 50 ms.
@@ -13,7 +14,8 @@ pub const WINDOW_NS: u64 = 100_000_000;
 pub const WINDOWS_MAX: usize = 64;
 
 /// One part of the measured time.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Window {
     /// Its start, in nanoseconds after the start of the measured time.
     pub start_ns: u64,
@@ -21,8 +23,8 @@ pub struct Window {
     pub end_ns: u64,
     /// Latencies of the operations that completed in it, per kind.
     pub ops: PerOp<WindowLatency>,
-    /// Requests in flight, averaged over the window, all workers.
-    pub depth: f64,
+    /// Requests in flight, integrated over the window, all workers.
+    pub busy_ns: u64,
     /// How long threads that were ready to run waited for a processor, in nanoseconds, summed.
     pub waited_ns: u64,
     /// How often one of them was put on a processor.
@@ -34,20 +36,31 @@ pub struct Window {
     /// Bytes that this program requested from the disks below.
     pub asked: ByteCount,
     /// What the disks below did; `None` where it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disks: Option<DiskCounts>,
 }
 
 /// Latencies of one kind of operation in a window.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowLatency {
     /// From before the submission to the reaping.
+    #[serde(with = "crate::packed")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub latency: LatencyPart,
     /// From the intended start; empty in a closed loop.
+    #[serde(
+        default,
+        with = "crate::packed",
+        skip_serializing_if = "LatencyPart::is_empty"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub intended: LatencyPart,
 }
 
 /// What the disks below a target did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskCounts {
     /// Bytes read.
     pub read_bytes: u64,
@@ -58,10 +71,13 @@ pub struct DiskCounts {
     /// Write requests completed.
     pub write_ops: u64,
     /// Flushes completed, where the kernel counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush_ops: Option<u64>,
     /// [`DeviceUse::trim_bytes`](crate::measurement::DeviceUse::trim_bytes).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim_bytes: Option<u64>,
     /// Milliseconds that requests spent in the disks' queues, summed, where the kernel times them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_ms: Option<u64>,
 }
 
@@ -110,12 +126,24 @@ impl Window {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
+    /// Requests in flight, averaged over it.
+    pub fn depth(&self) -> f64 {
+        self.busy_ns as f64 / self.length_ns().max(1) as f64
+    }
+
+    /// Ends it earlier or later. What is cut off had the same depth; what is added was idle.
+    pub fn end_at(&mut self, end_ns: u64) {
+        let end_ns = end_ns.max(self.start_ns);
+        if end_ns < self.end_ns {
+            let left = (end_ns - self.start_ns) as f64 / self.length_ns() as f64;
+            self.busy_ns = (self.busy_ns as f64 * left).round() as u64;
+        }
+        self.end_ns = end_ns;
+    }
+
     /// Extends it by the window that follows it.
     pub fn append(&mut self, next: &Self) {
-        let (length, more) = (self.length_ns() as f64, next.length_ns() as f64);
-        if length + more > 0.0 {
-            self.depth = (self.depth * length + next.depth * more) / (length + more);
-        }
+        self.busy_ns += next.busy_ns;
         self.end_ns = next.end_ns;
         self.merge_latencies(next);
         self.waited_ns += next.waited_ns;
@@ -130,7 +158,7 @@ impl Window {
     /// Adds the window of another worker over the same time.
     pub fn add_worker(&mut self, other: &Self) {
         self.merge_latencies(other);
-        self.depth += other.depth;
+        self.busy_ns += other.busy_ns;
         self.waited_ns += other.waited_ns;
         self.turns += other.turns;
         self.threads += other.threads;
@@ -167,7 +195,7 @@ mod tests {
             start_ns: index * WINDOW_NS,
             end_ns: (index + 1) * WINDOW_NS,
             ops: PerOp::from([(OpKind::Read, latency)]),
-            depth: index as f64,
+            busy_ns: index * WINDOW_NS,
             waited_ns: 5,
             turns: 1,
             threads: 2,
@@ -180,13 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn merged_windows_keep_sums_and_average_the_depth() {
+    fn merged_windows_keep_sums() {
         let all: Vec<Window> = (0..5).map(|index| window(index, 100 + index)).collect();
         let merged = merge_pairs(&all);
         assert_eq!(merged.len(), 3);
         let first = &merged[0];
         assert_eq!((first.start_ns, first.end_ns), (0, 2 * WINDOW_NS));
-        assert_eq!((first.depth, first.waited_ns, first.threads), (0.5, 10, 2));
+        assert_eq!(
+            (first.depth(), first.waited_ns, first.threads),
+            (0.5, 10, 2)
+        );
         assert_eq!(first.ops[&OpKind::Read].latency.count(), 2);
         assert_eq!(first.disks.map(|disks| disks.read_bytes), Some(14));
         assert_eq!(merged[2], all[4]);
@@ -196,7 +227,7 @@ mod tests {
     fn workers_of_a_window_add_up() {
         let mut both = window(3, 100);
         both.add_worker(&window(3, 200));
-        assert_eq!((both.depth, both.waited_ns, both.threads), (6.0, 10, 4));
+        assert_eq!((both.depth(), both.waited_ns, both.threads), (6.0, 10, 4));
         assert_eq!(both.ops[&OpKind::Read].latency.sum_ns(), 300);
     }
 

@@ -318,7 +318,7 @@ fn outcome<Answer>(
         identities: seen
             .map(|(seen, planned)| seen.unwrap_or(planned))
             .collect(),
-        measurements: end.results.measurements,
+        measurements: end.results.data.measurements,
         answer: findings.answer.take(),
         ended: end.ended,
         hung: end.hung,

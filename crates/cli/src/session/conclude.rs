@@ -1,6 +1,5 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::run::PartialResults;
 use super::watchdog::WatchdogResult;
 use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
@@ -12,10 +11,11 @@ use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
-use diskproof_analysis::judge::{RunFacts, judge, judge_files, judge_layers};
+use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
@@ -84,9 +84,8 @@ pub(super) fn conclude(
     if !facts.partial && !flags.history.no_history {
         facts.earlier = runs_before(&facts, &flags.history, &wait);
     }
-    facts.postgres = end.results.postgres.clone();
-    let results = &end.results;
-    let record = Arc::new(judged(facts, results, flags));
+    let data = &end.results.data;
+    let record = Arc::new(judge(facts, data, &flags.expected));
     let tool = conclusion.tool.as_ref().map(|tool| {
         let is_interrupted = interrupt.signal().is_some();
         let failed = FailedRequest::first_of(&record);
@@ -94,12 +93,12 @@ pub(super) fn conclude(
             Err(error) => error.errno(),
             Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
         };
-        if let Some(files) = &results.files {
+        if let Some(files) = &data.files {
             tool.files_measured(files);
         }
         let mut text = tool.end(
-            &results.measurements,
-            results.surface.as_ref(),
+            &data.measurements,
+            data.surface.as_ref(),
             is_interrupted,
             error.as_deref(),
         );
@@ -113,7 +112,7 @@ pub(super) fn conclude(
         text
     });
     if tool.is_some() {
-        note_unanswered(results, flags.verbosity());
+        note_unanswered(data, flags.verbosity());
     }
     let saved = save_and_print(&record, files, (flags, tool), &wait);
     let hung = [&end.hung[..], &saved.hung].concat();
@@ -141,8 +140,8 @@ pub(super) fn conclude(
 }
 
 /// The output of another tool has no word for a rate that is not known.
-fn note_unanswered(results: &PartialResults, verbosity: Verbosity) {
-    for measurement in &results.measurements {
+fn note_unanswered(data: &RunData, verbosity: Verbosity) {
+    for measurement in &data.measurements {
         let mut ops = measurement.ops.values();
         if measurement.wall_ns > 0 && ops.all(|op| op.count == 0 && op.errors.is_empty()) {
             verbosity.note(&format!(
@@ -152,19 +151,6 @@ fn note_unanswered(results: &PartialResults, verbosity: Verbosity) {
             ));
         }
     }
-}
-
-/// The record of what the plan measured.
-fn judged(facts: RunFacts, results: &PartialResults, flags: &MeasuringFlags) -> Record {
-    if facts.plan.files.is_some() {
-        let files = results.files.clone().unwrap_or_default();
-        return judge_files(facts, &files, &flags.expected);
-    }
-    let measured = &results.measurements;
-    if facts.plan.layers.is_some() {
-        return judge_layers(facts, measured, &results.layer_places, &flags.expected);
-    }
-    judge(facts, measured, results.surface.as_ref(), &flags.expected)
 }
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.

@@ -63,7 +63,7 @@ impl TargetRun {
             let mut results = results
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            results.files = Some(files);
+            results.data.files = Some(files);
         };
         self.results().step = Some("files".to_owned());
         let mut watch = FilesLive {
@@ -94,7 +94,7 @@ impl TargetRun {
     /// The operation that failed, and what to do.
     fn files_failed(&self, path: &str) -> String {
         let results = self.results();
-        let mut steps = results.files.iter().flat_map(|files| &files.steps);
+        let mut steps = results.data.files.iter().flat_map(|files| &files.steps);
         let Some(failed) = steps.find(|step| !step.op.errors.is_empty()) else {
             return format!("{path}: operations failed");
         };

@@ -168,7 +168,7 @@ impl<'a> Inserts<'a> {
             slices: Vec::new(),
             latency: LatencyHistogram::new(),
         };
-        run.results().postgres = Some(PostgresMeasurement {
+        run.results().data.postgres = Some(PostgresMeasurement {
             version: plan.version.clone(),
             loads: plan.loads.iter().map(measurement).collect(),
             trials: Vec::new(),
@@ -299,7 +299,7 @@ impl<'a> Inserts<'a> {
             return Err(PostgresError::Stopped);
         }
         let mut results = run.results();
-        let Some(measured) = results.postgres.as_mut() else {
+        let Some(measured) = results.data.postgres.as_mut() else {
             return Ok(());
         };
         if let Some(measured) = measured.loads.get_mut(index) {

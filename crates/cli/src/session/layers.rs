@@ -20,7 +20,7 @@ impl TargetRun {
             length_bytes: Some(place.length_bytes),
         });
         let spans = spans.collect();
-        self.results().layer_places = places;
+        self.results().data.layer_places = places;
         Ok(spans)
     }
 }

@@ -112,7 +112,6 @@ pub(crate) fn prepare(
         targets: job.identities,
         health,
         earlier: Vec::new(),
-        postgres: None,
     };
     Ok(Prepared { work, facts })
 }

@@ -10,15 +10,12 @@ use diskproof_analysis::slices::may_end;
 use diskproof_analysis::surface::points_to_confirm;
 use diskproof_device::{Admission, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{RunError, Session};
+use diskproof_model::data::RunData;
 use diskproof_model::errno::remedy;
-use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::group::Group;
-use diskproof_model::layers::LayerPlace;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
-use diskproof_model::postgres::PostgresMeasurement;
 use diskproof_model::progress::Control;
-use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -48,16 +45,8 @@ pub(crate) struct LayoutLimits {
 /// What was measured so far.
 #[derive(Default)]
 pub(crate) struct PartialResults {
-    /// Workloads that have ended.
-    pub measurements: Vec<Measurement>,
-    /// The survey.
-    pub surface: Option<SurfaceMeasurement>,
-    /// What a temporary PostgreSQL server measured.
-    pub postgres: Option<PostgresMeasurement>,
-    /// Operations on many small files.
-    pub files: Option<FilesMeasurement>,
-    /// Where each layer of the target is read.
-    pub layer_places: Vec<LayerPlace>,
+    /// What has ended.
+    pub data: RunData,
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
@@ -163,7 +152,7 @@ impl TargetRun {
             .iter()
             .map(|w| w.name.as_str())
             .collect();
-        for measurement in &mut self.results().measurements {
+        for measurement in &mut self.results().data.measurements {
             if !names.contains(&measurement.workload.name.as_str()) {
                 continue;
             }
@@ -269,15 +258,16 @@ impl TargetRun {
             let is_same = |m: &&mut Measurement| {
                 m.target == next.target && m.workload.name == next.workload.name
             };
-            if let Some(known) = results.measurements.iter_mut().find(is_same) {
+            if let Some(known) = results.data.measurements.iter_mut().find(is_same) {
                 known.append(next);
                 so_far.push(known.clone());
             } else {
                 so_far.push(next.clone());
                 let at = results
+                    .data
                     .measurements
                     .partition_point(|m| place(m) <= place(&next));
-                results.measurements.insert(at, next);
+                results.data.measurements.insert(at, next);
             }
         }
         so_far
@@ -305,7 +295,7 @@ impl TargetRun {
         };
         live.surveyed(&surface);
         let ended = resume::ended_early(&surface, target.identity(), INTERRUPTED);
-        self.results().surface = Some(surface);
+        self.results().data.surface = Some(surface);
         Ok(ended)
     }
 

@@ -97,7 +97,7 @@ impl Trials<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(results) = &mut run.results().postgres {
+            if let Some(results) = &mut run.results().data.postgres {
                 results.trials.push(measured);
             }
             if is_over {
@@ -188,6 +188,7 @@ impl Trials<'_> {
     ) -> Result<String, &'static str> {
         let results = run.results();
         let loads = results
+            .data
             .postgres
             .as_ref()
             .map(|postgres| &postgres.loads[..]);

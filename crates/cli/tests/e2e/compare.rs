@@ -6,6 +6,7 @@ use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
+use diskproof_model::data::RunData;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Stop, Workload};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::HostFacts;
@@ -106,9 +107,8 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         targets: Vec::new(),
         health: Vec::new(),
         earlier: Vec::new(),
-        postgres: None,
     };
-    judge(facts, &measurements, None, &[])
+    judge(facts, &RunData::of(measurements), &[])
 }
 
 fn held(a: &Record, b: &Record) -> Comparison {

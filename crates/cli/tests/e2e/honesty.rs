@@ -290,13 +290,14 @@ fn who_else_uses_the_disk_is_named() {
     }
     let disk = Disk::new("ext4", 4 * GIB, "rw");
     let file = disk.path().join("junk");
+    // Fast: while the kernel initialises an ext4 of another test, 64 MiB prove nothing here.
     let writer = Command::new("fio")
         .args([
             "--name=writer",
             "--thread",
             "--size=64M",
             "--rw=randwrite",
-            "--bs=64k",
+            "--bs=1M",
             "--direct=1",
             "--ioengine=psync",
         ])

@@ -7,6 +7,7 @@ use diskproof::commands::check::plan;
 use diskproof::commands::{Args, Verb};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
+use diskproof_model::data::RunData;
 use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
 use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan, Stop, Workload};
 use diskproof_model::record::{ClockFacts, Record, Tool};
@@ -172,13 +173,12 @@ fn record_of(plan: Plan) -> Record {
         targets: vec![target()],
         health: Vec::new(),
         earlier: Vec::new(),
-        postgres: None,
     };
     let expected = [
         "random-read-d32.iops>=50000".parse().unwrap(),
         "commit-fdatasync.p99<=1us".parse().unwrap(),
     ];
-    judge(facts, &measurements, None, &expected)
+    judge(facts, &RunData::of(measurements), &expected)
 }
 
 fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {

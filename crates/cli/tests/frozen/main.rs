@@ -10,6 +10,7 @@ use diskproof_analysis::expect::Expected;
 use diskproof_analysis::fixture::surveyed::SurveyedDisk;
 use diskproof_analysis::fixture::{self, RunParts, files, ping};
 use diskproof_analysis::judge::judge;
+use diskproof_model::data::RunData;
 use diskproof_model::files::FileOperation;
 use diskproof_model::measurement::{Hang, Interruption, InterruptionKind, StopReason};
 use diskproof_model::record::Record;
@@ -168,7 +169,7 @@ fn judged(run: RunParts) -> Record {
         .iter()
         .flat_map(|name| METRICS.map(|metric| format!("{name}.{metric}>={}", threshold(metric))));
     let expected: Vec<Expected> = expressions.map(|text| text.parse().unwrap()).collect();
-    judge(run.0, &run.1, None, &expected)
+    judge(run.0, &RunData::of(run.1), &expected)
 }
 
 #[test]

@@ -3,8 +3,6 @@
 /// Bytes of a chunk, unless the user sets another size.
 pub(super) const CHUNK_BYTES: u32 = 8192;
 
-pub(super) const NAME: &str = "bonnie++";
-pub(super) const EMULATES: &str = "bonnie++ 2.00a";
 pub(super) const WRITE: &str = "block-write";
 pub(super) const REWRITE: &str = "rewrite";
 pub(super) const READ: &str = "block-read";
@@ -21,6 +19,7 @@ pub(super) struct RunLabels {
     pub(super) chunk_bytes: u32,
     pub(super) seeks: u64,
     pub(super) seekers: u32,
+    /// That of the plan.
     pub(super) seed: u64,
     pub(super) is_quiet: bool,
     pub(super) runs: u32,

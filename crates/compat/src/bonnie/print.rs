@@ -3,10 +3,11 @@
 use super::names::{
     CHUNK_BYTES, CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
 };
+use crate::figures::seconds;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::{FileOperation, FileOrder, FileStep};
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{CpuTime, Measurement, OpKind};
 
 const KIB: f64 = 1024.0;
 /// The tests of a run on the large file.
@@ -75,40 +76,21 @@ impl TablePrinter {
 
     /// The table of the tests of many files.
     fn files_table(&self, files: FilesLabels, machine: &str) -> String {
-        let sizes = [
-            files.bytes_max,
-            files.bytes_min,
-            u64::from(files.directories),
-        ];
-        let (label, number) = match sizes {
-            [0, _, 1] => ("files".to_owned(), files.count.to_string()),
-            [max, 0, 1] => ("files:max".to_owned(), format!("{}:{max}:0", files.count)),
-            [max, min, dirs] => {
-                let number = format!("{}:{max}:{min}/{dirs}", files.count);
-                ("files:max:min".to_owned(), number)
-            }
+        let (count, max, min) = (files.count, files.bytes_max, files.bytes_min);
+        let (label, number) = match (max, min, files.directories) {
+            (0, _, 1) => ("              files", count.to_string()),
+            (_, 0, 1) => ("files:max          ", format!("{count}:{max}:0")),
+            (_, _, dirs) => ("files:max:min      ", format!("{count}:{max}:{min}/{dirs}")),
         };
-        let label = match label.as_str() {
-            "files" => format!("{label:>19}"),
-            _ => format!("{label:<19}"),
-        };
-        let mut row = format!("{number:>19}");
-        let mut latency = format!("{:<17}", "Latency");
-        for test in &self.files {
-            row.push_str(&format!("{:>6}{:>4}", test.short, test.cpu));
-            latency.push_str(&format!("{:>10}", test.latency));
-        }
         format!(
             "Version 2.00a       ------Sequential Create------ --------Random Create--------\n\
-             {:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
-             {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}\n{}\n",
-            machine,
-            row.trim_end(),
-            latency.trim_end()
+             {machine:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
+             {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}",
+            rows(format!("{number:>19}"), &self.files)
         )
     }
 
-    /// Both rows of the table.
+    /// The table of the tests of the large file.
     fn table(&self, tests: &[TestFigures; 6], name: &str) -> String {
         let mut size = size_text(self.labels.size_mib, &["M", "G"]);
         let chunk = chunk_text(self.labels.chunk_bytes);
@@ -116,18 +98,12 @@ impl TablePrinter {
             size = format!("{size}:{chunk}");
         }
         let width = 19usize.saturating_sub(name.len());
-        let mut row = format!("{name}{size:>width$}");
-        let mut latency = format!("{:<17}", "Latency");
-        for test in tests {
-            row.push_str(&format!("{:>6}{:>4}", test.short, test.cpu));
-            latency.push_str(&format!("{:>10}", test.latency));
-        }
         let concurrency = match self.labels.concurrency {
-            1 => " ".repeat(11),
+            1 => String::new(),
             n => format!("Concurrency{n:>4}").chars().take(19).collect(),
         };
         let head = HEAD.replace("CONCURRENCY        ", &format!("{concurrency:<19}"));
-        format!("{head}{}\n{}\n", row.trim_end(), latency.trim_end())
+        head + &rows(format!("{name}{size:>width$}"), tests)
     }
 
     /// The header of the CSV lines.
@@ -139,13 +115,12 @@ impl TablePrinter {
     /// The CSV line.
     fn csv(&self, tests: &[TestFigures; 6], machine: &str) -> String {
         let labels = &self.labels;
-        let mut fields = vec![
-            labels.csv.version().to_owned(),
-            labels.csv.program().to_owned(),
+        let mut fields = labels.csv.versions().to_vec();
+        fields.extend([
             machine.to_owned(),
             labels.concurrency.to_string(),
             labels.seed.to_string(),
-        ];
+        ]);
         fields.extend(match labels.size_mib {
             0 => vec![String::new(); 4],
             _ => vec![
@@ -155,27 +130,25 @@ impl TablePrinter {
                 labels.seekers.to_string(),
             ],
         });
-        for test in tests {
-            fields.extend([test.rate.clone(), test.cpu.clone()]);
-        }
+        let rates = |test: &TestFigures| [test.rate.clone(), test.cpu.clone()];
+        fields.extend(tests.iter().flat_map(rates));
         match labels.files {
             None => fields.extend(vec![String::new(); FILE_FIELDS]),
             Some(files) => {
                 fields.push(files.count.to_string());
                 // One directory is an empty field, as no directory is in the tool.
-                let directories = match files.directories {
-                    1 => 0,
-                    more => u64::from(more),
-                };
-                let others = [files.bytes_max, files.bytes_min, directories, 0];
-                let text = |number: u64| match number {
+                let directories = Some(u64::from(files.directories)).filter(|number| *number > 1);
+                let others = [
+                    files.bytes_max,
+                    files.bytes_min,
+                    directories.unwrap_or(0),
+                    0,
+                ];
+                fields.extend(others.map(|number| match number {
                     0 => String::new(),
                     number => number.to_string(),
-                };
-                fields.extend(others.map(text));
-                for test in &self.files {
-                    fields.extend([test.rate.clone(), test.cpu.clone()]);
-                }
+                }));
+                fields.extend(self.files.iter().flat_map(rates));
             }
         }
         fields.extend(tests.iter().map(|test| test.latency.clone()));
@@ -184,22 +157,25 @@ impl TablePrinter {
     }
 }
 
-impl CsvFormat {
-    fn version(self) -> &'static str {
-        match self {
-            Self::V103 => "1.03",
-            Self::V196 => "1.96",
-            Self::V198 => "1.98",
-        }
+/// The row of the rates, which begins with this label, and the row of the latencies.
+fn rows(label: String, tests: &[TestFigures; 6]) -> String {
+    let (mut rates, mut latencies) = (label, format!("{:<17}", "Latency"));
+    for test in tests {
+        rates.push_str(&format!("{:>6}{:>4}", test.short, test.cpu));
+        latencies.push_str(&format!("{:>10}", test.latency));
     }
+    format!("{}\n{}\n", rates.trim_end(), latencies.trim_end())
+}
 
-    /// The version of bonnie++ that writes it.
-    fn program(self) -> &'static str {
+impl CsvFormat {
+    /// Its version, and that of the bonnie++ that writes it.
+    fn versions(self) -> [String; 2] {
         match self {
-            Self::V103 => "1.03",
-            Self::V196 => "1.96",
-            Self::V198 => "2.00a",
+            Self::V103 => ["1.03", "1.03"],
+            Self::V196 => ["1.96", "1.96"],
+            Self::V198 => ["1.98", "2.00a"],
         }
+        .map(str::to_owned)
     }
 
     /// The line that has those of the 50 fields which the format knows.
@@ -211,12 +187,11 @@ impl CsvFormat {
             Self::V196 => !matches!(at, 7 | 8),
             Self::V198 => true,
         };
-        let mut kept = Vec::new();
-        for (at, field) in fields.into_iter().enumerate() {
-            if is_known(&at) {
-                kept.push(field);
-            }
-        }
+        let known = fields
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| is_known(at));
+        let kept: Vec<String> = known.map(|(_, field)| field).collect();
         kept.join(",")
     }
 }
@@ -232,24 +207,28 @@ fn figures(
     let Some(measurement) = found.filter(|one| one.wall_ns > 0) else {
         return TestFigures::default();
     };
-    let seconds = measurement.wall_ns as f64 / 1e9;
     let ops = || counted.iter().filter_map(|kind| measurement.ops.get(kind));
-    let (rate, short) = if name == SEEKS {
-        let rate = ops().map(|op| op.count).sum::<u64>() as f64 / seconds;
-        (rate, format!("{rate:.0}"))
-    } else {
-        let rate = ops().map(|op| op.bytes).sum::<u64>() as f64 / KIB / seconds;
-        (rate, short_rate(rate))
+    let rate = match name {
+        SEEKS => ops().map(|op| op.count).sum::<u64>() as f64,
+        _ => ops().map(|op| op.bytes).sum::<u64>() as f64 / KIB,
+    } / seconds(measurement.wall_ns);
+    let short = match name {
+        SEEKS => format!("{rate:.0}"),
+        _ => short_rate(rate),
     };
     let all = measurement.ops.values();
     let worst_ns = all.map(|op| op.latency.max_ns()).max().unwrap_or(0);
-    let cpu_ns = measurement.cpu.user_ns + measurement.cpu.system_ns;
     TestFigures {
         rate: format!("{rate:.0}"),
         short,
-        cpu: format!("{:.0}", cpu_ns as f64 / measurement.wall_ns as f64 * 100.0),
+        cpu: cpu_text(measurement.cpu, measurement.wall_ns),
         latency: latency_text(worst_ns),
     }
+}
+
+fn cpu_text(cpu: CpuTime, wall_ns: u64) -> String {
+    let busy_ns = cpu.user_ns + cpu.system_ns;
+    format!("{:.0}", busy_ns as f64 / wall_ns as f64 * 100.0)
 }
 
 /// KiB per second as `9500k`, `24.6m`, `246m` or `1.2g`.
@@ -269,15 +248,11 @@ fn short_rate(kib: f64) -> String {
 /// A number in the largest of these units, each of which is 1024 of the one before, that shows it
 /// exactly.
 fn size_text(mut number: u64, units: &[&str]) -> String {
-    let mut units = units.iter();
-    let mut unit = units.next();
-    while number > 0 && number.is_multiple_of(1024) {
-        let Some(larger) = units.next() else {
-            break;
-        };
-        (number, unit) = (number / 1024, Some(larger));
+    let mut unit = 0;
+    while number > 0 && number.is_multiple_of(1024) && unit + 1 < units.len() {
+        (number, unit) = (number / 1024, unit + 1);
     }
-    format!("{number}{}", unit.unwrap_or(&""))
+    format!("{number}{}", units[unit])
 }
 
 /// The size of a chunk; nothing where it is that of the tool.
@@ -300,10 +275,9 @@ fn latency_text(ns: u64) -> String {
 impl ToolPrinter for TablePrinter {
     fn files_measured(&mut self, files: &FilesMeasurement) {
         self.progress = TableProgress::FilesMeasured;
-        let has_content = self.labels.files.is_some_and(|files| files.bytes_max > 0);
-        let looked_up = match has_content {
-            true => FileOperation::Read,
-            false => FileOperation::Stat,
+        let looked_up = match self.labels.files.map_or(0, |files| files.bytes_max) {
+            0 => FileOperation::Stat,
+            _ => FileOperation::Read,
         };
         let operations = [FileOperation::Create, looked_up, FileOperation::Delete];
         let orders = [FileOrder::Sequential, FileOrder::Random];
@@ -329,10 +303,7 @@ impl ToolPrinter for TablePrinter {
                 stdout.push_str(&self.csv(&tests(result.measurements, run), &machine));
                 stdout.push('\n');
             }
-            return ToolText {
-                stdout,
-                stderr: String::new(),
-            };
+            return ToolText::out(stdout);
         }
         if !result.measurements.is_empty() {
             self.tests = tests(result.measurements, 0);
@@ -360,17 +331,13 @@ impl ToolPrinter for TablePrinter {
                 stdout: format!("{csv}\n"),
                 stderr: table,
             },
-            false => ToolText {
-                stdout: format!("{table}{csv}\n"),
-                stderr: String::new(),
-            },
+            false => ToolText::out(format!("{table}{csv}\n")),
         }
     }
 }
 
 fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
-    let rate = measured.op.count as f64 * 1e9 / measured.wall_ns as f64;
-    let cpu_ns = measured.cpu.user_ns + measured.cpu.system_ns;
+    let rate = measured.op.count as f64 / seconds(measured.wall_ns);
     TestFigures {
         rate: format!("{rate:.0}"),
         // Five columns.
@@ -378,7 +345,7 @@ fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
             true => format!("{rate:.0}"),
             false => format!("{:.0}k", rate / 1000.0),
         },
-        cpu: format!("{:.0}", cpu_ns as f64 / measured.wall_ns as f64 * 100.0),
+        cpu: cpu_text(measured.cpu, measured.wall_ns),
         latency: latency_text(measured.op.latency.max_ns()),
     }
 }

@@ -1,6 +1,7 @@
 //! The status of dd, on stderr.
 
 use super::human::{human, lacks_prefix};
+use crate::figures::{bytes, count, seconds};
 use crate::number::general;
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -17,30 +18,23 @@ pub(super) enum StatusLevel {
 /// Prints at the end, and at SIGUSR1.
 #[derive(Debug)]
 pub(super) struct CopyPrinter {
-    status: StatusLevel,
+    pub(super) status: StatusLevel,
 }
 
 impl CopyPrinter {
-    pub(super) fn new(status: StatusLevel) -> Self {
-        Self { status }
-    }
-
     fn text(&self, measurements: &[Measurement]) -> ToolText {
-        let (mut blocks, mut bytes, mut wall_ns) = (0, 0, 0);
-        if let Some(measurement) = measurements.first() {
-            wall_ns = measurement.wall_ns;
-            let kinds = [OpKind::Read, OpKind::Write];
-            for op in kinds.iter().filter_map(|kind| measurement.ops.get(kind)) {
-                blocks += op.count;
-                bytes += op.bytes;
-            }
-        }
+        let both = |of: fn(&Measurement, OpKind) -> u64| {
+            let moved = |one| of(one, OpKind::Read) + of(one, OpKind::Write);
+            measurements.first().map_or(0, moved)
+        };
+        let blocks = both(count);
+        let wall_ns = measurements.first().map_or(0, |one| one.wall_ns);
         let mut stderr = String::new();
         if self.status != StatusLevel::None {
             stderr = format!("{blocks}+0 records in\n{blocks}+0 records out\n");
         }
         if self.status == StatusLevel::All {
-            stderr.push_str(&transfer(bytes, wall_ns as f64 / 1e9));
+            stderr.push_str(&transfer(both(bytes), seconds(wall_ns)));
         }
         ToolText {
             stdout: String::new(),

@@ -193,7 +193,7 @@ fn operands_are_those_of_the_help() {
     let ours: BTreeSet<String> = DROP_IN
         .options
         .iter()
-        .map(|operand| operand.short.to_owned())
+        .map(|operand| operand.written())
         .filter(|name| !OUR_SPELLINGS.contains(&name.as_str()))
         .collect();
     assert_eq!(ours, real);

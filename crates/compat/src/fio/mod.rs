@@ -27,6 +27,7 @@ pub(crate) static DROP_IN: DropIn = DropIn {
     example: "--name=reads --rw=randread --size=16m",
     options: options::OPTIONS,
     differences: options::DIFFERENCES,
+    usage: "",
     exits: ExitCodes {
         usage: 1,
         target: 1,

@@ -1,25 +1,24 @@
 //! Arguments of hdparm to a plan.
 
-use super::options::OPTIONS;
 use super::print::TimingPrinter;
-use crate::drop_in::{Started, Treatment};
+use crate::command::CommandLine;
+use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::error::DropInError;
-use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::plan_of;
-use crate::printer::{ToolPrinter, ToolText};
-use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, Workload,
-};
+use crate::plan::{SECOND, blocking, direct_or, part, until_ns};
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::{Access, CachePolicy, Plan, Stop, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-pub(super) const NAME: &str = "hdparm";
-pub(super) const EMULATES: &str = "hdparm v9.65";
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("hdparm.txt"), start));
+
 /// TIMING_BUF_MB.
 const BLOCK_BYTES: u32 = 2 << 20;
-const SECOND: u64 = 1_000_000_000;
 const CACHE_NS: u64 = 2 * SECOND;
 const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
@@ -40,42 +39,14 @@ pub(super) struct TimingLoad {
 
 /// Reads the arguments.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let given = parse(OPTIONS, arguments, OptionForms::Long)
-        .map_err(|error| DropInError::Usage(format!("hdparm: {error}\n")))?;
-    if given.has("V") {
-        return Ok(Started::version(EMULATES));
-    }
+    let help = DROP_IN.help(19, |option: &DropInOption| format!(" {}", option.written()));
     if arguments.is_empty() {
-        return Err(DropInError::Usage(help()));
+        return Err(DropInError::Usage(help));
     }
-    if given.has("h") {
-        return Ok(Started::Text(ToolText {
-            stdout: help(),
-            stderr: String::new(),
-        }));
-    }
-    let load = read(given).map_err(|text| DropInError::Usage(format!("hdparm: {text}\n")))?;
-    Ok(Started::Load(Box::new(load)))
+    DROP_IN.start_load(arguments, CommandLine::new(&help), read)
 }
 
-fn help() -> String {
-    let mut text =
-        "\nhdparm - time reads of a disk\n\nUsage:  hdparm  -t|-T [options] device ...\n\n\
-                    Options:\n"
-            .to_owned();
-    for option in OPTIONS {
-        if option.treatment == Treatment::Carried {
-            let form = match option.short {
-                "" => format!("--{}", option.long),
-                short => short.to_owned(),
-            };
-            let _ = writeln!(text, " {form:<18}{}", option.help);
-        }
-    }
-    text
-}
-
-fn read(given: GivenArguments) -> Result<TimingLoad, String> {
+fn read(given: &GivenArguments) -> Result<TimingLoad, String> {
     let (times_cache, times_device) = (given.has("T"), given.has("t"));
     if !times_cache && !times_device {
         return Err(
@@ -87,13 +58,6 @@ fn read(given: GivenArguments) -> Result<TimingLoad, String> {
     let Some((path, others)) = given.operands.split_first() else {
         return Err("no device specified".to_owned());
     };
-    let offset_gib = match given.value("offset") {
-        None => None,
-        Some(text) => {
-            let number = text.parse::<u64>();
-            Some(number.map_err(|_| format!("--offset {text}: not a number of GiB"))?)
-        }
-    };
     Ok(TimingLoad {
         path: path.clone(),
         others: others.to_vec(),
@@ -101,24 +65,9 @@ fn read(given: GivenArguments) -> Result<TimingLoad, String> {
         times_cache,
         times_device,
         is_direct: given.has("direct"),
-        offset_gib,
-        notes: given.notes,
+        offset_gib: given.number("offset", 0..=1 << 33)?,
+        notes: given.notes.clone(),
     })
-}
-
-impl TimingLoad {
-    fn timing(&self, name: &str, start_bytes: u64, bytes: u64) -> Workload {
-        Workload {
-            access: Access::Sequential,
-            block_bytes: BLOCK_BYTES,
-            span: Span {
-                start_bytes,
-                length_bytes: Some(bytes),
-            },
-            engine: EngineChoice::Fixed(EngineKind::Sync),
-            ..Workload::named(name)
-        }
-    }
 }
 
 impl DropInLoad for TimingLoad {
@@ -138,33 +87,27 @@ impl DropInLoad for TimingLoad {
         if bytes == 0 || target.size_bytes < block {
             return Err(error("has fewer than 2 MiB to read"));
         }
-        let cached = Workload {
-            cache: match self.is_direct {
-                true => CachePolicy::Direct,
-                false => CachePolicy::Cached,
-            },
-            stop: Stop {
-                time_ns: Some(CACHE_NS),
-                ..Stop::default()
-            },
-            ..self.timing("cached-reads", 0, block)
-        };
-        let device = Workload {
-            cache: match self.is_direct {
-                true => CachePolicy::Direct,
-                false => CachePolicy::Buffered,
-            },
-            stop: Stop {
-                time_ns: Some(DEVICE_NS),
-                bytes: Some(bytes),
-                ..Stop::default()
-            },
-            ..self.timing("device-reads", start_bytes, bytes)
-        };
-        let wanted = [(self.times_cache, cached), (self.times_device, device)];
-        let workloads = wanted.into_iter().filter(|(is_wanted, _)| *is_wanted);
-        let workloads = workloads.map(|(_, workload)| workload).collect();
-        Ok(plan_of(NAME, context, None, workloads))
+        let mut workloads = Vec::new();
+        if self.times_cache {
+            workloads.push(Workload {
+                cache: direct_or(self.is_direct, CachePolicy::Cached),
+                span: part(0, block),
+                stop: until_ns(CACHE_NS),
+                ..blocking("cached-reads", Access::Sequential, BLOCK_BYTES)
+            });
+        }
+        if self.times_device {
+            workloads.push(Workload {
+                cache: direct_or(self.is_direct, CachePolicy::Buffered),
+                span: part(start_bytes, bytes),
+                stop: Stop {
+                    bytes: Some(bytes),
+                    ..until_ns(DEVICE_NS)
+                },
+                ..blocking("device-reads", Access::Sequential, BLOCK_BYTES)
+            });
+        }
+        Ok(DROP_IN.plan(context, None, workloads))
     }
 
     fn notes(&self) -> Vec<String> {

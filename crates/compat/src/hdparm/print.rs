@@ -1,5 +1,6 @@
 //! The lines of hdparm's timings: each label before its timing, the figures after it.
 
+use crate::figures::{bytes, per_second, seconds};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Plan;
@@ -67,16 +68,14 @@ impl ToolPrinter for TimingPrinter {
 
 /// `420 MB in  3.01 seconds = 139.43 MB/sec`; a MB is 2²⁰ bytes.
 fn figures(measurement: &Measurement) -> String {
-    let bytes = measurement.ops.get(&OpKind::Read).map_or(0, |op| op.bytes);
-    let mib = bytes as f64 / MIB;
-    let seconds = measurement.wall_ns as f64 / 1e9;
-    if bytes == 0 {
+    let mib = bytes(measurement, OpKind::Read) as f64 / MIB;
+    let seconds = seconds(measurement.wall_ns);
+    if mib == 0.0 {
         return format!("  0 MB in {seconds:5.2} seconds = undecided\n");
     }
-    let rate = if seconds > 0.0 { mib / seconds } else { 0.0 };
-    let (rate, unit) = match rate > 1.0 {
-        true => (rate, "MB"),
-        false => (rate * 1024.0, "kB"),
+    let (rate, unit) = match per_second(mib, measurement.wall_ns) {
+        rate if rate > 1.0 => (rate, "MB"),
+        rate => (rate * 1024.0, "kB"),
     };
     format!("{mib:3.0} MB in {seconds:5.2} seconds = {rate:6.2} {unit}/sec\n")
 }

@@ -1,27 +1,27 @@
 //! Arguments of ioping to a plan.
 
-use super::options::OPTIONS;
 use super::print::{IopingPrinter, OutputForm, ShownTarget};
 use super::statistics::ValidTimes;
 use super::suffix::{count, rate, size, time};
-use crate::drop_in::{Started, Treatment};
+use crate::command::CommandLine;
+use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::error::DropInError;
-use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::getopt::{GivenArguments, OptionForms};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::plan_of;
-use crate::printer::{ToolPrinter, ToolText};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
+use crate::printer::ToolPrinter;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall,
-    SyncPolicy, Workload, WriteFlag,
+    CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-pub(super) const NAME: &str = "ioping";
-pub(super) const EMULATES: &str = "ioping 1.3";
-const SECOND: u64 = 1_000_000_000;
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("ioping.txt"), start));
+
 const BLOCK_BYTES: u64 = 4096;
 const LINEAR_BLOCK_BYTES: u64 = 256 << 10;
 const WORK_BYTES: u64 = 1 << 20;
@@ -58,44 +58,25 @@ pub(super) struct IopingLoad {
 
 /// Reads the arguments.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    let help = DROP_IN.help(33, form);
     if arguments.is_empty() {
-        return Err(DropInError::Usage(help()));
+        return Err(DropInError::Usage(help));
     }
-    let given = parse(OPTIONS, arguments, OptionForms::LongWithOneDash);
-    let given =
-        given.map_err(|error| DropInError::Usage(format!("ioping: {error}\n\n{}", help())))?;
-    if given.has("h") {
-        return Ok(Started::Text(ToolText {
-            stdout: help(),
-            stderr: String::new(),
-        }));
-    }
-    if given.has("v") {
-        return Ok(Started::version(EMULATES));
-    }
-    let load = read(&given).map_err(|error| DropInError::Usage(format!("ioping: {error}\n")))?;
-    Ok(Started::Load(Box::new(load)))
+    let command = CommandLine {
+        forms: OptionForms::LongWithOneDash,
+        after_option_error: &format!("\n{help}"),
+        ..CommandLine::new(&help)
+    };
+    DROP_IN.start_load(arguments, command, read)
 }
 
-fn help() -> String {
-    let mut text = " Usage: ioping [options...] directory|file|device\n        ioping -h | -v\n\n \
-                    options:\n"
-        .to_owned();
-    for option in OPTIONS {
-        let value = match option.value {
-            "" => String::new(),
-            value if value.starts_with('[') => format!(" {value}"),
-            value => format!(" <{value}>"),
-        };
-        let forms = format!("{}, -{}{value}", option.short, option.long);
-        let limit = match option.treatment {
-            Treatment::Carried => "",
-            Treatment::Ignored(_) => " (no effect)",
-            Treatment::Refused(_) => " (refused)",
-        };
-        let _ = writeln!(text, "      {forms:<26} {}{limit}", option.help);
-    }
-    text
+fn form(option: &DropInOption) -> String {
+    let value = match option.value {
+        "" => String::new(),
+        value if value.starts_with('[') => format!(" {value}"),
+        value => format!(" <{value}>"),
+    };
+    format!("      {}, -{}{value}", option.short, option.long)
 }
 
 fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
@@ -106,44 +87,39 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     };
     let is_linear = given.has("L");
     let is_rapid = given.has("R");
-    let default_bytes = if is_linear {
-        LINEAR_BLOCK_BYTES
+    let block_bytes = match (above_zero(given, "s", size)?, is_linear) {
+        (Some(bytes), _) => bytes,
+        (None, true) => LINEAR_BLOCK_BYTES,
+        (None, false) => BLOCK_BYTES,
+    };
+    if block_bytes > BLOCK_BYTES_MAX {
+        return Err(format!(
+            "this platform supports requests {BLOCK_BYTES_MAX} bytes at most"
+        ));
+    }
+    let work_bytes = if is_rapid {
+        RAPID_WORK_BYTES
     } else {
-        BLOCK_BYTES
+        WORK_BYTES
     };
-    let block_bytes = match optional(given, "s", size)? {
-        None | Some(0) => default_bytes,
-        Some(bytes) if bytes > BLOCK_BYTES_MAX => {
-            return Err(format!(
-                "this platform supports requests {BLOCK_BYTES_MAX} bytes at most"
-            ));
-        }
-        Some(bytes) => bytes,
-    };
-    if optional(given, "b", count)?.unwrap_or(0) > 1 {
+    if given.read("b", count)?.unwrap_or(0) > 1 {
         return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
     }
-    let none_if_zero = |number: Option<u64>| number.filter(|number| *number > 0);
     let rapid_ns = is_rapid.then_some(RAPID_NS);
-    let deadline_ns = optional(given, "w", time)?.or(rapid_ns);
+    let deadline_ns = given.read("w", time)?.or(rapid_ns);
     let (cache, sync) = cache_and_sync(given);
     Ok(IopingLoad {
         path,
         notes: notes(given),
         block_bytes,
-        work_bytes: none_if_zero(optional(given, "S", size)?),
-        default_work_bytes: if is_rapid {
-            RAPID_WORK_BYTES
-        } else {
-            WORK_BYTES
-        }
-        .max(block_bytes),
-        offset: optional(given, "o", size)?.unwrap_or(0),
+        work_bytes: above_zero(given, "S", size)?,
+        default_work_bytes: work_bytes.max(block_bytes),
+        offset: given.read("o", size)?.unwrap_or(0),
         interval_ns: interval_ns(given, block_bytes, is_rapid)?,
-        deadline_ns: none_if_zero(deadline_ns),
-        count: none_if_zero(optional(given, "c", count)?),
-        warmup: optional(given, "a", count)?.unwrap_or(1),
-        seed: none_if_zero(optional(given, "e", seed)?),
+        deadline_ns: deadline_ns.filter(|ns| *ns > 0),
+        count: above_zero(given, "c", count)?,
+        warmup: given.read("a", count)?.unwrap_or(1),
+        seed: above_zero(given, "e", seed)?,
         writes: given.count("W") + given.count("G"),
         is_alternating: given.has("G"),
         is_linear,
@@ -158,22 +134,22 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
             is_batch: given.has("B"),
             is_json: given.has("J"),
             time_format: time_format(given),
-            period_requests: none_if_zero(optional(given, "p", count)?),
-            period_ns: none_if_zero(optional(given, "P", time)?),
+            period_requests: above_zero(given, "p", count)?,
+            period_ns: above_zero(given, "P", time)?,
             valid: ValidTimes {
-                min_ns: optional(given, "t", time)?.unwrap_or(0),
-                max_ns: optional(given, "T", time)?.unwrap_or(u64::MAX),
+                min_ns: given.read("t", time)?.unwrap_or(0),
+                max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
             },
         },
     })
 }
 
-fn optional<T>(
+fn above_zero(
     given: &GivenArguments,
     name: &str,
-    read: fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, String> {
-    given.value(name).map(read).transpose()
+    read: fn(&str) -> Result<u64, String>,
+) -> Result<Option<u64>, String> {
+    Ok(given.read(name, read)?.filter(|number| *number > 0))
 }
 
 /// As strtoull(3) with base 0: what is no number is 0.
@@ -186,10 +162,10 @@ fn seed(text: &str) -> Result<u64, String> {
 }
 
 fn interval_ns(given: &GivenArguments, block_bytes: u64, is_rapid: bool) -> Result<u64, String> {
-    let by_speed = optional(given, "l", size)?.filter(|speed| *speed > 0);
-    let by_rate = optional(given, "r", rate)?.filter(|rate| *rate > 0.0);
+    let by_speed = above_zero(given, "l", size)?;
+    let by_rate = given.read("r", rate)?.filter(|rate| *rate > 0.0);
     let is_limited = given.has("l") || given.has("r");
-    let custom = optional(given, "i", time)?;
+    let custom = given.read("i", time)?;
     let base = custom.unwrap_or(if is_rapid || is_limited { 0 } else { SECOND });
     let of_speed = by_speed.map_or(0.0, |speed| block_bytes as f64 * 1e9 / speed as f64);
     let of_rate = by_rate.map_or(0.0, |rate| 1e9 / rate);
@@ -212,20 +188,13 @@ fn cache_and_sync(given: &GivenArguments) -> (CachePolicy, SyncPolicy) {
         (false, false) => CachePolicy::Buffered,
     };
     let sync = if given.has("Y") {
-        SyncPolicy::WithWrite {
-            flag: WriteFlag::OpenSync,
-        }
+        OPEN_SYNC
     } else if given.has("y") {
-        SyncPolicy::WithWrite {
-            flag: WriteFlag::OpenDsync,
-        }
+        OPEN_DSYNC
     } else if is_cached {
         SyncPolicy::None
     } else {
-        SyncPolicy::Every {
-            writes: 1,
-            call: SyncCall::Fdatasync,
-        }
+        every(1, SyncCall::Fdatasync)
     };
     (cache, sync)
 }
@@ -248,7 +217,7 @@ fn notes(given: &GivenArguments) -> Vec<String> {
 impl IopingLoad {
     /// Part of the target that requests go to, and the size of the scratch file.
     fn span(&self, target: &TargetIdentity) -> Result<(Span, Option<u64>), DropInError> {
-        let error = |text: &str| Err(DropInError::Target(format!("ioping: {text}\n")));
+        let error = |text: &str| Err(DROP_IN.target_error(text));
         let is_directory = target.kind == TargetKind::Directory;
         let work_bytes = match (is_directory, self.work_bytes) {
             (_, Some(bytes)) => bytes,
@@ -262,12 +231,8 @@ impl IopingLoad {
         if self.block_bytes > work_bytes {
             return error("request size is too big for this target");
         }
-        let span = Span {
-            start_bytes: self.offset,
-            length_bytes: Some(work_bytes),
-        };
         let scratch_bytes = is_directory.then(|| end.next_multiple_of(PAGE_BYTES));
-        Ok((span, scratch_bytes))
+        Ok((part(self.offset, work_bytes), scratch_bytes))
     }
 
     fn workload(&self, span: Span) -> Workload {
@@ -283,12 +248,7 @@ impl IopingLoad {
         );
         Workload {
             read_permille,
-            access: match self.is_linear {
-                true => Access::Sequential,
-                false => Access::Random {
-                    distribution: Distribution::Uniform,
-                },
-            },
+            access: random_or_sequential(!self.is_linear),
             block_bytes: self.block_bytes as u32,
             span,
             stop: Stop {
@@ -320,15 +280,11 @@ impl DropInLoad for IopingLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let is_directory = context.target.kind == TargetKind::Directory;
         if !is_directory && (1..3).contains(&self.writes) {
-            return Err(DropInError::Target(
-                "ioping: think twice, then use -WWW to shred this target\n".to_owned(),
-            ));
+            let text = "think twice, then use -WWW to shred this target";
+            return Err(DROP_IN.target_error(text));
         }
         let (span, scratch_bytes) = self.span(context.target)?;
-        let context = PlanContext {
-            seed: self.seed.unwrap_or(context.seed),
-            ..*context
-        };
+        let context = context.seeded(self.seed);
         let workloads = vec![self.workload(span)];
         Ok(Plan {
             ping: Some(PingPlan {
@@ -337,7 +293,7 @@ impl DropInLoad for IopingLoad {
                 abort_above_ns: None,
                 idle_ns: Vec::new(),
             }),
-            ..plan_of(NAME, &context, scratch_bytes, workloads)
+            ..DROP_IN.plan(&context, scratch_bytes, workloads)
         })
     }
 
@@ -350,19 +306,14 @@ impl DropInLoad for IopingLoad {
     }
 
     fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let shown = ShownTarget::new(&self.path, target);
         let block_bytes = plan.workloads.first().map_or(0, |one| one.block_bytes);
         let direction = match (self.is_alternating, self.writes) {
             (true, _) => "",
             (false, 0) => " read",
             (false, _) => " written",
         };
-        let form = self.form.clone();
-        Box::new(IopingPrinter::new(
-            form,
-            shown,
-            direction,
-            u64::from(block_bytes),
-        ))
+        let shown = ShownTarget::new(&self.path, target);
+        let (form, block_bytes) = (self.form.clone(), u64::from(block_bytes));
+        Box::new(IopingPrinter::new(form, shown, direction, block_bytes))
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 /// Which text is printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OutputForm {
     pub(super) is_quiet: bool,
     pub(super) is_batch: bool,
@@ -23,7 +23,7 @@ pub(super) struct OutputForm {
 }
 
 /// The target as ioping shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShownTarget {
     path: String,
     filesystem: String,
@@ -35,20 +35,14 @@ impl ShownTarget {
     /// Of this target, named so on the command line.
     pub(super) fn new(path: &str, target: &TargetIdentity) -> Self {
         let (filesystem, device, device_bytes) = match (&target.filesystem, target.kind) {
-            (Some(filesystem), TargetKind::Directory | TargetKind::File) => (
-                filesystem.kind.clone(),
-                filesystem.source.clone(),
-                filesystem.size_bytes,
-            ),
-            (None, TargetKind::Directory | TargetKind::File) => (String::new(), String::new(), 0),
-            (_, TargetKind::BlockDevice) => {
-                ("block".to_owned(), "device".to_owned(), target.size_bytes)
-            }
+            (_, TargetKind::BlockDevice) => ("block", "device", target.size_bytes),
+            (Some(found), _) => (found.kind.as_str(), found.source.as_str(), found.size_bytes),
+            (None, _) => ("", "", 0),
         };
         Self {
             path: path.to_owned(),
-            filesystem,
-            device,
+            filesystem: filesystem.to_owned(),
+            device: device.to_owned(),
             device_bytes,
         }
     }
@@ -66,7 +60,7 @@ impl ShownTarget {
 }
 
 /// Prints as ioping does.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct IopingPrinter {
     form: OutputForm,
     target: ShownTarget,
@@ -95,13 +89,7 @@ impl IopingPrinter {
             target,
             direction,
             block_bytes,
-            part: RequestSum::default(),
-            total: RequestSum::default(),
-            end_ns: 0,
-            next_period_ns: u64::MAX,
-            has_begun: false,
-            json_objects: 0,
-            failed: None,
+            ..Self::default()
         }
     }
 
@@ -116,15 +104,10 @@ impl IopingPrinter {
     }
 
     fn line(&self, request: &SingleRequest, remark: Option<&str>, unix_ns: u64) -> String {
-        let time = match &self.form.time_format {
-            Some(format) => format!("{} ", time_as(format, unix_ns)),
-            None => String::new(),
-        };
-        let arrow = if request.op == OpKind::Read {
-            "<<<"
-        } else {
-            ">>>"
-        };
+        let time = self.form.time_format.as_ref();
+        let time = time.map_or(String::new(), |format| time_as(format, unix_ns) + " ");
+        let is_read = request.op == OpKind::Read;
+        let arrow = if is_read { "<<<" } else { ">>>" };
         let remark = remark.map_or(String::new(), |remark| format!(" ({remark})"));
         format!(
             "{time}{} {arrow} {}: request={} time={}{remark}\n",
@@ -154,11 +137,8 @@ impl IopingPrinter {
     }
 
     fn json_request(&mut self, request: &SingleRequest, is_valid: bool, unix_ns: u64) -> String {
-        let operation = if request.op == OpKind::Read {
-            "read"
-        } else {
-            "write"
-        };
+        let is_read = request.op == OpKind::Read;
+        let operation = if is_read { "read" } else { "write" };
         format!(
             "{}  \"io\": {{\n    \"request\": {},\n    \"operation\": \"{operation}\",\n    \
              \"size\": {},\n    \"time\": {},\n    \"ignored\": {}\n  }}\n}}",
@@ -180,12 +160,12 @@ impl IopingPrinter {
             self.json_head(unix_ns),
             figures.sum.valid,
             figures.size,
-            figures.sum_ns,
+            figures.sum.sum_ns,
             figures.iops,
             figures.speed,
-            figures.min_ns,
+            figures.sum.min_ns,
             figures.avg_ns,
-            figures.max_ns,
+            figures.sum.max_ns,
             figures.mdev_ns,
             figures.sum.count,
             figures.load_size,
@@ -219,7 +199,7 @@ impl IopingPrinter {
             "\n--- {} ioping statistics ---\n{} requests completed in {}, {}{}, {} iops, {}/s\n",
             self.target.text(),
             count_text(figures.sum.valid as f64),
-            time_text(figures.sum_ns),
+            time_text(figures.sum.sum_ns),
             size_text(figures.size),
             self.direction,
             count_text(figures.iops),
@@ -240,9 +220,9 @@ impl IopingPrinter {
             size_text(figures.load_size),
             count_text(figures.load_iops),
             size_text(figures.load_speed),
-            time_text(figures.min_ns as f64),
+            time_text(figures.sum.min_ns as f64),
             time_text(figures.avg_ns),
-            time_text(figures.max_ns as f64),
+            time_text(figures.sum.max_ns as f64),
             time_text(figures.mdev_ns)
         ));
         text
@@ -288,11 +268,10 @@ impl ToolPrinter for IopingPrinter {
             self.summary(&figures)
         };
         let failed = self.failed.as_ref();
+        let stderr = failed.map(|error| format!("ioping: request failed: {error}\n"));
         ToolText {
             stdout,
-            stderr: failed.map_or(String::new(), |error| {
-                format!("ioping: request failed: {error}\n")
-            }),
+            stderr: stderr.unwrap_or_default(),
         }
     }
 }
@@ -302,12 +281,12 @@ fn raw_line(figures: &RequestFigures) -> String {
     format!(
         "{} {:.0} {:.0} {:.0} {} {:.0} {} {:.0} {} {}\n",
         figures.sum.valid,
-        figures.sum_ns,
+        figures.sum.sum_ns,
         figures.iops,
         figures.speed,
-        figures.min_ns,
+        figures.sum.min_ns,
         figures.avg_ns,
-        figures.max_ns,
+        figures.sum.max_ns,
         figures.mdev_ns,
         figures.sum.count,
         figures.load_ns

@@ -6,7 +6,7 @@ use diskproof_model::ping::{IgnoredBecause, SingleRequest};
 const KNOWN_FROM: u64 = 5;
 
 /// Which requests count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ValidTimes {
     pub(super) min_ns: u64,
     pub(super) max_ns: u64,
@@ -22,9 +22,9 @@ pub(super) struct RequestSum {
     pub(super) valid: u64,
     pub(super) too_fast: u64,
     pub(super) too_slow: u64,
-    min_ns: u64,
-    max_ns: u64,
-    sum_ns: f64,
+    pub(super) min_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) sum_ns: f64,
     sum2: f64,
 }
 
@@ -32,9 +32,6 @@ pub(super) struct RequestSum {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RequestFigures {
     pub(super) sum: RequestSum,
-    pub(super) sum_ns: f64,
-    pub(super) min_ns: u64,
-    pub(super) max_ns: u64,
     pub(super) avg_ns: f64,
     pub(super) mdev_ns: f64,
     pub(super) iops: f64,
@@ -64,11 +61,12 @@ impl RequestSum {
         self.count += 1;
         let ns = request.latency_ns;
         if let Some(why) = request.ignored {
-            return match why {
-                IgnoredBecause::Warmup => (Some("warmup"), false),
-                IgnoredBecause::Interrupted => (Some("interrupted"), false),
-                IgnoredBecause::Late => (Some("late"), false),
+            let remark = match why {
+                IgnoredBecause::Warmup => "warmup",
+                IgnoredBecause::Interrupted => "interrupted",
+                IgnoredBecause::Late => "late",
             };
+            return (Some(remark), false);
         }
         if ns < valid.min_ns {
             self.too_fast += 1;
@@ -78,22 +76,20 @@ impl RequestSum {
             self.too_slow += 1;
             return (Some("too slow"), false);
         }
-        self.min_ns = if self.valid == 0 {
-            ns
-        } else {
-            self.min_ns.min(ns)
-        };
-        self.max_ns = self.max_ns.max(ns);
-        self.valid += 1;
-        self.sum_ns += ns as f64;
-        self.sum2 += (ns as f64).powi(2);
+        self.merge(&Self {
+            valid: 1,
+            min_ns: ns,
+            max_ns: ns,
+            sum_ns: ns as f64,
+            sum2: (ns as f64).powi(2),
+            ..Self::default()
+        });
         let mean_ns = (self.sum_ns / self.valid as f64) as u64;
-        let remark = match self.valid > KNOWN_FROM {
-            true if ns * 2 < mean_ns => Some("fast"),
-            true if ns > mean_ns * 2 => Some("slow"),
-            _ => None,
-        };
-        (remark, true)
+        match self.valid > KNOWN_FROM {
+            true if ns * 2 < mean_ns => (Some("fast"), true),
+            true if ns > mean_ns * 2 => (Some("slow"), true),
+            _ => (None, true),
+        }
     }
 
     /// Adds what another sum counted.
@@ -115,9 +111,12 @@ impl RequestSum {
 
     /// The figures at this time, for requests of this size.
     pub(super) fn figures(&self, end_ns: u64, block_bytes: u64) -> RequestFigures {
-        let per_second = |count: u64, ns: f64| match ns > 0.0 {
-            true => 1e9 * count as f64 / ns,
-            false => 0.0,
+        let per_second = |count: u64, ns: f64| {
+            if ns > 0.0 {
+                1e9 * count as f64 / ns
+            } else {
+                0.0
+            }
         };
         let load_ns = end_ns.saturating_sub(self.start_ns);
         let (valid, bytes) = (self.valid.max(1) as f64, block_bytes as f64);
@@ -126,9 +125,6 @@ impl RequestSum {
         let load_iops = per_second(self.count, load_ns as f64);
         RequestFigures {
             sum: *self,
-            sum_ns: self.sum_ns,
-            min_ns: self.min_ns,
-            max_ns: self.max_ns,
             avg_ns,
             // Rounding may make the difference negative.
             mdev_ns: (self.sum2 / valid - avg_ns * avg_ns).max(0.0).sqrt(),

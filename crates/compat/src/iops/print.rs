@@ -1,5 +1,6 @@
 //! The lines of iops, one for each block size.
 
+use crate::figures::{count, per_second};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 
@@ -48,22 +49,10 @@ impl SpellingUnits {
 /// Prints line by line.
 #[derive(Debug)]
 pub(super) struct SizesPrinter {
-    head: String,
-    units: SpellingUnits,
-    threads: u32,
-    is_complete: bool,
-}
-
-impl SizesPrinter {
-    /// Nothing is printed yet.
-    pub(super) fn new(head: String, units: SpellingUnits, threads: u32) -> Self {
-        Self {
-            head,
-            units,
-            threads,
-            is_complete: false,
-        }
-    }
+    pub(super) head: String,
+    pub(super) units: SpellingUnits,
+    pub(super) threads: u32,
+    pub(super) is_complete: bool,
 }
 
 impl ToolPrinter for SizesPrinter {
@@ -72,11 +61,8 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
-        let count = measurement.ops.get(&OpKind::Read).map_or(0, |op| op.count);
-        let iops = match measurement.wall_ns {
-            0 => 0.0,
-            ns => count as f64 * 1e9 / ns as f64,
-        };
+        let count = count(measurement, OpKind::Read);
+        let iops = per_second(count as f64, measurement.wall_ns);
         // As iops ends: one read per second and four threads.
         self.is_complete = iops <= (f64::from(self.threads) / 4.0).max(1.0);
         let block_bytes = f64::from(measurement.workload.block_bytes);
@@ -94,14 +80,10 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let end = if result.interrupted {
+        ToolText::out(if result.interrupted {
             "caught ctrl-c, bye.\n"
         } else {
             ""
-        };
-        ToolText {
-            stdout: end.to_owned(),
-            stderr: String::new(),
-        }
+        })
     }
 }

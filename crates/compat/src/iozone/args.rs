@@ -1,21 +1,23 @@
 //! Arguments of iozone to a plan.
 
-use super::options::{EMULATES, NAME, OPTIONS};
 use super::pairs::{Column, SizePair, Sizes, doubling};
 use super::print::{FigureUnit, MatrixPrinter};
-use crate::drop_in::{Started, Treatment};
+use crate::command::{CommandLine, scaled};
+use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
-use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::plan_of;
-use crate::printer::{ToolPrinter, ToolText};
-use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Plan, Span, Stop,
-    SyncPolicy, Workload, WriteFlag,
-};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, until_bytes};
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("iozone.txt"), start));
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1 << 20;
@@ -29,93 +31,33 @@ const TESTS: u32 = 6;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PairsLoad {
-    directory: PathBuf,
-    sizes: Sizes,
-    columns: Vec<Column>,
+    target: LoadTarget,
+    printer: MatrixPrinter,
     sync: SyncPolicy,
     cache: CachePolicy,
     stride: u64,
-    unit: FigureUnit,
-    prints_excel: bool,
-    head: String,
     notes: Vec<String>,
 }
 
 /// Reads the arguments.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let usage = |text: String| DropInError::Usage(format!("iozone: {text}\n{}", help()));
-    let first = arguments.first().map(String::as_str);
-    if matches!(first, Some("--version" | "-v")) {
-        return Ok(Started::version(EMULATES));
-    }
-    let mut extended = Vec::new();
-    let mut plain = Vec::new();
-    for word in arguments {
-        match word.starts_with("-+") {
-            true => extended.push(word.as_str()),
-            false => plain.push(word.clone()),
-        }
-    }
-    let mut notes = check_extended(&extended).map_err(usage)?;
-    let given = parse(OPTIONS, &plain, OptionForms::Long).map_err(usage)?;
-    if given.has("h") {
-        return Ok(Started::Text(ToolText {
-            stdout: help(),
-            stderr: String::new(),
-        }));
-    }
-    notes.extend(given.notes.iter().cloned());
-    let mut load = read(&given, &extended).map_err(usage)?;
-    load.head = head(&load, &given, arguments);
-    load.notes.extend(notes);
-    Ok(Started::Load(Box::new(load)))
-}
-
-fn help() -> String {
-    let mut text = "Usage: iozone [options]\n\n".to_owned();
-    for option in OPTIONS {
-        if option.treatment == Treatment::Carried {
-            let form = format!("{} {}", option.short, option.value);
-            let _ = writeln!(text, "  {form:<14} {}", option.help);
-        }
-    }
-    text
-}
-
-/// Options of the form `-+n`, which getopt does not know. Those without effect become notes.
-fn check_extended(words: &[&str]) -> Result<Vec<String>, String> {
-    let mut notes = Vec::new();
-    for word in words {
-        let option = OPTIONS.iter().find(|option| option.short == *word);
-        let option = option.ok_or_else(|| format!("unknown option {word}"))?;
-        match option.treatment {
-            Treatment::Carried => {}
-            Treatment::Ignored(why) => notes.push(format!("{word} has no effect: {why}")),
-            Treatment::Refused(instead) => {
-                return Err(format!("{word} is not supported; {instead}"));
-            }
-        }
-    }
-    Ok(notes)
+    let help = DROP_IN.help(17, |option| format!("  {} {}", option.short, option.value));
+    let command = CommandLine::with_help_after_errors(&help);
+    DROP_IN.start_load(arguments, command, |given| {
+        let mut load = read(given)?;
+        load.printer.head = head(&load, given, arguments);
+        Ok(load)
+    })
 }
 
 /// Numbers of KiB, or with `k`, `m`, `g`, of every time that an option was given.
 fn kibibytes(given: &GivenArguments, name: &str, most: u64) -> Result<Vec<u64>, String> {
-    let mut sizes = Vec::new();
-    for option in given.options.iter().filter(|given| given.name == name) {
-        let text = option.value.as_deref().unwrap_or_default();
-        let (digits, factor) = match text.as_bytes().last() {
-            Some(b'k' | b'K') => (&text[..text.len() - 1], 1),
-            Some(b'm' | b'M') => (&text[..text.len() - 1], KIB),
-            Some(b'g' | b'G') => (&text[..text.len() - 1], KIB * KIB),
-            _ => (text, 1),
-        };
-        let number: Option<u64> = digits.parse().ok();
-        let kib = number.and_then(|number| number.checked_mul(factor));
-        let kib = kib.filter(|kib| (1..=most).contains(kib));
-        sizes.push(kib.ok_or_else(|| format!("-{name} {text}: not a size in kB"))?);
-    }
-    Ok(sizes)
+    let units = [("", 1), ("k", 1), ("m", KIB), ("g", KIB * KIB)];
+    let size = |text: &str| {
+        let kib = scaled(text, &units).filter(|kib| (1..=most).contains(kib));
+        kib.ok_or_else(|| format!("-{name} {text}: not a size in kB"))
+    };
+    given.values(name).map(size).collect()
 }
 
 fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
@@ -158,8 +100,7 @@ fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
 /// The columns of the tests that -i names, or of all.
 fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String> {
     let mut tests = Vec::new();
-    for option in given.options.iter().filter(|given| given.name == "i") {
-        let text = option.value.as_deref().unwrap_or_default();
+    for text in given.values("i") {
         tests.push(match text.parse() {
             Ok(test) if test < TESTS => test,
             Ok(6..=12) => {
@@ -174,15 +115,11 @@ fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String>
     Ok(Column::ALL.into_iter().filter(is_wanted).collect())
 }
 
-fn read(given: &GivenArguments, extended: &[&str]) -> Result<PairsLoad, String> {
+fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
     if let Some(operand) = given.operands.first() {
         return Err(format!("unexpected argument {operand}"));
     }
-    let syncs = given.has("o") || extended.contains(&"-+r");
-    let stride = given.value("j").map_or(Ok(STRIDE), str::parse);
-    let stride = stride
-        .ok()
-        .filter(|records| (1..=1 << 20).contains(records));
+    let stride = given.number("j", 1..=1 << 20)?;
     let mut notes = Vec::new();
     if !given.has("I") {
         notes.push("the page cache answers; use -I to reach the disk".to_owned());
@@ -190,97 +127,80 @@ fn read(given: &GivenArguments, extended: &[&str]) -> Result<PairsLoad, String> 
     if !given.has("i") {
         notes.push("tests 6 to 12 do not run; their fields are empty".to_owned());
     }
+    notes.extend(given.notes.iter().cloned());
+    let sizes = read_sizes(given)?;
     Ok(PairsLoad {
-        directory: directory_of(given.value("f")),
-        sizes: read_sizes(given)?,
-        columns: columns(given, !extended.contains(&"-+n"))?,
-        sync: match (syncs, extended.contains(&"-+D"), given.has("e")) {
-            (true, _, _) => SyncPolicy::WithWrite {
-                flag: WriteFlag::OpenSync,
+        target: LoadTarget::directory_of(Path::new(given.value("f").unwrap_or_default())),
+        printer: MatrixPrinter {
+            head: String::new(),
+            pairs: sizes.pairs(),
+            sizes,
+            columns: columns(given, !given.has("+n"))?,
+            unit: match (given.has("O"), given.has("N")) {
+                (true, _) => FigureUnit::Operations,
+                (false, true) => FigureUnit::Microseconds,
+                (false, false) => FigureUnit::Kilobytes,
             },
-            (_, true, _) => SyncPolicy::WithWrite {
-                flag: WriteFlag::OpenDsync,
-            },
-            (_, _, true) => SyncPolicy::AtEnd,
-            _ => SyncPolicy::None,
+            prints_excel: given.has("R"),
+            figures: Vec::new(),
         },
-        cache: match given.has("I") {
-            true => CachePolicy::Direct,
-            false => CachePolicy::Cached,
+        sync: if given.has("o") || given.has("+r") {
+            OPEN_SYNC
+        } else if given.has("+D") {
+            OPEN_DSYNC
+        } else if given.has("e") {
+            SyncPolicy::AtEnd
+        } else {
+            SyncPolicy::None
         },
-        stride: stride.ok_or("-j: use a number of records")?,
-        unit: match (given.has("O"), given.has("N")) {
-            (true, _) => FigureUnit::Operations,
-            (false, true) => FigureUnit::Microseconds,
-            (false, false) => FigureUnit::Kilobytes,
-        },
-        prints_excel: given.has("R"),
-        head: String::new(),
+        cache: direct_or(given.has("I"), CachePolicy::Cached),
+        stride: stride.unwrap_or(STRIDE),
         notes,
     })
 }
 
-/// The directory in which the tool would make its file.
-fn directory_of(file: Option<&str>) -> PathBuf {
-    let parent = file.and_then(|file| Path::new(file).parent());
-    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).to_owned()
-}
-
 /// The lines before the table.
 fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> String {
-    let mut lines = Vec::new();
-    let sizes = &load.sizes;
-    if given.has("a") {
-        lines.push("Auto Mode".to_owned());
-    }
-    if load.prints_excel {
-        lines.push("Excel chart generation enabled".to_owned());
-    }
-    match load.unit {
-        FigureUnit::Operations => {
-            lines.push("OPS Mode. Output is in operations per second.".to_owned());
-        }
-        FigureUnit::Microseconds => {
-            let text = "Microseconds/op Mode. Output is in microseconds per operation.";
-            lines.push(text.to_owned());
-        }
-        FigureUnit::Kilobytes => {}
-    }
-    if !given.has("a") {
-        for kib in &sizes.files {
-            lines.push(format!("File size set to {kib} kB"));
-        }
-        for kib in &sizes.records {
-            lines.push(format!("Record Size {kib} kB"));
-        }
-    }
-    if given.has("e") {
-        lines.push("Include fsync in write timing".to_owned());
-    }
-    if given.has("I") {
-        lines.push("O_DIRECT feature enabled".to_owned());
-    }
-    if given.has("o") {
-        lines.push("SYNC Mode. ".to_owned());
-    }
-    lines.push(format!("Command line used: iozone {}", arguments.join(" ")));
-    if load.unit == FigureUnit::Kilobytes {
-        lines.push("Output is in kBytes/sec".to_owned());
-    }
-    lines.push("Time Resolution = 0.000000001 seconds.".to_owned());
-    lines.push(format!(
-        "File stride size set to {} * record size.",
-        load.stride
-    ));
+    let is_auto = given.has("a");
     let mut text = format!(
         "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.508 $ (emulated \
          by diskproof {})\n\n",
         env!("CARGO_PKG_VERSION")
     );
-    for line in lines {
-        let _ = writeln!(text, "\t{line}");
+    let mut line = |is_shown: bool, line: &str| {
+        if is_shown {
+            let _ = writeln!(text, "\t{line}");
+        }
+    };
+    line(is_auto, "Auto Mode");
+    line(load.printer.prints_excel, "Excel chart generation enabled");
+    let unit = load.printer.unit;
+    line(
+        unit == FigureUnit::Operations,
+        "OPS Mode. Output is in operations per second.",
+    );
+    line(
+        unit == FigureUnit::Microseconds,
+        "Microseconds/op Mode. Output is in microseconds per operation.",
+    );
+    for kib in &load.printer.sizes.files {
+        line(!is_auto, &format!("File size set to {kib} kB"));
     }
+    for kib in &load.printer.sizes.records {
+        line(!is_auto, &format!("Record Size {kib} kB"));
+    }
+    line(given.has("e"), "Include fsync in write timing");
+    line(given.has("I"), "O_DIRECT feature enabled");
+    line(given.has("o"), "SYNC Mode. ");
+    let command = arguments.join(" ");
+    line(true, &format!("Command line used: iozone {command}"));
+    line(unit == FigureUnit::Kilobytes, "Output is in kBytes/sec");
+    line(true, "Time Resolution = 0.000000001 seconds.");
+    let stride = load.stride;
+    line(
+        true,
+        &format!("File stride size set to {stride} * record size."),
+    );
     text
 }
 
@@ -288,58 +208,46 @@ impl PairsLoad {
     fn workload(&self, pair: SizePair, column: Column, start_bytes: u64) -> Workload {
         let record_bytes = pair.record_kib * KIB;
         let bytes = pair.bytes();
-        let stop = Stop {
-            bytes: Some(bytes),
-            ..Stop::default()
-        };
         // The record in the middle.
         let records = bytes / record_bytes;
         let (offset_bytes, length_bytes) = match column {
             Column::Record => (records / 2 * record_bytes, record_bytes),
             _ => (0, bytes),
         };
+        let access = match column {
+            Column::RandomRead | Column::RandomWrite => RANDOM,
+            Column::Backward => Access::Backward,
+            Column::Stride if self.stride < records => Access::Stride {
+                stride_bytes: self.stride * record_bytes,
+            },
+            _ => Access::Sequential,
+        };
+        let name = format!("{}-{}k-{}k", column.name(), pair.file_kib, pair.record_kib);
+        let is_first = column == Column::Write;
         Workload {
             read_permille: if column.writes() { 0 } else { 1000 },
-            access: match column {
-                Column::RandomRead | Column::RandomWrite => Access::Random {
-                    distribution: Distribution::Uniform,
-                },
-                Column::Backward => Access::Backward,
-                Column::Stride if self.stride < records => Access::Stride {
-                    stride_bytes: self.stride * record_bytes,
-                },
-                _ => Access::Sequential,
-            },
-            block_bytes: record_bytes as u32,
-            span: Span {
-                start_bytes: start_bytes + offset_bytes,
-                length_bytes: Some(length_bytes),
-            },
-            stop,
-            sync: match column.writes() {
-                true => self.sync,
-                false => SyncPolicy::None,
+            span: part(start_bytes + offset_bytes, length_bytes),
+            stop: until_bytes(bytes),
+            sync: if column.writes() {
+                self.sync
+            } else {
+                SyncPolicy::None
             },
             cache: self.cache,
-            engine: EngineChoice::Fixed(EngineKind::Sync),
-            layout: match column {
-                Column::Write => Layout::Provides,
-                _ => Layout::Needed,
+            layout: if is_first {
+                Layout::Provides
+            } else {
+                Layout::Needed
             },
-            ..Workload::named(&format!(
-                "{}-{}k-{}k",
-                column.name(),
-                pair.file_kib,
-                pair.record_kib
-            ))
+            ..blocking(&name, access, record_bytes as u32)
         }
     }
 
     /// The workloads in the parts of the file, and its size.
     fn workloads(&self) -> (Vec<Workload>, u64) {
         let (mut workloads, mut start_bytes) = (Vec::new(), 0);
-        for pair in self.sizes.pairs() {
-            for column in &self.columns {
+        for &pair in &self.printer.pairs {
+            for column in &self.printer.columns {
                 workloads.push(self.workload(pair, *column, start_bytes));
             }
             start_bytes += pair.bytes().next_multiple_of(MIB);
@@ -350,18 +258,16 @@ impl PairsLoad {
 
 impl DropInLoad for PairsLoad {
     fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(self.directory.clone())
+        self.target.clone()
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind != TargetKind::Directory {
-            let path = self.directory.display();
-            return Err(DropInError::Target(format!(
-                "iozone: {path}: no directory\n"
-            )));
+            let path = self.target.path().display();
+            return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
         let (workloads, bytes) = self.workloads();
-        Ok(plan_of(NAME, context, Some(bytes), workloads))
+        Ok(DROP_IN.plan(context, Some(bytes), workloads))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -369,12 +275,6 @@ impl DropInLoad for PairsLoad {
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(MatrixPrinter::new(
-            self.head.clone(),
-            self.sizes.clone(),
-            self.columns.clone(),
-            self.unit,
-            self.prints_excel,
-        ))
+        Box::new(self.printer.clone())
     }
 }

@@ -33,59 +33,44 @@ impl Column {
         Self::Stride,
     ];
 
+    /// The number of its test, whether it writes, its name and its title.
+    fn facts(self) -> (u32, bool, &'static str, &'static str) {
+        match self {
+            Self::Write => (0, true, "write", "Writer"),
+            Self::Rewrite => (0, true, "rewrite", "Re-writer"),
+            Self::Read => (1, false, "read", "Reader"),
+            Self::Reread => (1, false, "reread", "Re-Reader"),
+            Self::RandomRead => (2, false, "random-read", "Random read"),
+            Self::RandomWrite => (2, true, "random-write", "Random write"),
+            Self::Backward => (3, false, "backward-read", "Backward read"),
+            Self::Record => (4, true, "record-rewrite", "Record rewrite"),
+            Self::Stride => (5, false, "stride-read", "Stride read"),
+        }
+    }
+
     /// The number of the test, as of -i.
     pub(super) fn test(self) -> u32 {
-        match self {
-            Self::Write | Self::Rewrite => 0,
-            Self::Read | Self::Reread => 1,
-            Self::RandomRead | Self::RandomWrite => 2,
-            Self::Backward => 3,
-            Self::Record => 4,
-            Self::Stride => 5,
-        }
+        self.facts().0
+    }
+
+    /// Whether it writes.
+    pub(super) fn writes(self) -> bool {
+        self.facts().1
+    }
+
+    /// In the names of workloads.
+    pub(super) fn name(self) -> &'static str {
+        self.facts().2
+    }
+
+    /// The title of its matrix for Excel.
+    pub(super) fn title(self) -> &'static str {
+        self.facts().3
     }
 
     /// Whether it repeats the one before it.
     pub(super) fn is_repeat(self) -> bool {
         matches!(self, Self::Rewrite | Self::Reread)
-    }
-
-    /// Whether it writes.
-    pub(super) fn writes(self) -> bool {
-        matches!(
-            self,
-            Self::Write | Self::Rewrite | Self::RandomWrite | Self::Record
-        )
-    }
-
-    /// In the names of workloads.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Rewrite => "rewrite",
-            Self::Read => "read",
-            Self::Reread => "reread",
-            Self::RandomRead => "random-read",
-            Self::RandomWrite => "random-write",
-            Self::Backward => "backward-read",
-            Self::Record => "record-rewrite",
-            Self::Stride => "stride-read",
-        }
-    }
-
-    /// The title of its matrix for Excel.
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Self::Write => "Writer",
-            Self::Rewrite => "Re-writer",
-            Self::Read => "Reader",
-            Self::Reread => "Re-Reader",
-            Self::RandomRead => "Random read",
-            Self::RandomWrite => "Random write",
-            Self::Backward => "Backward read",
-            Self::Record => "Record rewrite",
-            Self::Stride => "Stride read",
-        }
     }
 
     /// Characters of its field in the table.

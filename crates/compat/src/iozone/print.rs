@@ -52,44 +52,25 @@ impl FigureUnit {
 
 /// A figure of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PairFigure {
+pub(super) struct PairFigure {
     pair: SizePair,
     column: Column,
     value: u64,
 }
 
 /// Prints a row when its last test is over, and the matrices at the end.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MatrixPrinter {
-    head: String,
-    sizes: Sizes,
-    pairs: Vec<SizePair>,
-    columns: Vec<Column>,
-    unit: FigureUnit,
-    prints_excel: bool,
-    figures: Vec<PairFigure>,
+    pub(super) head: String,
+    pub(super) sizes: Sizes,
+    pub(super) pairs: Vec<SizePair>,
+    pub(super) columns: Vec<Column>,
+    pub(super) unit: FigureUnit,
+    pub(super) prints_excel: bool,
+    pub(super) figures: Vec<PairFigure>,
 }
 
 impl MatrixPrinter {
-    /// Nothing is measured yet.
-    pub(super) fn new(
-        head: String,
-        sizes: Sizes,
-        columns: Vec<Column>,
-        unit: FigureUnit,
-        prints_excel: bool,
-    ) -> Self {
-        Self {
-            head: format!("{head}{COLUMNS}"),
-            pairs: sizes.pairs(),
-            sizes,
-            columns,
-            unit,
-            prints_excel,
-            figures: Vec::new(),
-        }
-    }
-
     fn value(&self, pair: SizePair, column: Column) -> Option<u64> {
         let mut figures = self.figures.iter();
         let found = figures.find(|figure| figure.pair == pair && figure.column == column)?;
@@ -129,7 +110,7 @@ impl MatrixPrinter {
 
 impl ToolPrinter for MatrixPrinter {
     fn begin(&mut self) -> String {
-        std::mem::take(&mut self.head)
+        std::mem::take(&mut self.head) + COLUMNS
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
@@ -160,9 +141,6 @@ impl ToolPrinter for MatrixPrinter {
                 stdout.push_str(&self.matrix(*column));
             }
         }
-        ToolText {
-            stdout,
-            stderr: String::new(),
-        }
+        ToolText::out(stdout)
     }
 }

@@ -118,7 +118,7 @@ fn usage_errors_name_the_option() {
         ("-g 1g", "-g needs -a"),
         ("-s 4 -r 8", "no record fits"),
         ("-+w 50", "-+w is not supported"),
-        ("-+? 50", "unknown option -+?"),
+        ("-+? 50", "invalid option -- '+'"),
         ("-V 5", "diskproof run --verify"),
         ("-r none", "not a size in kB"),
     ] {

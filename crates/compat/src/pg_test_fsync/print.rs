@@ -12,25 +12,15 @@ const NOT_DIRECT: &str = "* This file system and its mount options do not suppor
 /// Prints line by line.
 #[derive(Debug)]
 pub(super) struct FsyncPrinter {
-    rows: Vec<TestRow>,
-    seconds: u32,
+    pub(super) rows: Vec<TestRow>,
+    pub(super) seconds: u32,
     /// The row whose label was printed last.
-    current: usize,
+    pub(super) current: usize,
     /// Whether the current table has a row without direct I/O.
-    has_gap: bool,
+    pub(super) has_gap: bool,
 }
 
 impl FsyncPrinter {
-    /// Nothing is printed yet.
-    pub(super) fn new(rows: Vec<TestRow>, seconds: u32) -> Self {
-        Self {
-            rows,
-            seconds,
-            current: 0,
-            has_gap: false,
-        }
-    }
-
     /// The label of the current row, and all rows that need no measurement.
     fn advance(&mut self, text: &mut String) {
         while let Some(row) = self.rows.get(self.current) {
@@ -94,9 +84,6 @@ impl ToolPrinter for FsyncPrinter {
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let is_cut = result.interrupted || self.current < self.rows.len();
-        ToolText {
-            stdout: if is_cut { "\n" } else { "" }.to_owned(),
-            stderr: String::new(),
-        }
+        ToolText::out(if is_cut { "\n" } else { "" })
     }
 }

@@ -1,16 +1,15 @@
 //! The tests of pg_test_fsync in order, each with its workload and the text around it.
 
+use crate::figures::{count, per_second};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, every, part, until_ns};
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Span, Stop, SyncCall, SyncPolicy, Workload,
-    WriteFlag,
-};
+use diskproof_model::plan::CachePolicy::{self, Cached, Direct};
+use diskproof_model::plan::{Access, SyncCall, SyncPolicy, Workload};
 
 /// DEFAULT_XLOG_SEG_SIZE.
 pub(super) const SEGMENT_BYTES: u64 = 16 << 20;
 /// XLOG_BLCKSZ.
 const PAGE_BYTES: u32 = 8192;
-const SECOND: u64 = 1_000_000_000;
 
 const ONE_WRITE: &str = "
 Compare file sync methods using one 8kB write:
@@ -54,110 +53,77 @@ pub(super) struct TestRow {
     /// What the line begins with.
     pub label: &'static str,
     /// Name of its workload.
-    pub name: &'static str,
+    pub name: String,
     measured: RowContent,
 }
 
-const fn every(writes: u32, call: SyncCall) -> SyncPolicy {
-    SyncPolicy::Every { writes, call }
+/// A table: its heading, and the tests as label, name and content.
+fn table<const N: usize>(
+    heading: &'static str,
+    tests: [(&'static str, &str, RowContent); N],
+) -> impl Iterator<Item = TestRow> {
+    let rows = tests.map(|(label, name, measured)| TestRow {
+        heading: "",
+        label,
+        name: name.to_owned(),
+        measured,
+    });
+    let mut heading = Some(heading);
+    rows.into_iter().map(move |row| TestRow {
+        heading: heading.take().unwrap_or_default(),
+        ..row
+    })
 }
-
-const OPEN_DSYNC: SyncPolicy = SyncPolicy::WithWrite {
-    flag: WriteFlag::OpenDsync,
-};
-const OPEN_SYNC: SyncPolicy = SyncPolicy::WithWrite {
-    flag: WriteFlag::OpenSync,
-};
 
 /// All tests, on a disk with sectors of this size.
 pub(super) fn rows(sector_bytes: u32) -> Vec<TestRow> {
-    use CachePolicy::{Cached, Direct};
-    let row = |heading, label, name, measured| TestRow {
-        heading,
-        label,
-        name,
-        measured,
-    };
     let page = |writes, sync, cache| RowContent::Writes(PAGE_BYTES, writes, sync, cache);
-    let mut rows = Vec::new();
-    for (heading, writes, names) in [
-        (
-            ONE_WRITE,
-            1,
-            ["open_datasync", "fdatasync", "fsync", "open_sync"],
-        ),
-        (
-            TWO_WRITES,
-            2,
-            ["open_datasync-2", "fdatasync-2", "fsync-2", "open_sync-2"],
-        ),
-    ] {
-        let [open_datasync, fdatasync, fsync, open_sync] = names;
-        let by_fdatasync = page(writes, every(writes, SyncCall::Fdatasync), Cached);
-        let by_fsync = page(writes, every(writes, SyncCall::Fsync), Cached);
-        rows.extend([
-            row(
-                heading,
-                "open_datasync",
-                open_datasync,
-                page(writes, OPEN_DSYNC, Direct),
-            ),
-            row("", "fdatasync", fdatasync, by_fdatasync),
-            row("", "fsync", fsync, by_fsync),
-            row("", "fsync_writethrough", "", RowContent::Missing),
-            row("", "open_sync", open_sync, page(writes, OPEN_SYNC, Direct)),
-        ]);
-    }
-    rows.extend(size_rows(sector_bytes));
-    let elsewhere = SyncPolicy::OtherDescriptor {
-        call: SyncCall::Fsync,
-    };
-    let same = page(1, every(1, SyncCall::Fsync), Cached);
-    rows.extend([
-        row(DESCRIPTORS, "write, fsync, close", "write-fsync", same),
-        row(
-            "",
-            "write, close, fsync",
-            "fsync-elsewhere",
-            page(1, elsewhere, Cached),
-        ),
-        row(
-            UNSYNCED,
-            "write",
-            "unsynced",
-            page(1, SyncPolicy::None, Cached),
-        ),
-    ]);
-    rows
-}
-
-/// 16 kB by open_sync, in writes of several sizes.
-fn size_rows(sector_bytes: u32) -> Vec<TestRow> {
-    let mut rows = Vec::new();
-    for (index, (label, name, kib)) in [
-        (" 1 * 16kB open_sync write", "open_sync-1x16k", 16),
-        (" 2 *  8kB open_sync writes", "open_sync-2x8k", 8),
-        (" 4 *  4kB open_sync writes", "open_sync-4x4k", 4),
-        (" 8 *  2kB open_sync writes", "open_sync-8x2k", 2),
-        ("16 *  1kB open_sync writes", "open_sync-16x1k", 1),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let heading = if index == 0 { SIZES } else { "" };
-        let measured = if sector_bytes > kib << 10 {
-            RowContent::SectorTooLarge
-        } else {
-            RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, CachePolicy::Direct)
-        };
-        rows.push(TestRow {
+    let methods = |heading, writes| {
+        let synced = |call| page(writes, every(writes, call), Cached);
+        let tests = [
+            ("open_datasync", page(writes, OPEN_DSYNC, Direct)),
+            ("fdatasync", synced(SyncCall::Fdatasync)),
+            ("fsync", synced(SyncCall::Fsync)),
+            ("fsync_writethrough", RowContent::Missing),
+            ("open_sync", page(writes, OPEN_SYNC, Direct)),
+        ];
+        table(
             heading,
-            label,
-            name,
-            measured,
-        });
-    }
-    rows
+            tests.map(|(label, content)| (label, label, content)),
+        )
+    };
+    let two_writes = methods(TWO_WRITES, 2).map(|row| TestRow {
+        name: row.name + "-2",
+        ..row
+    });
+    let size = |kib: u32| match sector_bytes > kib << 10 {
+        true => RowContent::SectorTooLarge,
+        false => RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, Direct),
+    };
+    let sizes = [
+        (" 1 * 16kB open_sync write", "open_sync-1x16k", size(16)),
+        (" 2 *  8kB open_sync writes", "open_sync-2x8k", size(8)),
+        (" 4 *  4kB open_sync writes", "open_sync-4x4k", size(4)),
+        (" 8 *  2kB open_sync writes", "open_sync-8x2k", size(2)),
+        ("16 *  1kB open_sync writes", "open_sync-16x1k", size(1)),
+    ];
+    let call = SyncCall::Fsync;
+    let elsewhere = page(1, SyncPolicy::OtherDescriptor { call }, Cached);
+    let descriptors = [
+        (
+            "write, fsync, close",
+            "write-fsync",
+            page(1, every(1, call), Cached),
+        ),
+        ("write, close, fsync", "fsync-elsewhere", elsewhere),
+    ];
+    let unsynced = [("write", "unsynced", page(1, SyncPolicy::None, Cached))];
+    methods(ONE_WRITE, 1)
+        .chain(two_writes)
+        .chain(table(SIZES, sizes))
+        .chain(table(DESCRIPTORS, descriptors))
+        .chain(table(UNSYNCED, unsynced))
+        .collect()
 }
 
 impl TestRow {
@@ -168,21 +134,12 @@ impl TestRow {
         };
         Some(Workload {
             read_permille: 0,
-            access: Access::Sequential,
-            block_bytes,
             // The same blocks, repeatedly.
-            span: Span {
-                start_bytes: 0,
-                length_bytes: Some(u64::from(block_bytes) * u64::from(writes)),
-            },
-            stop: Stop {
-                time_ns: Some(u64::from(seconds) * SECOND),
-                ..Stop::default()
-            },
+            span: part(0, u64::from(block_bytes) * u64::from(writes)),
+            stop: until_ns(u64::from(seconds) * SECOND),
             sync,
             cache,
-            engine: EngineChoice::Fixed(EngineKind::Sync),
-            ..Workload::named(self.name)
+            ..blocking(&self.name, Access::Sequential, block_bytes)
         })
     }
 
@@ -197,7 +154,7 @@ impl TestRow {
         let Some(measurement) = measurement else {
             return RowFigures::Unknown;
         };
-        if cache == CachePolicy::Direct && measurement.cache.used != CachePolicy::Direct {
+        if cache == Direct && measurement.cache.used != Direct {
             return RowFigures::NotDirect;
         }
         let kind = match sync {
@@ -205,14 +162,14 @@ impl TestRow {
             SyncPolicy::Every { writes: 2.., .. } => OpKind::Sync,
             _ => OpKind::Commit,
         };
-        let count = measurement.ops.get(&kind).map_or(0, |op| op.count) as f64;
+        let count = count(measurement, kind) as f64;
         let operations = match kind {
             OpKind::Sync => count,
             _ => count / f64::from(writes),
         };
-        match operations > 0.0 && measurement.wall_ns > 0 {
-            true => RowFigures::Rate(operations / (measurement.wall_ns as f64 / 1e9)),
-            false => RowFigures::Unknown,
+        match per_second(operations, measurement.wall_ns) {
+            rate if rate > 0.0 => RowFigures::Rate(rate),
+            _ => RowFigures::Unknown,
         }
     }
 }

@@ -1,38 +1,28 @@
 //! Arguments of pgiosim to a plan.
 
-use super::options::{EMULATES, NAME, OPTIONS};
 use super::print::{BlocksSoFar, IntervalPrinter};
-use crate::drop_in::Started;
+use crate::command::{CommandLine, scaled};
+use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
-use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
-use crate::plan::plan_of;
-use crate::printer::{ToolPrinter, ToolText};
-use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall,
-    SyncPolicy, Workload,
-};
+use crate::plan::{blocking, every, random_or_sequential};
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::{CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("pgiosim.txt"), start));
 
 const BLOCK_BYTES: u32 = 8192;
-const THREADS_MAX: u32 = 1024;
+const THREADS_MAX: u64 = 1024;
 const FILES_MAX: usize = 64;
 /// 8 EiB.
 const BLOCKS_MAX: u64 = 1 << 50;
-
-const USAGE: &str = "\
-usage: pgiosim -b blocks (8kb) or xxxM xxxK xxxG
-\t-c - drop the files from the page cache first
-\t-s - seq scan
-\t-y - fsync after writes
-\t-w percentage - we will rewrite this percentage of blocks
-\t-t threads - threads that read
-\t-o startblock - start at block startblock
-\t-a seconds(float) alert when a write stalls longer than n seconds
-\t file1 ... file2 - files to use as input
-";
 
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +31,7 @@ pub(super) struct ScanLoad {
     blocks: u64,
     is_sequential: bool,
     drops_cache: bool,
-    write_percent: Option<u32>,
+    write_percent: Option<u64>,
     syncs: bool,
     stall_seconds: Option<f64>,
     threads: u32,
@@ -51,18 +41,8 @@ pub(super) struct ScanLoad {
 
 /// Reads the arguments.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    if arguments.first().is_some_and(|word| word == "--version") {
-        return Ok(Started::version(EMULATES));
-    }
-    let usage = |text: String| DropInError::Usage(format!("pgiosim: {text}\n{USAGE}"));
-    let given = parse(OPTIONS, arguments, OptionForms::Long).map_err(usage)?;
-    if given.has("h") {
-        return Ok(Started::Text(ToolText {
-            stdout: USAGE.to_owned(),
-            stderr: String::new(),
-        }));
-    }
-    Ok(Started::Load(Box::new(read(&given).map_err(usage)?)))
+    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
+    DROP_IN.start_load(arguments, command, read)
 }
 
 fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
@@ -76,26 +56,15 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
     let blocks = given.value("b").ok_or("-b is missing")?;
     let blocks = blocks_of(blocks).filter(|blocks| *blocks > 0);
     let blocks = blocks.ok_or("-b: use a number of blocks, or of bytes with k, m or g")?;
-    let number = |name: &str, most: u32| match given.value(name) {
-        None => Ok(None),
-        Some(text) => match text.parse::<u32>() {
-            Ok(number) if number <= most => Ok(Some(number)),
-            _ => Err(format!("-{name} {text}: use a number up to {most}")),
-        },
-    };
-    let stall_seconds = match given.value("a") {
-        None => None,
-        Some(text) => {
-            let seconds = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
-            Some(seconds.ok_or_else(|| format!("-a {text}: not a number of seconds"))?)
-        }
-    };
-    let start_block = match given.value("o") {
-        None => 0,
-        Some(text) => blocks_of(text).ok_or_else(|| format!("-o {text}: not a block"))?,
-    };
-    let write_percent = number("w", 100)?.filter(|percent| *percent > 0);
-    let threads = number("t", THREADS_MAX)?.unwrap_or(1).max(1);
+    let stall_seconds = given.read("a", |text| {
+        let seconds = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
+        seconds.ok_or_else(|| format!("-a {text}: not a number of seconds"))
+    })?;
+    let start_block = given.read("o", |text| {
+        blocks_of(text).ok_or_else(|| format!("-o {text}: not a block"))
+    })?;
+    let write_percent = given.number("w", 0..=100)?.filter(|percent| *percent > 0);
+    let threads = given.number("t", 0..=THREADS_MAX)?.unwrap_or(1).max(1);
     let mut load = ScanLoad {
         files,
         blocks,
@@ -104,8 +73,8 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
         write_percent,
         syncs: given.has("y"),
         stall_seconds,
-        threads,
-        start_block,
+        threads: threads as u32,
+        start_block: start_block.unwrap_or(0),
         notes: given.notes.clone(),
     };
     load.notes.extend(notes(&load));
@@ -131,14 +100,13 @@ fn notes(load: &ScanLoad) -> Vec<String> {
 
 /// Blocks of 8 KiB: a number of them, or of bytes with a unit.
 fn blocks_of(text: &str) -> Option<u64> {
-    let (digits, numerator, denominator) = match text.as_bytes().last()? {
-        b'k' | b'K' => (&text[..text.len() - 1], 1, 8),
-        b'm' | b'M' => (&text[..text.len() - 1], 128, 1),
-        b'g' | b'G' => (&text[..text.len() - 1], 131_072, 1),
-        _ => (text, 1, 1),
-    };
-    let number: u64 = digits.parse().ok()?;
-    let blocks = number.checked_mul(numerator)? / denominator;
+    let units = [
+        ("", u64::from(BLOCK_BYTES)),
+        ("k", 1 << 10),
+        ("m", 1 << 20),
+        ("g", 1 << 30),
+    ];
+    let blocks = scaled(text, &units)? / u64::from(BLOCK_BYTES);
     Some(blocks).filter(|blocks| *blocks <= BLOCKS_MAX)
 }
 
@@ -149,17 +117,11 @@ impl ScanLoad {
 
     /// For each file.
     fn workload(&self) -> Workload {
-        let percent = u64::from(self.write_percent.unwrap_or(0));
+        let percent = self.write_percent.unwrap_or(0);
         let blocks = self.blocks.div_ceil(self.files.len() as u64);
+        let access = random_or_sequential(!self.is_sequential);
         Workload {
             read_permille: (100_000.0 / (100 + percent) as f64).round() as u16,
-            access: match self.is_sequential {
-                true => Access::Sequential,
-                false => Access::Random {
-                    distribution: Distribution::Uniform,
-                },
-            },
-            block_bytes: BLOCK_BYTES,
             workers: self.threads_of_a_file(),
             span: Span {
                 start_bytes: self.start_block * u64::from(BLOCK_BYTES),
@@ -170,16 +132,12 @@ impl ScanLoad {
                 ..Stop::default()
             },
             sync: match (self.write_percent, self.syncs) {
-                (Some(_), true) => SyncPolicy::Every {
-                    writes: 1,
-                    call: SyncCall::Fsync,
-                },
+                (Some(_), true) => every(1, SyncCall::Fsync),
                 _ => SyncPolicy::None,
             },
             cache: CachePolicy::Cached,
             drops_cache_first: self.drops_cache,
-            engine: EngineChoice::Fixed(EngineKind::Sync),
-            ..Workload::named("blocks")
+            ..blocking("blocks", access, BLOCK_BYTES)
         }
     }
 
@@ -225,10 +183,10 @@ impl DropInLoad for ScanLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind == TargetKind::Directory {
             let path = &context.target.path;
-            let text = format!("pgiosim: {path}: a directory; name the files in it\n");
-            return Err(DropInError::Target(text));
+            let text = format!("{path}: a directory; name the files in it");
+            return Err(DROP_IN.target_error(&text));
         }
-        Ok(plan_of(NAME, context, None, vec![self.workload()]))
+        Ok(DROP_IN.plan(context, None, vec![self.workload()]))
     }
 
     fn notes(&self) -> Vec<String> {

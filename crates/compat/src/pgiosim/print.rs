@@ -1,5 +1,6 @@
 //! The lines of pgiosim, one for each 10 s.
 
+use crate::figures::{count, per_second, seconds};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
@@ -33,11 +34,10 @@ impl IntervalPrinter {
             };
             let name = self.files.get(measurement.target);
             let name = name.map_or(String::new(), |path| path.display().to_string());
-            for cell in &writes.series.cells {
-                if cell.latency_max_ns > limit_ns {
-                    let seconds = cell.latency_max_ns as f64 / 1e9;
-                    let _ = writeln!(text, "**WRITE STALL: {name} {seconds:.4}");
-                }
+            let cells = writes.series.cells.iter();
+            for cell in cells.filter(|cell| cell.latency_max_ns > limit_ns) {
+                let seconds = seconds(cell.latency_max_ns);
+                let _ = writeln!(text, "**WRITE STALL: {name} {seconds:.4}");
             }
         }
         text
@@ -48,8 +48,7 @@ impl IntervalPrinter {
         let (now, before) = (BlocksSoFar::of(measurements, end_ns), &self.reported);
         let read = now.read.saturating_sub(before.read);
         let written = now.written.saturating_sub(before.written);
-        let seconds = end_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
-        let rate = read as f64 / seconds;
+        let rate = per_second(read as f64, end_ns.saturating_sub(before.at_ns).max(1));
         let line = format!(
             "{:3.2}%, {read:6} read, {written:6} written, {:7.2}kB/sec {rate:7.2} iops\n",
             now.read as f64 / self.blocks as f64 * 100.0,
@@ -70,12 +69,11 @@ pub(super) struct BlocksSoFar {
 
 impl BlocksSoFar {
     fn of(measurements: &[Measurement], at_ns: u64) -> Self {
-        let ops = |kind| measurements.iter().filter_map(move |one| one.ops.get(kind));
-        let sum = |kind| ops(kind).map(|op| op.count).sum();
+        let sum = |kind| measurements.iter().map(|one| count(one, kind)).sum();
         Self {
             at_ns,
-            read: sum(&OpKind::Read),
-            written: sum(&OpKind::Write),
+            read: sum(OpKind::Read),
+            written: sum(OpKind::Write),
         }
     }
 }
@@ -102,9 +100,6 @@ impl ToolPrinter for IntervalPrinter {
         if result.interrupted {
             stdout.push_str("CTRL-C Interrupt - stopping\n");
         }
-        ToolText {
-            stdout,
-            stderr: String::new(),
-        }
+        ToolText::out(stdout)
     }
 }

@@ -100,7 +100,7 @@ fn usage_errors_name_the_option() {
         ("-b 10", "name a file"),
         ("a", "-b is missing"),
         ("-b 1x a", "-b: use a number of blocks"),
-        ("-w 101 -b 1 a", "-w 101: use a number up to 100"),
+        ("-w 101 -b 1 a", "-w 101: use a number from 0 to 100"),
         ("-a never -b 1 a", "-a never: not a number of seconds"),
         ("-z a", "invalid option -- 'z'"),
     ] {

@@ -1,7 +1,4 @@
-//! The tests of fileio.
-
-pub(super) const NAME: &str = "sysbench";
-pub(super) const EMULATES: &str = "sysbench 1.0.20";
+//! The tests of fileio, and the settings of both tests.
 
 /// What a test does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,3 +45,20 @@ pub(super) const MODES: [TestMode; 6] = [
     mode("rndwr", "random write", true, ModeKind::Write),
     mode("rndrw", "random r/w", true, ModeKind::Mix),
 ];
+
+/// The settings of both tests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RunSettings {
+    pub(super) threads: u64,
+    pub(super) seed: Option<u64>,
+    /// No event starts after this time.
+    pub(super) time_ns: Option<u64>,
+    /// Events of all threads together.
+    pub(super) events: Option<u64>,
+    /// Events per second.
+    pub(super) rate: Option<u64>,
+    /// Time between two intermediate figures.
+    pub(super) interval_ns: Option<u64>,
+    pub(super) percentile: u64,
+    pub(super) histogram: bool,
+}

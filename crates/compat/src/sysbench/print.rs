@@ -1,6 +1,7 @@
 //! The report of sysbench.
 
-use super::modes::{EMULATES, TestMode};
+use super::modes::{RunSettings, TestMode};
+use crate::figures::{bytes, count, seconds};
 use crate::number::general;
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
@@ -11,71 +12,47 @@ const MIB: f64 = 1_048_576.0;
 /// The settings as the report shows them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ShownSettings {
+    pub(super) settings: RunSettings,
     pub(super) mode: TestMode,
-    pub(super) threads: u64,
-    pub(super) seed: Option<u64>,
     pub(super) flags: String,
     pub(super) files: u64,
     pub(super) file_bytes: u64,
-    pub(super) total_bytes: u64,
     pub(super) block_bytes: u64,
-    pub(super) events: u64,
-    /// Events per second.
-    pub(super) rate: Option<f64>,
     pub(super) ratio: f64,
     pub(super) syncs: String,
     pub(super) io_mode: &'static str,
-    pub(super) percentile: u64,
-    pub(super) histogram: bool,
-    pub(super) interval_ns: Option<u64>,
 }
 
 /// Prints the settings first, and the report at the end.
 #[derive(Debug)]
 pub(super) struct FileioPrinter {
-    shown: ShownSettings,
+    pub(super) shown: ShownSettings,
     /// What the lines of --report-interval have shown.
-    reported: EventsSoFar,
+    pub(super) reported: EventsSoFar,
 }
 
 impl FileioPrinter {
-    pub(super) fn new(shown: ShownSettings) -> Self {
-        Self {
-            shown,
-            reported: EventsSoFar::default(),
-        }
-    }
-
     fn report(&self, measurement: &Measurement) -> String {
-        let seconds = measurement.wall_ns as f64 / 1e9;
-        let op = |kind| measurement.ops.get(&kind);
-        let rate = |kind| op(kind).map_or(0.0, |op| op.count as f64 / seconds);
-        let mib = |kind| op(kind).map_or(0.0, |op| op.bytes as f64 / MIB / seconds);
-        // Where every write is synced, the sync has its own operation alongside the write.
-        let mut latency = LatencyHistogram::new();
-        let mut events = 0;
-        for one in [OpKind::Read, OpKind::Write].into_iter().filter_map(op) {
-            latency.merge(&one.latency);
-            events += one.count;
-        }
+        let settings = &self.shown.settings;
+        let seconds = seconds(measurement.wall_ns);
+        let rate = |kind| count(measurement, kind) as f64 / seconds;
+        let mib = |kind| bytes(measurement, kind) as f64 / MIB / seconds;
+        let EventsSoFar {
+            reads,
+            writes,
+            latency,
+            ..
+        } = EventsSoFar::of(measurement, 0);
         let rates = |label: &str, value: f64| format!("    {label:<30}{value:.2}\n");
-        let head = match self.shown.histogram {
-            true => histogram(&latency),
-            false => String::new(),
-        };
-        let threads = self.shown.threads as f64;
-        let deviation = match self.shown.threads {
-            1 => 0.0,
-            _ => f64::NAN,
-        };
+        let threads = settings.threads as f64;
+        // Figures of single threads are not known.
+        let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
         let fairness = Fairness {
-            events: events as f64 / threads,
-            events_deviation: deviation,
-            seconds: latency.sum_ns() as f64 / 1e9 / threads,
-            seconds_deviation: deviation,
+            events: ((reads + writes) as f64 / threads, deviation),
+            seconds: (latency.sum_ns() as f64 / 1e9 / threads, deviation),
         };
         [
-            head,
+            distribution(settings, &latency),
             "\nFile operations:\n".to_owned(),
             rates("reads/s:", rate(OpKind::Read)),
             rates("writes/s:", rate(OpKind::Write)),
@@ -83,7 +60,7 @@ impl FileioPrinter {
             "\nThroughput:\n".to_owned(),
             rates("read, MiB/s:", mib(OpKind::Read)),
             rates("written, MiB/s:", mib(OpKind::Write)),
-            general_statistics(seconds, &latency, self.shown.percentile),
+            general_statistics(seconds, &latency, settings.percentile),
             fairness.text(),
         ]
         .concat()
@@ -93,21 +70,21 @@ impl FileioPrinter {
     fn interval(&mut self, measurement: &Measurement, end_ns: u64) -> String {
         let now = EventsSoFar::of(measurement, end_ns);
         let (shown, before) = (&self.shown, &mut self.reported);
-        let seconds = end_ns.saturating_sub(before.at_ns).max(1) as f64 / 1e9;
-        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let passed = seconds(end_ns.saturating_sub(before.at_ns).max(1));
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / passed;
         let mib = |count: f64| count * shown.block_bytes as f64 / MIB;
         let mut latency = LatencyHistogram::new();
         latency.add_part(&before.latency.take_since(&now.latency));
-        let percentile = latency.value_at(shown.percentile as f64 / 100.0);
+        let percentile = shown.settings.percentile;
         let line = format!(
             "[ {:.0}s ] reads: {:.2} MiB/s writes: {:.2} MiB/s fsyncs: {:.2}/s latency \
              (ms,{}%): {:.3}\n",
-            end_ns as f64 / 1e9,
+            seconds(end_ns),
             mib(rate(now.reads, before.reads)),
             mib(rate(now.writes, before.writes)),
             rate(now.syncs, before.syncs),
-            shown.percentile,
-            percentile as f64 / 1e6
+            percentile,
+            latency.value_at(percentile as f64 / 100.0) as f64 / 1e6
         );
         self.reported = now;
         line
@@ -116,7 +93,7 @@ impl FileioPrinter {
 
 /// The events since the start.
 #[derive(Debug, Default)]
-struct EventsSoFar {
+pub(super) struct EventsSoFar {
     at_ns: u64,
     reads: u64,
     writes: u64,
@@ -127,7 +104,7 @@ struct EventsSoFar {
 
 impl EventsSoFar {
     fn of(measurement: &Measurement, at_ns: u64) -> Self {
-        let count = |kind| measurement.ops.get(&kind).map_or(0, |op| op.count);
+        // Where every write is synced, the sync has its own operation alongside the write.
         let mut latency = LatencyHistogram::new();
         for kind in [OpKind::Read, OpKind::Write] {
             let op = measurement.ops.get(&kind);
@@ -135,9 +112,9 @@ impl EventsSoFar {
         }
         Self {
             at_ns,
-            reads: count(OpKind::Read),
-            writes: count(OpKind::Write),
-            syncs: count(OpKind::Sync),
+            reads: count(measurement, OpKind::Read),
+            writes: count(measurement, OpKind::Write),
+            syncs: count(measurement, OpKind::Sync),
             latency,
         }
     }
@@ -175,34 +152,33 @@ pub(super) fn general_statistics(
 /// How evenly threads shared the work: means and standard deviations over the threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fairness {
-    pub(super) events: f64,
-    pub(super) events_deviation: f64,
-    pub(super) seconds: f64,
-    pub(super) seconds_deviation: f64,
+    pub(super) events: (f64, f64),
+    pub(super) seconds: (f64, f64),
 }
 
 impl Fairness {
     pub(super) fn text(&self) -> String {
-        let number = |value: f64, places: usize| match value.is_nan() {
-            true => "nan".to_owned(),
-            false => format!("{value:.places$}"),
+        let both = |(mean, deviation): (f64, f64)| match deviation.is_nan() {
+            true => format!("{mean:.4}/nan"),
+            false => format!("{mean:.4}/{deviation:.2}"),
         };
         format!(
-            "\nThreads fairness:\n    events (avg/stddev):           {}/{}\n    execution time \
-             (avg/stddev):   {}/{}\n\n",
-            number(self.events, 4),
-            number(self.events_deviation, 2),
-            number(self.seconds, 4),
-            number(self.seconds_deviation, 2)
+            "\nThreads fairness:\n    events (avg/stddev):           {}\n    execution time \
+             (avg/stddev):   {}\n\n",
+            both(self.events),
+            both(self.seconds)
         )
     }
 }
 
-/// The latency histogram in the buckets of sysbench: 1024 from 0.001 ms to 100 s, each larger than
-/// the one before by the same factor.
-pub(super) fn histogram(latency: &LatencyHistogram) -> String {
+/// The latency histogram, where it was asked for, in the buckets of sysbench: 1024 from 0.001 ms to
+/// 100 s, each larger than the one before by the same factor.
+pub(super) fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;
     const BAR: f64 = 40.0;
+    if !settings.histogram {
+        return String::new();
+    }
     let (least, most) = (1e-3f64.ln(), 1e5f64.ln());
     let step = (most - least) / (BUCKETS - 1) as f64;
     let mut counts = vec![0u64; BUCKETS];
@@ -224,33 +200,24 @@ pub(super) fn histogram(latency: &LatencyHistogram) -> String {
     text
 }
 
-/// The settings that the first lines show.
-pub(super) struct HeadSettings {
-    pub(super) threads: u64,
-    /// Events per second.
-    pub(super) rate: Option<f64>,
-    pub(super) interval_ns: Option<u64>,
-    pub(super) seed: Option<u64>,
-}
-
 /// The first lines of a report, up to the settings of the test.
-pub(super) fn head(settings: &HeadSettings) -> String {
-    let threads = settings.threads;
+pub(super) fn head(settings: &RunSettings) -> String {
     let seed = match settings.seed {
         None => "Initializing random number generator from current time".to_owned(),
         Some(seed) => format!("Initializing random number generator from seed ({seed})."),
     };
     let rate = settings.rate.map_or(String::new(), |rate| {
-        format!("Target transaction rate: {rate:.0}/sec\n")
+        format!("Target transaction rate: {rate}/sec\n")
     });
     let interval = settings.interval_ns.map_or(String::new(), |ns| {
-        let seconds = ns / 1_000_000_000;
+        let seconds = seconds(ns);
         format!("Report intermediate results every {seconds} second(s)\n")
     });
     format!(
-        "{EMULATES} (emulated by diskproof {})\n\nRunning the test with following options:\n\
-         Number of threads: {threads}\n{rate}{interval}{seed}\n\n\n",
-        env!("CARGO_PKG_VERSION")
+        "sysbench 1.0.20 (emulated by diskproof {})\n\nRunning the test with following \
+         options:\nNumber of threads: {}\n{rate}{interval}{seed}\n\n\n",
+        env!("CARGO_PKG_VERSION"),
+        settings.threads
     )
 }
 
@@ -260,7 +227,8 @@ impl ToolPrinter for FileioPrinter {
         let random = match shown.mode.is_random {
             true => format!(
                 "Number of IO requests: {}\nRead/Write ratio for combined random IO test: {:.2}\n",
-                shown.events, shown.ratio
+                shown.settings.events.unwrap_or(0),
+                shown.ratio
             ),
             false => String::new(),
         };
@@ -268,16 +236,11 @@ impl ToolPrinter for FileioPrinter {
             "{}Extra file open flags: {}\n{} files, {} each\n{} total file size\nBlock size \
              {}\n{random}{}Using {} I/O mode\nDoing {} test\nInitializing worker threads...\n\n\
              Threads started!\n\n",
-            head(&HeadSettings {
-                threads: shown.threads,
-                rate: shown.rate,
-                interval_ns: shown.interval_ns,
-                seed: shown.seed,
-            }),
+            head(&shown.settings),
             shown.flags,
             shown.files,
             size(shown.file_bytes),
-            size(shown.total_bytes),
+            size(shown.file_bytes * shown.files),
             size(shown.block_bytes),
             shown.syncs,
             shown.io_mode,
@@ -286,7 +249,7 @@ impl ToolPrinter for FileioPrinter {
     }
 
     fn interval_ns(&self) -> Option<u64> {
-        self.shown.interval_ns
+        self.shown.settings.interval_ns
     }
 
     fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
@@ -298,11 +261,8 @@ impl ToolPrinter for FileioPrinter {
 
     /// The last interval may end with the run.
     fn measured(&mut self, measurement: &Measurement) -> String {
-        let over = |ns: u64| {
-            self.shown
-                .interval_ns
-                .map_or(0, |interval_ns| ns / interval_ns)
-        };
+        let interval_ns = self.shown.settings.interval_ns.unwrap_or(u64::MAX);
+        let over = |ns: u64| ns / interval_ns;
         match over(measurement.wall_ns) > over(self.reported.at_ns) {
             true => self.interval(measurement, measurement.wall_ns),
             false => String::new(),
@@ -312,10 +272,7 @@ impl ToolPrinter for FileioPrinter {
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let measured = result.measurements.first();
         let measured = measured.filter(|measurement| measurement.wall_ns > 0);
-        ToolText {
-            stdout: measured.map_or(String::new(), |measurement| self.report(measurement)),
-            stderr: String::new(),
-        }
+        ToolText::out(measured.map_or(String::new(), |measurement| self.report(measurement)))
     }
 }
 

@@ -10,7 +10,7 @@ const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
 /// What the lines show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct BlocksSettings {
     pub(super) path: String,
     pub(super) block_bytes: u64,
@@ -22,7 +22,7 @@ pub(super) struct BlocksSettings {
 }
 
 /// Prints at the end of the last pass.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BlocksPrinter {
     settings: BlocksSettings,
     /// Passes that were measured.
@@ -59,11 +59,7 @@ impl BlocksPrinter {
     pub(super) fn new(settings: BlocksSettings) -> Self {
         Self {
             settings,
-            loops: 0,
-            totals: String::new(),
-            blocks: BTreeMap::new(),
-            logged: None,
-            is_printed: false,
+            ..Self::default()
         }
     }
 
@@ -81,17 +77,17 @@ impl BlocksPrinter {
             busy_ns += point.busy_ns as f64;
         }
         if busy_ns > 0.0 {
-            let mib = bytes / MIB;
+            let (mib, seconds) = (bytes / MIB, busy_ns / 1e9);
+            let done = if self.settings.writes {
+                "Wrote"
+            } else {
+                "Read"
+            };
             let _ = writeln!(
                 self.totals,
-                "# {} {mib:.0} megs in {:.0} seconds, {:.0} megabytes per second.",
-                if self.settings.writes {
-                    "Wrote"
-                } else {
-                    "Read"
-                },
-                (busy_ns / 1e9).floor(),
-                mib / (busy_ns / 1e9)
+                "# {done} {mib:.0} megs in {:.0} seconds, {:.0} megabytes per second.",
+                seconds.floor(),
+                mib / seconds
             );
         }
     }

@@ -1,13 +1,12 @@
 use super::*;
 use crate::drop_in::Treatment;
 use crate::error::DropInError;
-use crate::fixture::{device, load, plan, text_of, words};
+use crate::fixture::{device, load, plan, surface, text_of, words};
 use crate::load::NextPrinter;
 use crate::printer::ToolResult;
-use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKind};
-use diskproof_model::plan::{CachePolicy, EngineKind};
-use diskproof_model::surface::{Coverage, CurvePoint, SurfaceMeasurement, Survey};
-use std::collections::{BTreeMap, BTreeSet};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::surface::Coverage;
+use std::collections::BTreeSet;
 
 const GIB: u64 = 1 << 30;
 
@@ -47,61 +46,16 @@ fn writing_is_a_survey_that_writes() {
 #[test]
 fn bad_values_are_refused() {
     for (line, text) in [
-        ("-c 101 /dev/sda", "use from 1 to 100"),
-        ("-s 50 /dev/sda", "use from 2 to 20"),
+        ("-c 101 /dev/sda", "use a number from 1 to 100"),
+        ("-s 50 /dev/sda", "use a number from 2 to 20"),
         ("-", "standard input"),
         ("-b 0 /dev/sda", "use from 1"),
+        ("-b 256: /dev/sda", "not a number of MiB"),
     ] {
         match (DROP_IN.start)(&words(line)) {
             Err(DropInError::Usage(error)) => assert!(error.contains(text), "{error}"),
             _ => panic!("{line}: no usage error"),
         }
-    }
-}
-
-/// A survey of blocks of 512 MiB with these rates in bytes per second.
-fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
-    let bytes = 512u64 << 20;
-    let point = |(at, rate): (usize, &f64)| CurvePoint {
-        offset_bytes: at as u64 * bytes,
-        bytes_per_second: *rate,
-        bytes,
-        busy_ns: (bytes as f64 / rate * 1e9) as u64,
-        latency_max_ns: 0,
-        errors: 0,
-        errnos: BTreeMap::new(),
-        standard_error: None,
-        late_ns: 0,
-        readings: Vec::new(),
-        later_bytes_per_second: None,
-    };
-    SurfaceMeasurement {
-        target: 0,
-        survey: survey.clone(),
-        span_start_bytes: 0,
-        span_bytes: GIB,
-        start_ns: 0,
-        wall_ns: 1,
-        curve_ns: 1,
-        curve_cpu: CpuTime::default(),
-        engine: EngineKind::Uring,
-        cache: CacheUse {
-            asked: CachePolicy::Direct,
-            used: CachePolicy::Direct,
-            why: None,
-        },
-        curve: rates.iter().enumerate().map(point).collect(),
-        burst: None,
-        access: Vec::new(),
-        access_errors: BTreeMap::new(),
-        scan: None,
-        starved_ns: 0,
-        asked: ByteCount::default(),
-        device: DeviceUse::default(),
-        interrupted: false,
-        hang: None,
-        stalls: Vec::new(),
-        interruptions: Vec::new(),
     }
 }
 

@@ -9,8 +9,26 @@ use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, ZeroSample,
 };
+use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::series::{Cell, TimeSeries};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A worker whose target hangs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StuckWorker<'a> {
+    /// Its workload.
+    pub workload: &'a Workload,
+    /// What carries it.
+    pub engine: EngineKind,
+    /// When it started.
+    pub start_ns: u64,
+    /// From when on it measured.
+    pub measure_ns: u64,
+    /// Why and when it should have ended.
+    pub ending: (EndReason, u64),
+    /// [`Hang::late`].
+    pub late: bool,
+}
 
 /// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
 /// takes some microseconds and displaces data from the CPU's caches.

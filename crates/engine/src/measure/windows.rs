@@ -69,7 +69,7 @@ impl WindowLog {
             start_ns,
             end_ns,
             ops,
-            depth: busy_ns as f64 / (end_ns - start_ns).max(1) as f64,
+            busy_ns: u64::try_from(busy_ns).unwrap_or(u64::MAX),
             waited_ns: wait.ns,
             turns: wait.turns,
             threads: 1,
@@ -99,19 +99,12 @@ pub(crate) fn add_up(mut workers: Vec<Vec<Window>>, flow_ns: u64) -> Vec<Window>
         }
         for (mine, theirs) in sum.iter_mut().zip(windows.iter()) {
             // A worker that ended earlier had nothing in flight for the rest of the window.
-            let (long, short) = (mine.length_ns(), theirs.length_ns());
-            let whole = long.max(short).max(1) as f64;
-            mine.depth *= long as f64 / whole;
             mine.end_ns = mine.end_ns.max(theirs.end_ns);
-            let mut theirs = theirs.clone();
-            theirs.depth *= short as f64 / whole;
-            mine.add_worker(&theirs);
+            mine.add_worker(theirs);
         }
     }
     if let Some(last) = sum.last_mut() {
-        let whole = flow_ns.saturating_sub(last.start_ns).max(1) as f64;
-        last.depth *= (last.length_ns() as f64 / whole).min(1.0);
-        last.end_ns = flow_ns.max(last.start_ns);
+        last.end_at(flow_ns);
     }
     sum
 }
@@ -130,7 +123,7 @@ fn close_at(windows: &mut Vec<Window>, flow_ns: u64) {
     if let Some(last) = windows.last_mut()
         && last.end_ns > flow_ns
     {
-        last.end_ns = flow_ns.max(last.start_ns);
+        last.end_at(flow_ns);
     }
 }
 
@@ -182,7 +175,7 @@ mod tests {
             assert!(
                 windows
                     .iter()
-                    .all(|one| (one.depth - 1.0).abs() < 1e-9 || one.length_ns() == 0)
+                    .all(|one| (one.depth() - 1.0).abs() < 1e-9 || one.length_ns() == 0)
             );
         }
     }
@@ -195,7 +188,7 @@ mod tests {
         assert_eq!(sum.last().map(|last| last.end_ns), Some(6_350_000_000));
         assert_eq!(latencies(&sum), counted);
         assert!(
-            sum.iter().all(|window| (window.depth - 2.0).abs() < 1e-9),
+            sum.iter().all(|window| (window.depth() - 2.0).abs() < 1e-9),
             "{sum:?}"
         );
         assert!(sum.iter().all(|window| window.threads == 2));
@@ -207,7 +200,7 @@ mod tests {
             vec![worker(250_000_000), worker(1_000_000_000)],
             1_000_000_000,
         );
-        let depths: Vec<f64> = sum.iter().map(|window| window.depth).collect();
+        let depths: Vec<f64> = sum.iter().map(Window::depth).collect();
         assert_eq!(depths[..4], [2.0, 2.0, 1.5, 1.0]);
     }
 

@@ -334,7 +334,7 @@ fn cut(sum: &mut Combined, flow_ns: u64) -> u64 {
         return flow_ns;
     }
     if let Some(last) = sum.windows.last_mut() {
-        last.end_ns = whole_ns.max(last.start_ns);
+        last.end_at(whole_ns);
     }
     for op in sum.ops.values_mut() {
         op.series
@@ -414,8 +414,6 @@ fn add_final_sync(sum: &mut Combined, flow_ns: u64, sync_ns: u64, errno: i32) {
     }
     let sync = ops.entry(OpKind::Sync).or_default();
     if let Some(last) = sum.windows.last_mut() {
-        let whole = (last.length_ns() + sync_ns).max(1) as f64;
-        last.depth *= last.length_ns() as f64 / whole;
         last.end_ns += sync_ns;
         if errno == 0 {
             let latency = &mut last.ops.entry(OpKind::Sync).or_default().latency;

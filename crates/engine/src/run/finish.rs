@@ -174,7 +174,9 @@ impl Finisher<'_> {
                 self.stall_timeout,
             );
             measurement.hang = Some(join(measurement.hang, hang));
-            measurement.stopped = StopReason::Hung;
+            if !hang.late {
+                measurement.stopped = StopReason::Hung;
+            }
         }
         if control == Control::Interrupt {
             measurement.stopped = StopReason::Interrupted;

@@ -2,29 +2,12 @@
 //! plans.
 
 use crate::load::slots::PendingRequest;
-use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{WorkerSnapshot, lock_snapshot};
+use crate::measure::result::WorkerResult;
+use crate::measure::snapshot::{StuckWorker, WorkerSnapshot, lock_snapshot};
 use diskproof_model::measurement::{Hang, OpKind};
-use diskproof_model::plan::{EngineKind, Workload};
+use diskproof_model::plan::EngineKind;
 use std::ops::Deref;
 use std::sync::Mutex;
-
-/// A worker whose target hangs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StuckWorker<'a> {
-    /// Its workload.
-    pub workload: &'a Workload,
-    /// What carries it.
-    pub engine: EngineKind,
-    /// When it started.
-    pub start_ns: u64,
-    /// From when on it measured.
-    pub measure_ns: u64,
-    /// Why and when it should have ended.
-    pub ending: (EndReason, u64),
-    /// [`Hang::late`].
-    pub late: bool,
-}
 
 /// The result of a worker whose target hangs, and what it waits for at `now`.
 pub(crate) fn time_out(

@@ -48,16 +48,17 @@ const POINTS_MIN: u64 = 8;
 /// The trial: at most this long and this much at each of two places.
 const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
-/// The first requests: one alone shows whether the disk can take more. Longer than a seek and half
-/// a turn, and than the slowest cloud volumes take for it.
+/// The first request: small, and alone.
 const FIRST_BYTES: u64 = 64 << 10;
+/// A disk whose first request takes longer is slow, and gets no more than one at a time in the
+/// trial: a seek and half a turn take less, and so do the slowest cloud volumes.
 const SLOW_NS: u64 = 100_000_000;
-/// The most that the trial's requests may take by the rate of the first ones.
-const TRIAL_S: f64 = 2.0;
+/// The longest that all requests of the trial may take at the rate of the first one, in seconds.
+const TRIAL_S_MAX: f64 = 2.0;
 /// A slower target has fewer bytes in flight than [`IN_FLIGHT_MIN`].
 const SLOW_RATE: f64 = 8e6;
-/// A target that has no time for this many points gets none.
-const POINTS_LEAST: f64 = 3.0;
+/// A slow target that has no time for this many points gets none.
+const SLOW_POINTS_MIN: f64 = 3.0;
 
 /// Measures the curve and puts it into the log.
 pub(crate) fn measure<B: Backend, C: Clock>(
@@ -203,7 +204,7 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
     let seconds = |bytes: u64| bytes as f64 / rate * SLOWER_ELSEWHERE;
     let time_s = plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
     let cost_s = ACCESS_S + seconds(in_flight + tail_bytes + asked.unwrap_or(floor));
-    if time_s < POINTS_LEAST * cost_s && rate < SLOW_RATE {
+    if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
         return None;
     }
     let points = points
@@ -265,7 +266,7 @@ fn trial<B: Backend, C: Clock>(
     let Extent { start, length } = target.extent;
     let most = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
     // Two places, and at each three times as much as is in flight at once.
-    let in_time = (rate * TRIAL_S / f64::from(6 * target.depth)) as u64;
+    let in_time = (rate * TRIAL_S_MAX / f64::from(6 * target.depth)) as u64;
     let request = align(most.min(length / 64).min(power_of_two_below(in_time)));
     if request == 0 {
         return Ok(None);

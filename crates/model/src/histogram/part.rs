@@ -1,7 +1,11 @@
 //! The latencies of a part of a distribution, such as those of one window of time: only its filled
 //! buckets, because most are empty in a short time.
 
-use super::buckets::{VALUE_MAX, index_of};
+use super::buckets::{LEN, VALUE_MAX, index_of};
+use crate::packed::{Packed, Packer, Unpacker};
+
+/// Most latencies of a part that is read back, so that sums over many fit into 64 bits.
+const COUNT_MAX: u64 = 1 << 50;
 
 /// A latency distribution that holds its filled buckets only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,11 @@ impl Default for LatencyPart {
 }
 
 impl LatencyPart {
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count
@@ -83,5 +92,47 @@ impl LatencyPart {
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
+    }
+}
+
+impl Packed for LatencyPart {
+    /// The number of buckets, the sum, the shortest and the longest; then each bucket, as the
+    /// distance from the one before and its count.
+    fn pack(&self, packer: &mut Packer) {
+        packer.push(self.buckets.len() as u64);
+        packer.push(self.sum_ns);
+        packer.push(self.min_ns);
+        packer.push(self.max_ns);
+        let mut before = 0;
+        for (index, count) in &self.buckets {
+            packer.push(index - before);
+            packer.push(*count);
+            before = *index;
+        }
+    }
+
+    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str> {
+        let (filled, sum_ns) = (numbers.number()?, numbers.wide()?);
+        let mut part = Self {
+            buckets: Vec::new(),
+            count: 0,
+            sum_ns,
+            min_ns: numbers.number()?,
+            max_ns: numbers.number()?,
+        };
+        if filled > LEN as u64 || sum_ns > 1 << 100 {
+            return Err("it has more buckets or time than a distribution");
+        }
+        let mut index = 0;
+        for _ in 0..filled {
+            index += numbers.amount()?;
+            let count = numbers.amount()?;
+            part.count = part.count.saturating_add(count);
+            if index >= LEN as u64 || part.count > COUNT_MAX {
+                return Err("a bucket in it does not exist, or counts too many");
+            }
+            part.buckets.push((index as u32, count));
+        }
+        Ok(part)
     }
 }

@@ -1,6 +1,7 @@
 //! Curves and access times.
 
 use super::*;
+use diskproof_model::data::RunData;
 
 /// A survey whose curve falls from 200 to 100 MB/s, with noise of 1 % at each position.
 fn surveyed_record(speed: f64, seed: u64) -> Record {
@@ -63,7 +64,15 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
     let mut run = fixture::run();
     run.0.run_id = format!("{speed} {seed}");
     run.1.clear();
-    crate::judge::judge(run.0, &run.1, Some(&surface), &[])
+    crate::judge::judge(
+        run.0,
+        &RunData {
+            measurements: run.1,
+            surface: Some(surface),
+            ..RunData::default()
+        },
+        &[],
+    )
 }
 
 #[test]

@@ -7,9 +7,10 @@ use crate::output_files::OutputFiles;
 use crate::provenance::{command_line, run_id, timestamp};
 use crate::saved::{keep, print_notes};
 use crate::stdout::{ignore_closed_pipe, record_page, to_stdout, write_page};
-use diskproof_analysis::judge::{RunFacts, judge_observed};
+use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::host_facts;
 use diskproof_engine::measure_clock;
+use diskproof_model::data::RunData;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
 use diskproof_model::record::Tool;
 use diskproof_model::target::TargetIdentity;
@@ -21,7 +22,11 @@ pub(super) fn conclude(
     all: WatchedAll,
     files: &OutputFiles<'_>,
 ) -> anyhow::Result<()> {
-    let record = judge_observed(facts(watch, all.targets), all.observed);
+    let data = RunData {
+        observed: Some(all.observed),
+        ..RunData::default()
+    };
+    let record = judge(facts(watch, all.targets), &data, &[]);
     let saved = files.save(&record, watch.verbosity());
     let page = record_page(&record);
     let notes = match watch.keeps() {
@@ -57,7 +62,6 @@ fn facts(watch: &WatchFlags, targets: Vec<TargetIdentity>) -> RunFacts {
         targets,
         health: Vec::new(),
         earlier: Vec::new(),
-        postgres: None,
     }
 }
 

@@ -8,6 +8,7 @@ use diskproof_analysis::judge::judge;
 use diskproof_device::host_facts;
 use diskproof_engine::{FakeDisk, measure_clock, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
+use diskproof_model::data::RunData;
 use diskproof_model::plan::{Access, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan};
 use diskproof_model::progress::{Progress, Watch};
 use diskproof_model::record::{Record, Tool};
@@ -246,7 +247,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
         view: None,
     });
     let measurements = std::mem::take(&mut cells.measurements);
-    (judge(facts, &measurements, None, &[]), cells.now_ns)
+    (judge(facts, &RunData::of(measurements), &[]), cells.now_ns)
 }
 
 fn facts() -> RunFacts {
@@ -293,7 +294,6 @@ fn facts() -> RunFacts {
         targets: Vec::new(),
         health: Vec::new(),
         earlier: Vec::new(),
-        postgres: None,
     }
 }
 

@@ -4,10 +4,11 @@
 use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState};
 use crate::io::clock::ActiveClock;
 use crate::measure::result::{EndReason, WorkerResult};
+use crate::measure::snapshot::StuckWorker;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
-use crate::run::hang::{StuckWorker, join, time_out};
+use crate::run::hang::{join, time_out};
 use crate::run::spawn::WorkerReport;
 use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline};
 use diskproof_model::measurement::CpuTime;

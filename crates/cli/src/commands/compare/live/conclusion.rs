@@ -12,6 +12,7 @@ use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::campaign::{CampaignDecision, CampaignKind, CampaignPart};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Record, Tool};
@@ -104,7 +105,6 @@ impl Conclusion<'_> {
                 plan,
                 targets: vec![identity.clone()],
                 health: health.filter(|one| is_own(&one.disk)).cloned().collect(),
-                postgres: None,
                 ..outcome.facts.clone()
             };
             let of_side = outcome.measurements.iter().filter(|m| m.target == index);
@@ -114,7 +114,7 @@ impl Conclusion<'_> {
                     ..measurement.clone()
                 })
                 .collect();
-            let mut record = judge(facts, &measurements, None, &[]);
+            let mut record = judge(facts, &RunData::of(measurements), &[]);
             record.campaign = Some(CampaignPart {
                 kind: CampaignKind::Compare,
                 id: id.clone(),

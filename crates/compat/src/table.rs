@@ -1,0 +1,176 @@
+//! The text file of a tool: names, options with their treatment, differences, usage.
+
+use crate::drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatment};
+use crate::error::DropInError;
+use std::collections::BTreeMap;
+
+impl DropIn {
+    /// Reads the file of a tool. It is part of the program, so that a fault in it is one of the
+    /// program: the tests read all files.
+    pub(crate) fn read(
+        text: &'static str,
+        start: fn(&[String]) -> Result<Started, DropInError>,
+    ) -> Self {
+        match parse(text, start) {
+            Ok(tool) => tool,
+            Err(why) => panic!("{why}"),
+        }
+    }
+}
+
+fn parse(
+    text: &'static str,
+    start: fn(&[String]) -> Result<Started, DropInError>,
+) -> Result<DropIn, String> {
+    let cut = |text: &'static str, mark: &str| {
+        let parts = text.split_once(mark);
+        parts.ok_or_else(|| format!("{mark:?} is missing"))
+    };
+    let (head, rest) = cut(text, "\n[options]\n")?;
+    let (options, rest) = cut(rest, "\n[differences]\n")?;
+    let (differences, usage) = cut(rest, "\n[usage]\n")?;
+    let fields: BTreeMap<&str, &str> = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .collect();
+    let field = |name: &str| {
+        let found = fields.get(name).copied();
+        found.ok_or_else(|| format!("'{name}: ' is missing"))
+    };
+    let options: Result<Vec<_>, _> = options
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(option)
+        .collect();
+    Ok(DropIn {
+        name: field("name")?,
+        emulates: field("emulates")?,
+        summary: field("summary")?,
+        native: field("native")?,
+        example: field("example")?,
+        options: options?.leak(),
+        differences: differences
+            .trim_start_matches("* ")
+            .split("\n* ")
+            .map(|lines| &*words(lines).join(" ").leak())
+            .collect::<Vec<_>>()
+            .leak(),
+        usage,
+        exits: exits(field("exits")?)?,
+        start,
+    })
+}
+
+fn words(text: &'static str) -> Vec<&'static str> {
+    text.split_whitespace().collect()
+}
+
+/// `usage 1, target 2, run 3, signal 0`; without a signal, as a shell reports it.
+fn exits(text: &str) -> Result<ExitCodes, String> {
+    let code = |name: &str| {
+        let mut parts = text.split(", ").filter_map(|part| part.split_once(' '));
+        let (_, number) = parts.find(|(word, _)| *word == name)?;
+        number.parse().ok()
+    };
+    let needed = |name| code(name).ok_or_else(|| format!("exits: {name} is missing"));
+    Ok(ExitCodes {
+        usage: needed("usage")?,
+        target: needed("target")?,
+        run: needed("run")?,
+        signal: code("signal"),
+    })
+}
+
+/// `-c, --count N | carried | help`, `-k | ignored | why` or `-b | refused | instead`, the latter
+/// two perhaps with `| help`. An option that prints is `help` or `version` instead of `carried`.
+fn option(line: &'static str) -> Result<DropInOption, String> {
+    let mut cells = line.split(" | ");
+    let (Some(form), Some(word), Some(text), help, None) = (
+        cells.next(),
+        cells.next(),
+        cells.next(),
+        cells.next(),
+        cells.next(),
+    ) else {
+        return Err(format!("{line}: not an option"));
+    };
+    let help = help.unwrap_or_default();
+    let (treatment, help, prints) = match word {
+        "carried" => (Treatment::Carried, text, None),
+        "help" => (Treatment::Carried, text, Some(PrintedText::Help)),
+        "version" => (Treatment::Carried, text, Some(PrintedText::Version)),
+        "ignored" => (Treatment::Ignored(text), help, None),
+        "refused" => (Treatment::Refused(text), help, None),
+        _ => return Err(format!("{line}: '{word}' is no treatment")),
+    };
+    let (mut short, mut long, mut value) = ("", "", "");
+    for word in form.split_whitespace() {
+        match (word.strip_prefix("--"), word.trim_end_matches(',')) {
+            (Some(name), _) => long = name,
+            (None, name) if short.is_empty() && long.is_empty() => short = name,
+            (None, name) => value = name,
+        }
+    }
+    Ok(DropInOption {
+        short,
+        long,
+        value,
+        help,
+        treatment,
+        prints,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name: a\nemulates: a 1\nsummary: s\nnative: run\nexample: x\n";
+
+    fn tool(rest: &str) -> Result<DropIn, String> {
+        let text = format!("{HEAD}{rest}\n[differences]\n* One\n  two.\n* Three.\n\n[usage]\nu\n");
+        parse(text.leak(), |_| unreachable!())
+    }
+
+    #[test]
+    fn options_have_forms_treatments_and_texts() {
+        let lines = "-c, --count N | carried | count\n--direct | ignored | always\n\
+                     -I, --time [format] | refused | omit it | print times\n-h | help | print\n";
+        let exits = "exits: usage 1, target 2, run 3\n\n[options]\n";
+        let tool = tool(&format!("{exits}{lines}")).unwrap();
+        let [count, direct, time, help] = tool.options else {
+            panic!("{:?}", tool.options);
+        };
+        assert_eq!((count.short, count.long, count.value), ("-c", "count", "N"));
+        assert_eq!((count.help, count.treatment), ("count", Treatment::Carried));
+        assert_eq!((direct.short, direct.long), ("", "direct"));
+        assert_eq!(direct.treatment, Treatment::Ignored("always"));
+        assert_eq!((time.value, time.help), ("[format]", "print times"));
+        assert_eq!(time.treatment, Treatment::Refused("omit it"));
+        assert_eq!(help.prints, Some(PrintedText::Help));
+        assert_eq!(tool.differences, ["One two.", "Three."]);
+        assert_eq!((tool.exits.target, tool.exits.signal), (2, None));
+        assert_eq!(tool.usage, "u\n");
+    }
+
+    #[test]
+    fn faults_name_their_line() {
+        for (rest, fault) in [
+            ("exits: usage 1, target 2\n\n[options]\n", "run is missing"),
+            ("exits: usage 1\n", "[options]"),
+            (
+                "exits: usage 1, target 2, run 3\n\n[options]\n-c | count\n",
+                "-c | count",
+            ),
+            (
+                "exits: usage 1, target 2, run 3\n\n[options]\n-c | kept | x\n",
+                "'kept'",
+            ),
+        ] {
+            let Err(why) = tool(rest) else {
+                panic!("{rest}: no fault");
+            };
+            assert!(why.contains(fault), "{why}");
+        }
+    }
+}

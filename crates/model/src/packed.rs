@@ -1,0 +1,221 @@
+//! Exact short texts of long lists of numbers: distributions and cells over time as columns of
+//! LEB128 numbers, deflated, in base64. What is read back equals what was written.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::read::{DeflateDecoder, DeflateEncoder};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::io::Read as _;
+
+/// Most bytes after inflating: a series of 8192 cells with five numbers of ten bytes each.
+const INFLATED_BYTES_MAX: u64 = 1 << 19;
+/// Largest number of a cell or a bucket, so that sums fit into 64 bits.
+pub(crate) const NUMBER_MAX: u128 = 1 << 60;
+
+/// Numbers to be packed.
+#[derive(Default)]
+pub(crate) struct Packer(Vec<u8>);
+
+impl Packer {
+    /// Adds a number.
+    pub(crate) fn push(&mut self, number: impl Into<u128>) {
+        let mut rest = number.into();
+        while rest >= 0x80 {
+            self.0.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.0.push(rest as u8);
+    }
+
+    /// The text.
+    fn text(self) -> String {
+        let mut packed = Vec::new();
+        // Reading from memory cannot fail.
+        let _ = DeflateEncoder::new(&self.0[..], Compression::default()).read_to_end(&mut packed);
+        BASE64.encode(packed)
+    }
+}
+
+/// Numbers of a text.
+pub(crate) struct Unpacker {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Unpacker {
+    fn of(text: &str) -> Result<Self, &'static str> {
+        let packed = BASE64.decode(text).map_err(|_| "this is no base64")?;
+        let mut bytes = Vec::new();
+        let inflated = DeflateDecoder::new(&packed[..])
+            .take(INFLATED_BYTES_MAX + 1)
+            .read_to_end(&mut bytes);
+        match inflated {
+            Err(_) => Err("its deflated content is damaged"),
+            Ok(length) if length as u64 > INFLATED_BYTES_MAX => Err("it inflates to too much"),
+            Ok(_) => Ok(Self { bytes, at: 0 }),
+        }
+    }
+
+    /// The next number.
+    pub(crate) fn wide(&mut self) -> Result<u128, &'static str> {
+        let mut number = 0;
+        for place in 0..19 {
+            let byte = *self.bytes.get(self.at).ok_or("it is truncated")?;
+            self.at += 1;
+            if place == 18 && byte > 3 {
+                break;
+            }
+            number |= u128::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err("a number in it has more than 128 bits")
+    }
+
+    /// The next number of 64 bits.
+    pub(crate) fn number(&mut self) -> Result<u64, &'static str> {
+        u64::try_from(self.wide()?).map_err(|_| "a number in it has more than 64 bits")
+    }
+
+    /// The next amount.
+    pub(crate) fn amount(&mut self) -> Result<u64, &'static str> {
+        let number = self.wide()?;
+        match number {
+            0..=NUMBER_MAX => Ok(number as u64),
+            _ => Err("a number in it is beyond every measurement"),
+        }
+    }
+
+    /// Whether all numbers were read.
+    pub(crate) fn is_done(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+}
+
+/// What has an exact short text.
+pub(crate) trait Packed: Sized {
+    /// Adds its numbers.
+    fn pack(&self, packer: &mut Packer);
+    /// Reads them back.
+    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str>;
+}
+
+/// Writes a value as its text.
+pub(crate) fn serialize<T: Packed, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    let mut packer = Packer::default();
+    value.pack(&mut packer);
+    packer.text().serialize(to)
+}
+
+/// Reads a value from its text.
+pub(crate) fn deserialize<'de, T: Packed, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    let text = String::deserialize(from)?;
+    Unpacker::of(&text)
+        .and_then(|mut numbers| {
+            let value = T::unpack(&mut numbers)?;
+            numbers.is_done().then_some(value).ok_or("it is too long")
+        })
+        .map_err(|why| D::Error::custom(format!("packed numbers cannot be read: {why}")))
+}
+
+/// The same of a value that may be absent.
+pub(crate) mod option {
+    use super::{Deserializer, Packed, Serializer};
+
+    pub(crate) fn serialize<T: Packed, S: Serializer>(
+        value: &Option<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => super::serialize(value, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T: Packed, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        super::deserialize(from).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::{LatencyHistogram, LatencyPart};
+    use crate::series::{Cell, TimeSeries};
+    use proptest::prelude::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Both {
+        #[serde(with = "crate::packed")]
+        latency: LatencyHistogram,
+        #[serde(with = "crate::packed")]
+        series: TimeSeries,
+        #[serde(default, with = "option", skip_serializing_if = "Option::is_none")]
+        part: Option<LatencyPart>,
+    }
+
+    fn cells() -> impl Strategy<Value = Vec<Cell>> {
+        let number = || prop_oneof![Just(0u64), 0..1_000u64, 0..=1u64 << 60];
+        let cell = (number(), number(), number(), number(), number());
+        let cell = cell.prop_map(
+            |(ops, bytes, errors, latency_max_ns, latency_sum_ns)| Cell {
+                ops,
+                bytes,
+                errors,
+                latency_max_ns,
+                latency_sum_ns,
+            },
+        );
+        proptest::collection::vec(cell, 0..50)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_back_equals_what_was_written(
+            values in proptest::collection::vec((0..u64::MAX, 1..1000u64), 0..50),
+            cells in cells(),
+            has_part in any::<bool>(),
+        ) {
+            let mut latency = LatencyHistogram::new();
+            values.iter().for_each(|(ns, times)| latency.record_many(*ns, *times));
+            let part = has_part.then(|| latency.to_part());
+            let series = TimeSeries { start_ns: 7, interval_ns: 10, cells };
+            let both = Both { latency, series, part };
+            let text = serde_json::to_string(&both).unwrap();
+            let read: Both = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(read, both);
+        }
+    }
+
+    #[test]
+    fn damaged_texts_are_refused() {
+        let mut latency = LatencyHistogram::new();
+        (0..100).for_each(|ns| latency.record(ns * 977));
+        let mut packer = Packer::default();
+        latency.pack(&mut packer);
+        let whole = packer.0.clone();
+        let read = |bytes: &[u8]| {
+            let text = Packer(bytes.to_vec()).text();
+            let json = format!("\"{text}\"");
+            let mut from = serde_json::Deserializer::from_str(&json);
+            deserialize::<LatencyHistogram, _>(&mut from).is_ok()
+        };
+        assert!(read(&whole));
+        assert!((0..whole.len()).all(|length| !read(&whole[..length])));
+        assert!(!read(&[&whole[..], &[1]].concat()));
+        let claims = |numbers: &[u128]| {
+            let mut packer = Packer::default();
+            numbers.iter().for_each(|number| packer.push(*number));
+            read(&packer.0)
+        };
+        assert!(claims(&[1, 5, 5, 5, 5, 1]));
+        assert!(!claims(&[1, 5, 5, 5, 1 << 30, 1]), "no such bucket");
+        assert!(!claims(&[1, 5, 5, 5, 5, 1 << 61]), "too many");
+        assert!(!claims(&[1 << 40, 5, 5, 5, 5, 1]), "too many buckets");
+    }
+}
