@@ -75,7 +75,7 @@ pub(super) fn conclude(
         Err(error) => Some(error.to_string()),
     };
     facts.partial = facts.ended_early.is_some();
-    facts.stalled = end.stalled;
+    facts.stalled = end.stalled.clone();
     let wait = SaveWait {
         limit: stall_timeout,
         interrupt,
@@ -86,31 +86,8 @@ pub(super) fn conclude(
     }
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));
-    let tool = conclusion.tool.as_ref().map(|tool| {
-        let is_interrupted = interrupt.signal().is_some();
-        let failed = FailedRequest::first_of(&record);
-        let error = match &end.ended {
-            Err(error) => error.errno(),
-            Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
-        };
-        if let Some(files) = &data.files {
-            tool.files_measured(files);
-        }
-        let mut text = tool.end(
-            &data.measurements,
-            data.surface.as_ref(),
-            is_interrupted,
-            error.as_deref(),
-        );
-        // An error that ended the run is printed with its remedy.
-        if let (Some(failed), Ok(_)) = (failed, &end.ended) {
-            text.stderr.insert_str(0, &failed.line(tool));
-        } else if let (Ok(Some(why)), false) = (&end.ended, is_interrupted) {
-            text.stderr
-                .insert_str(0, &format!("{}: {why}\n", tool.name));
-        }
-        text
-    });
+    let tool = conclusion.tool.as_ref();
+    let tool = tool.map(|tool| text_of_tool(tool, &record, &end, interrupt));
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
@@ -137,6 +114,39 @@ pub(super) fn conclude(
             ended
         }
     }
+}
+
+/// What a tool prints at the end of its run.
+fn text_of_tool(
+    tool: &SharedPrinter,
+    record: &Record,
+    end: &WatchdogResult,
+    interrupt: &Interrupt,
+) -> ToolText {
+    let data = &end.results.data;
+    let is_interrupted = interrupt.signal().is_some();
+    let failed = FailedRequest::first_of(record);
+    let error = match &end.ended {
+        Err(error) => error.errno(),
+        Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
+    };
+    if let Some(files) = &data.files {
+        tool.files_measured(files);
+    }
+    let mut text = tool.end(
+        &data.measurements,
+        data.surface.as_ref(),
+        is_interrupted,
+        error.as_deref(),
+    );
+    // An error that ended the run is printed with its remedy.
+    if let (Some(failed), Ok(_)) = (failed, &end.ended) {
+        text.stderr.insert_str(0, &failed.line(tool));
+    } else if let (Ok(Some(why)), false) = (&end.ended, is_interrupted) {
+        text.stderr
+            .insert_str(0, &format!("{}: {why}\n", tool.name));
+    }
+    text
 }
 
 /// The output of another tool has no word for a rate that is not known.

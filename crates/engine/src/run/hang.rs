@@ -124,6 +124,8 @@ fn system_call(thread: i32) -> Option<OpKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::result::EndReason;
+    use diskproof_model::plan::Workload;
 
     const SECOND: u64 = 1_000_000_000;
 
