@@ -26,9 +26,9 @@ pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
 }
 
 /// Threads of each worker: an I/O engine with one request at a time gets its depth from threads.
-pub(crate) fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
+pub(crate) fn threads_per_worker(depth: u32, kind: EngineKind) -> u32 {
     if matches!(kind, EngineKind::Sync | EngineKind::Mmap) {
-        workload.depth
+        depth
     } else {
         1
     }
@@ -46,7 +46,7 @@ pub(crate) fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
         // The threads of a worker go through its part together.
         Access::Sequential => workers,
         Access::Backward | Access::Stride { .. } => {
-            workers * u64::from(threads_per_worker(workload, kind))
+            workers * u64::from(threads_per_worker(workload.depth, kind))
         }
     }
 }

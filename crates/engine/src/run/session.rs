@@ -29,7 +29,7 @@ use diskproof_model::progress::{Control, Phase, Watch};
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
 /// A page, which direct I/O takes on every filesystem.
-const LAYOUT_UNIT_BYTES: u64 = 4096;
+pub(crate) const LAYOUT_UNIT_BYTES: u64 = 4096;
 const LAYOUT_DEPTH: u32 = 8;
 /// Between the seeds of two slices; odd, so that no two of them are alike.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
