@@ -200,7 +200,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
             used: context.engine,
             fallbacks: context.fallbacks,
             features: context.features,
-            depth: context.depth,
+            depth: context.depth.filter(|depth| *depth < workload.depth),
             done_before_wait: sum.done_before_wait,
         },
         cache: context.cache,

@@ -15,6 +15,16 @@ pub(crate) fn largest_block(workload: &Workload) -> u32 {
     workload.block_sizes().fold(workload.block_bytes, u32::max)
 }
 
+/// The span of a workload, within `limit` bytes.
+pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
+    let start = workload.span.start_bytes.min(limit);
+    let length = workload
+        .span
+        .length_bytes
+        .map_or(limit - start, |length| length.min(limit - start));
+    Extent { start, length }
+}
+
 /// Requests of a group in flight on so many targets together.
 pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
     let of_each: u64 = group

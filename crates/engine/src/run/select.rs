@@ -10,7 +10,7 @@ use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, Op, Request, SubmitPolicy, TrimCall, WaitMode};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
-use crate::run::first_request::{FIRST_BYTES, depth_if_slow};
+use crate::run::first_request::{FIRST_BYTES, SlowTarget};
 use crate::run::trims::trim_call;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
@@ -34,12 +34,13 @@ pub(crate) struct Selection {
 }
 
 /// Selects for one workload on one target. All workloads of the run together keep up to
-/// `in_flight_max` requests in flight.
+/// `in_flight_max` requests in flight. A slow target gets no further request.
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
     in_flight_max: u64,
+    slow: Option<SlowTarget>,
 ) -> Result<Selection, RunError> {
     let candidates: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if workload.trims() => {
@@ -58,16 +59,16 @@ pub(crate) fn select(
     };
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
-    let depth = depth_if_slow(workload, target);
+    let depth = slow.and_then(|slow| slow.depth_of(workload));
     for &kind in candidates {
         let tried = match kind {
             EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
-            _ => try_out(kind, (workload, cache), target, depth.is_none()),
+            _ => try_out(kind, (workload, cache), target, slow.is_none()),
         };
         match tried {
             Ok(()) => {
                 // On a slow target, the I/O engine makes no difference.
-                let punted = if kind == EngineKind::Uring && depth.is_none() {
+                let punted = if kind == EngineKind::Uring && slow.is_none() {
                     punted(workload, target)
                 } else {
                     None

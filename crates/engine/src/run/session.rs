@@ -10,11 +10,11 @@ use crate::run::calibrate::max_iops;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
 use crate::run::finish::{FinalSync, Finisher};
+use crate::run::first_request::find_slow;
 use crate::run::hang::join;
-use crate::run::limits::in_flight_max;
+use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
-    PrepareOptions, PreparedTarget, check_alignment, check_writable, extent_of, prepare_target,
-    set_cache,
+    PrepareOptions, PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
@@ -29,7 +29,7 @@ use diskproof_model::progress::{Control, Phase, Watch};
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
 /// A page, which direct I/O takes on every filesystem.
-pub(crate) const LAYOUT_UNIT_BYTES: u64 = 4096;
+const LAYOUT_UNIT_BYTES: u64 = 4096;
 const LAYOUT_DEPTH: u32 = 8;
 /// Between the seeds of two slices; odd, so that no two of them are alike.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -234,6 +234,7 @@ impl Session {
         }
         let options = PrepareOptions {
             in_flight_max,
+            slow: find_slow(workload, target, self.stall_timeout, watch)?,
             seed: self.seed,
             skip_bytes: self.skip_bytes,
         };
