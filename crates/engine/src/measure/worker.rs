@@ -444,7 +444,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(ending, now);
         }
         let was_measuring = self.counters.is_measuring();
-        let is_sparse = now >= self.schedule.end_ns && self.is_sparse();
+        let is_stopped = self.stop.load(Ordering::Relaxed);
+        let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
+        let is_sparse = is_over && self.is_sparse();
         // In overtime, what completes at `now` is part of the measured time, which ends then.
         let cell_end_ns = now - u64::from(is_sparse);
         self.counters.end_cell(
@@ -481,7 +483,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             // The scheduled end, not `now`: the completion that woke the worker up comes after it
             // and does not count.
             self.end(EndReason::Time, self.schedule.end_ns);
-        } else if self.stop.load(Ordering::Relaxed) {
+        } else if is_stopped {
             self.end(EndReason::Stopped, now);
         }
         self.publish_snapshot(now);
@@ -517,7 +519,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.unanswered_ns > 0 {
             self.warmup_in_flight_ns = 0;
         }
-        let ending = (EndReason::Time, now + self.unanswered_ns);
+        let why = match now < self.schedule.end_ns {
+            true => EndReason::Stopped,
+            false => EndReason::Time,
+        };
+        let ending = (why, now + self.unanswered_ns);
         self.end(ending.0, ending.1);
         self.set_busy(ending, now);
     }
