@@ -26,10 +26,10 @@ use std::time::{Duration, Instant};
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 
 /// A run that is this late is ended. What is in flight then gets four more seconds, so that no run
-/// takes ten seconds more than announced. Each group of workloads begins and ends with some
-/// milliseconds that are not announced (39 took 0.6 s on a busy machine).
+/// of up to fifty workloads takes ten seconds more than announced. Each begins and ends with some
+/// milliseconds that are not announced: 39 took 0.6 s on a busy machine.
 fn late_ns(groups: u64) -> u64 {
-    4_200_000_000 + (groups * 100_000_000).min(1_000_000_000)
+    4_200_000_000 + (groups * 100_000_000).min(1_000_000_000.max(groups * 20_000_000))
 }
 
 /// Narrower terminals show the figures without the bar.
@@ -644,10 +644,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_of_ten_workloads_ends_within_ten_seconds_of_its_announced_time() {
-        for groups in 1..=10 {
-            assert!(late_ns(groups, 20_000_000_000) + 4_000_000_000 < 10_000_000_000);
+    fn run_of_fifty_workloads_ends_within_ten_seconds_of_its_announced_time() {
+        for groups in 1..=50 {
+            assert!(late_ns(groups) + 4_300_000_000 < 10_000_000_000);
         }
-        assert_eq!(late_ns(1000, 1_000_000_000_000), 104_500_000_000);
+        assert_eq!(late_ns(1000), 24_200_000_000);
     }
 }
