@@ -326,7 +326,11 @@ impl TargetRun {
             if control == Control::Interrupt {
                 return Ok(Control::Interrupt);
             }
-            if matches!(self.filling, Filling::Span) && target.usable_bytes() < wanted {
+            let least = match self.filling {
+                Filling::Span => wanted,
+                Filling::Within(_) => workload.span.start_bytes + u64::from(workload.block_bytes),
+            };
+            if target.usable_bytes() < least {
                 live.end_late();
                 return Ok(Control::Interrupt);
             }

@@ -1,7 +1,7 @@
 //! Disks that are slow and not faulty: runs on them end in time, with figures or "undecided".
 
 use crate::program::program;
-use diskproof_model::measurement::StopReason;
+use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
 use diskproof_simdisk::testbed::{can_run, place};
@@ -51,13 +51,17 @@ fn check_of_slow_disk_has_curve_and_access_time() {
         return;
     }
     let (code, record) = on_device("bandwidth=300kB", &["check", "DEVICE", "--quick"]);
+    let reads = record.measurements.iter();
+    let scan = reads.clone().find(|m| m.workload.name == "sequential-read");
+    let scan = scan.unwrap().ops[&OpKind::Read].throughput.value;
+    assert!((scan / 300e3 - 1.0).abs() < 0.25, "{scan}");
     let surface = record.surface.as_ref().unwrap();
     let rate = surface.rate.as_ref().unwrap().average.value;
     assert!((rate / 300e3 - 1.0).abs() < 0.25, "{rate}");
     assert!(surface.seeks[&SeekPattern::Random].n > 1);
-    assert!(record.partial && code == Some(4), "{code:?}");
+    assert!(!record.partial && code == Some(0), "{code:?}");
     assert!(
-        codes(&record).contains(&"late") && !codes(&record).contains(&"hung"),
+        codes(&record).contains(&"depth-not-held") && !codes(&record).contains(&"hung"),
         "{:?}",
         codes(&record)
     );
@@ -70,12 +74,12 @@ fn requests_longer_than_the_run_are_late_and_no_errors() {
         return;
     }
     let words = [
-        "run", "DEVICE", "--rw", "randread", "--bs", "2M", "--depth", "4", "--time", "5s",
+        "run", "DEVICE", "--rw", "randread", "--bs", "8M", "--depth", "4", "--time", "5s",
     ];
     let (code, record) = on_device("bandwidth=300kB", &words);
     let m = &record.measurements[0];
     let hang = m.hang.unwrap();
-    assert!(hang.late && hang.requests >= 3, "{hang:?}");
+    assert!(hang.late && hang.requests >= 1, "{hang:?}");
     assert_eq!((m.errors_total(), code), (0, Some(4)));
     assert_ne!(m.stopped, StopReason::Hung);
     assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
@@ -100,4 +104,27 @@ fn live_comparison_on_slow_disk_ends() {
         .output()
         .unwrap();
     assert_eq!(compared.status.code(), Some(4), "{compared:?}");
+}
+
+/// Its answers take less than the timeout. Those that a run needs before its first workload take
+/// longer together, and no counter of a file shows them.
+#[test]
+fn slow_answers_before_the_first_workload_are_no_hang() {
+    let name = "slow_answers_before_the_first_workload_are_no_hang";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("disk");
+    let _disk = SimDisk::serve(spec::parse("latency=3s").unwrap(), GIB, &file).unwrap();
+    let words = "run --rw read --bs 1M --depth 8 --time 6s --json -q";
+    let output = program(words.split(' ').map(Path::new).chain([file.as_path()]))
+        .env("DISKPROOF_GIVE_UP_AFTER", "5s")
+        .output()
+        .unwrap();
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    let read = &record.measurements[0];
+    assert!(read.ops[&OpKind::Read].count >= 1 && record.stalled.is_none());
+    assert_eq!(read.engine.depth, Some(1));
+    assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
 }

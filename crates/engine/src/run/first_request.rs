@@ -10,7 +10,7 @@ use crate::run::limits::{extent_of, largest_block};
 use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
-use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
+use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
 use rustix::io::{pread, pwrite};
@@ -23,6 +23,8 @@ pub(crate) const FIRST_BYTES: u32 = 64 << 10;
 /// A target is slow if two small requests in a row take longer: a seek, half a turn and a short
 /// queue of others take less, and a disk that slept is awake for the second one.
 const SLOW_NS: u64 = 50_000_000;
+/// Waking up takes a disk less than this.
+const WAKE_UP_NS: u64 = 15_000_000_000;
 /// What is in flight should be answered within this share of the measured time.
 const DRAIN_SHARE: u64 = 10;
 /// But may take at least, and at most, this long.
@@ -106,12 +108,16 @@ pub(crate) struct SlowTarget {
 
 impl SlowTarget {
     /// Requests that each worker of a workload keeps in flight; `None` where its depth is right. A
-    /// workload without a limit of time may take as long as its queue does.
+    /// workload without a limit of time may take as long as its queue does, but for a layout.
     pub(crate) fn depth_of(self, workload: &Workload) -> Option<u32> {
         let blocks = u64::from(largest_block(workload)).div_ceil(self.bytes);
         let all_ns = self.ns * blocks * u64::from(workload.workers);
         let (least_ns, most_ns) = DRAIN_NS;
-        let drain_ns = (workload.stop.time_ns? / DRAIN_SHARE).clamp(least_ns, most_ns);
+        let time_ns = match workload.layout {
+            Layout::Provides => Some(workload.stop.time_ns.unwrap_or(0)),
+            _ => workload.stop.time_ns,
+        };
+        let drain_ns = (time_ns? / DRAIN_SHARE).clamp(least_ns, most_ns);
         let depth = drain_ns / all_ns;
         (depth < u64::from(workload.depth)).then_some(depth.max(1) as u32)
     }
@@ -143,16 +149,16 @@ impl FirstRequest {
         })
     }
 
-    /// How long one takes; `None` where it fails. Sends two where the first is slow.
+    /// How long one takes; `None` where it fails. Sends two where the first may have woken the disk.
     fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<u64> {
         let mut buffers = Buffers::new(1, self.bytes as usize).ok()?;
         buffers.fill_random(&mut self.random);
         let memory = buffers.bytes_mut(0, self.bytes as usize);
         let ns = self.send(fd, memory)?;
         answered.store(true, Ordering::Relaxed);
-        match ns > SLOW_NS {
-            true => self.send(fd, memory).map(|second| ns.min(second)),
-            false => Some(ns),
+        match ns {
+            SLOW_NS..WAKE_UP_NS => self.send(fd, memory).map(|second| ns.min(second)),
+            _ => Some(ns),
         }
     }
 

@@ -261,11 +261,12 @@ impl Session {
         {
             return Ok(ScratchContent::There);
         }
-        match self.lay_out(target, end, None, watch)?.0 {
-            Control::Interrupt => Err(RunError::Interrupted {
+        let (control, _) = self.lay_out(target, end, None, watch)?;
+        match control == Control::Interrupt || target.usable_bytes() < end {
+            true => Err(RunError::Interrupted {
                 workload: workload.name.clone(),
             }),
-            Control::Continue | Control::Enough => Ok(ScratchContent::New),
+            false => Ok(ScratchContent::New),
         }
     }
 
