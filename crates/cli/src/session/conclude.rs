@@ -143,10 +143,21 @@ fn text_of_tool(
     if let (Some(failed), Ok(_)) = (failed, &end.ended) {
         text.stderr.insert_str(0, &failed.line(tool));
     } else if let (Ok(Some(why)), false) = (&end.ended, is_interrupted) {
+        // The output of a tool may have nothing but zeros then.
+        let none = match has_completed(data) {
+            true => "",
+            false => "no request completed, so every figure is undecided. ",
+        };
         text.stderr
-            .insert_str(0, &format!("{}: {why}\n", tool.name));
+            .insert_str(0, &format!("{}: {none}{why}\n", tool.name));
     }
     text
+}
+
+/// Whether any request has.
+fn has_completed(data: &RunData) -> bool {
+    let mut ops = data.measurements.iter().flat_map(|m| m.ops.values());
+    ops.any(|op| op.count > 0) || data.surface.is_some() || data.files.is_some()
 }
 
 /// The output of another tool has no word for a rate that is not known.

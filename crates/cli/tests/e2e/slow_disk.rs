@@ -128,3 +128,25 @@ fn slow_answers_before_the_first_workload_are_no_hang() {
     assert_eq!(read.engine.depth, Some(1));
     assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
 }
+
+#[test]
+fn zeros_of_a_tool_are_undecided_in_exit_code_and_stderr() {
+    let name = "zeros_of_a_tool_are_undecided_in_exit_code_and_stderr";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("disk");
+    let _disk = SimDisk::serve(spec::parse("latency=13s").unwrap(), GIB, &file).unwrap();
+    let words = format!(
+        "as fio --name=j --rw=randread --iodepth=8 --ioengine=libaio --direct=1 --runtime=1 \
+         --time_based --output-format=json --filename={}",
+        file.display()
+    );
+    let output = program(words.split_whitespace()).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["jobs"][0]["read"]["total_ios"], 0);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("no request completed"), "{stderr}");
+    assert_eq!(output.status.code(), Some(1));
+}

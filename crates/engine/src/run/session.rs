@@ -176,10 +176,13 @@ impl Session {
         // A span or an earlier buffered workload may have ended at an offset that direct I/O does
         // not take; the file itself has whole MiB.
         let from = target.usable_bytes() / LAYOUT_UNIT_BYTES * LAYOUT_UNIT_BYTES;
-        let upto_bytes = upto_bytes
-            .next_multiple_of(LAYOUT_UNIT_BYTES)
-            .min(target.capacity_bytes().max(upto_bytes));
-        let workload = layout_workload(from, upto_bytes - from, time_ns);
+        let wanted = (upto_bytes - from).next_multiple_of(LAYOUT_UNIT_BYTES);
+        // Whole blocks, where there is room: a workload leaves a rest of less than one.
+        let most = target.capacity_bytes().max(upto_bytes) - from;
+        let length = wanted
+            .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
+            .min(most);
+        let workload = layout_workload(from, length, time_ns);
         let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
         let prepared = self.prepare(&workload, &mut targets[0], in_flight_max(group, 1), watch)?;
@@ -411,7 +414,8 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
     Workload {
         read_permille: 0,
         access: Access::Sequential,
-        block_bytes: LAYOUT_BLOCK_BYTES.min(length_bytes.min(u64::from(u32::MAX)) as u32),
+        // The largest that leaves no rest.
+        block_bytes: LAYOUT_BLOCK_BYTES.min(1 << length_bytes.trailing_zeros().min(31)),
         depth: LAYOUT_DEPTH,
         span: Span {
             start_bytes,
