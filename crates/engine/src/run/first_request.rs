@@ -149,7 +149,8 @@ impl FirstRequest {
         })
     }
 
-    /// How long one takes; `None` where it fails. Sends two where the first may have woken the disk.
+    /// How long one takes; `None` where it fails. The first may wake the disk up: then a second
+    /// decides.
     fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<u64> {
         let mut buffers = Buffers::new(1, self.bytes as usize).ok()?;
         buffers.fill_random(&mut self.random);
