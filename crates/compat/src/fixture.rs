@@ -136,6 +136,7 @@ pub(crate) fn measurement(
             used: EngineKind::Sync,
             fallbacks: Vec::new(),
             features: Vec::new(),
+            depth: None,
             done_before_wait: None,
         },
         cache: CacheUse {

@@ -93,6 +93,8 @@ enum AlignmentSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirectSupport {
     Possible,
+    /// A request has worked.
+    Proven,
     Denied,
 }
 
@@ -437,16 +439,13 @@ impl OpenTarget {
         }
         let refused = match self.set_direct(OFlags::DIRECT)? {
             Some(errno) => Some(format!("{who} refuses O_DIRECT: {errno}")),
-            None => {
-                self.find_alignment()?;
+            None => self.prove_direct()?.map(|errno| {
                 let bytes = self.direct.alignment_bytes;
-                self.probe_direct(bytes)?.map(|errno| {
-                    format!(
-                        "{who} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
-                        errno::name(errno)
-                    )
-                })
-            }
+                format!(
+                    "{who} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
+                    errno::name(errno)
+                )
+            }),
         };
         if refused.is_some() {
             self.set_direct(OFlags::empty())?;
@@ -475,16 +474,25 @@ impl OpenTarget {
         }
     }
 
-    /// Finds out by a request whether the smallest sector is accepted, where nothing states the
-    /// alignment.
-    fn find_alignment(&mut self) -> Result<(), OpenError> {
+    /// Tries a request, once: a slow disk takes seconds for each. Where nothing states the
+    /// alignment, that of the smallest sector comes first.
+    fn prove_direct(&mut self) -> Result<Option<Errno>, OpenError> {
+        if self.direct.support == DirectSupport::Proven {
+            return Ok(None);
+        }
         if self.direct.alignment == AlignmentSource::Assumed {
+            self.direct.alignment = AlignmentSource::Known;
             if self.probe_direct(ALIGNMENT_MIN)?.is_none() {
                 self.direct.alignment_bytes = ALIGNMENT_MIN;
+                self.direct.support = DirectSupport::Proven;
+                return Ok(None);
             }
-            self.direct.alignment = AlignmentSource::Known;
         }
-        Ok(())
+        let refused = self.probe_direct(self.direct.alignment_bytes)?;
+        if refused.is_none() {
+            self.direct.support = DirectSupport::Proven;
+        }
+        Ok(refused)
     }
 
     /// One direct request at offset 0; the error when it says that direct I/O as such is refused.

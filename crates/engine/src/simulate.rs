@@ -240,6 +240,7 @@ pub(crate) fn context(
         engine: EngineKind::Null,
         fallbacks: Vec::new(),
         features: Vec::new(),
+        depth: None,
         cache: CacheUse {
             asked: workload.cache,
             used: workload.cache,

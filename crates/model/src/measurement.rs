@@ -252,6 +252,10 @@ pub struct EngineUse {
     /// Features that were on: `fixed-buffers`, `fixed-files`, `defer-taskrun` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
+    /// Requests that each worker kept in flight at most, where the first requests to the target
+    /// were too slow for the depth of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
     /// Linux AIO: share of the waits that found something done already. Near 1 on a processor that
     /// is not busy, the kernel carried out the requests one by one while they were submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -53,6 +53,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 /// changes within the run show it.
 pub const METHOD_VERSION: u32 = 9;
 
+/// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
+const FILL_BYTES_PER_S: f64 = 10e6;
+const FILL_START_NS: u64 = 10_000_000_000;
+
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -181,15 +185,33 @@ impl Plan {
         Some((own_ns + survey_ns + server_ns).min(limit_ns))
     }
 
-    /// [`Plan::expected_ns`] where the run ends by then, whatever the disk does; `None` where a
-    /// survey has only a usual speed to go by.
+    /// When the run ends at the latest, whatever the disk does; more than [`Plan::expected_ns`] of
+    /// a survey that has only a usual speed to go by. `None` where it reads a given amount.
     pub fn deadline_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
-        let is_timed = |survey: &Survey| survey.time_ns_max().is_some();
         let expected_ns = self.expected_ns(targets)?;
-        self.survey
-            .as_ref()
-            .is_none_or(is_timed)
-            .then_some(expected_ns)
+        let Some(survey) = &self.survey else {
+            return Some(expected_ns);
+        };
+        let most_ns = self.time_ns_max()? + survey.time_ns_max()?;
+        Some(match self.time_limit_ns {
+            Some(_) => expected_ns,
+            None => expected_ns.max(most_ns),
+        })
+    }
+
+    /// The longest that filling the scratch file may take beyond [`Plan::expected_ns`], in
+    /// nanoseconds; `None` where that is part of it, or nothing needs it. Other tools fill theirs
+    /// however long it takes.
+    pub fn fill_ns_max(&self) -> Option<u64> {
+        let needs_content = |workload: &Workload| workload.layout == Layout::Needed;
+        let is_filled = self.survey.is_some() || self.workloads.iter().any(needs_content);
+        let bytes = self.scratch_bytes.filter(|_| is_filled)?;
+        let verb = &self.origin.verb;
+        let ns = match verb.starts_with("as ") {
+            true => u64::MAX,
+            false => (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS,
+        };
+        self.first_write_ns.is_none().then_some(ns)
     }
 
     /// The workloads by what runs at the same time, in order.

@@ -46,6 +46,9 @@ const GUESS_FLASH: (f64, f64) = (500e6, 0.2e6);
 /// Time of a sampled point: about 0.2 s in the fastest part of a disk, more further inside, and the
 /// way there.
 const POINT_NS: f64 = 0.33e9;
+/// The longest that a sampled point may take on average, in nanoseconds, and where a flush ends
+/// each sample: a little more than samples of full length take on the slowest part of a disk.
+pub const POINT_NS_MAX: (u64, u64) = (500_000_000, 1_500_000_000);
 
 /// What a step takes beyond its time: what is in flight at its end.
 const STEP_OVERTIME_NS: u64 = 500_000_000;

@@ -71,22 +71,28 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .iter()
             .map(|(_, depth)| depth.evidence.clone())
             .collect(),
-        remedy: format!(
-            "Try another I/O engine (--engine {} or --engine sync): some filesystems complete or \
-             queue requests during submission{}.",
-            if worst.workload.engine == EngineKind::Aio {
-                "uring"
-            } else {
-                "aio"
-            },
-            if worst.workload.engine == EngineKind::Aio {
-                ", and Linux AIO through the page cache always does"
-            } else {
-                ""
-            },
-        ),
+        remedy: remedy(worst),
         reproduce: None,
     })
+}
+
+fn remedy(worst: &MeasurementRecord) -> String {
+    if worst.engine.depth.is_some() {
+        return "Compare these figures only with those of the same depth (--depth). The disk \
+                answered its first requests so slowly that a full queue would outlast the run."
+            .to_owned();
+    }
+    let (other, why) = match worst.workload.engine {
+        EngineKind::Aio => (
+            "uring",
+            ", and Linux AIO through the page cache always does",
+        ),
+        _ => ("aio", ""),
+    };
+    format!(
+        "Try another I/O engine (--engine {other} or --engine sync): some filesystems complete or \
+         queue requests during submission{why}."
+    )
 }
 
 /// Only closed loops without syncs mean to keep every slot busy all the time.
@@ -94,7 +100,7 @@ fn is_meant(m: &MeasurementRecord) -> bool {
     let done = m.headline_ops().iter().map(|(_, op)| op.count).sum::<u64>() as f64;
     let meant =
         m.workload.depth > 1 && m.workload.rate.is_none() && m.workload.sync == SyncPolicy::None;
-    meant && done >= ROUNDS_MIN * wanted_depth(m)
+    meant && (m.engine.depth.is_some() || done >= ROUNDS_MIN * wanted_depth(m))
 }
 
 /// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what
@@ -103,6 +109,13 @@ fn is_meant(m: &MeasurementRecord) -> bool {
 /// number.
 fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
+    if let Some(depth) = m.engine.depth {
+        let seen = f64::from(depth * m.workload.workers);
+        return Some(Depth {
+            seen,
+            evidence: evidence(index, "engine/depth", f64::from(depth), held, "1"),
+        });
+    }
     // A thread without a processor sends no request, and the disks' queues run empty: `starved`
     // reports that. A gap longer than the wait for processors has another cause.
     let kept_waiting = starved::is_kept_waiting(m);
@@ -185,6 +198,17 @@ mod tests {
             "{}",
             finding.claim
         );
+    }
+
+    #[test]
+    fn depth_that_slow_disk_could_not_answer_is_reported_with_few_operations() {
+        let slow = fixture::faulty("random-read-d32", |m| {
+            (m.engine.depth, m.achieved_depth) = (Some(1), 1.0);
+            m.ops.values_mut().for_each(|op| op.count = 3);
+        });
+        let finding = check(&slow).unwrap();
+        assert_eq!(finding.evidence[0].path, "/measurements/3/engine/depth");
+        assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `hung`: a target did not answer any more and was timed out. `late`: the run ended before that
-//! could be known.
+//! `hung`: a target did not answer any more and was timed out. Requests that a run did not wait for
+//! are `late`.
 
 use super::evidence::{SURVEY, evidence};
 #[cfg(test)]
@@ -11,78 +11,19 @@ use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::{counted, format_duration};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        code: "hung",
-        title: "The disk stopped answering",
-        meaning: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
+pub(super) const RULES: &[Rule] = &[Rule {
+    code: "hung",
+    title: "The disk stopped answering",
+    meaning: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
               include the time without an answer.",
-        taints: None,
-        check: Check::Run(check),
-        #[cfg(test)]
-        examples: Examples {
-            fires: tests::fires,
-            silent: tests::silent,
-        },
+    taints: None,
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
     },
-    Rule {
-        code: "late",
-        title: "Requests took longer than the run",
-        meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on \
-              time, with requests still in flight. The figures cover the requests that completed, \
-              so the longest latencies are missing.",
-        taints: None,
-        check: Check::Run(check_late),
-        #[cfg(test)]
-        examples: Examples {
-            fires: tests::is_late,
-            silent: tests::fires,
-        },
-    },
-];
-
-/// Requests that were still in flight when a run ended on time.
-fn check_late(record: &Record) -> Option<Diagnosis> {
-    let mut claims = Vec::new();
-    let mut seen = Vec::new();
-    let mut tell = |name: &str, hang: Hang, path: String| {
-        claims.push(format!(
-            "{} of {name} had no answer after {}",
-            counted(hang.requests, "request"),
-            format_duration(hang.lasted_ns)
-        ));
-        seen.push(Evidence {
-            path,
-            observed: hang.lasted_ns as f64,
-            threshold: 0.0,
-            unit: "ns".to_owned(),
-        });
-    };
-    let surface = record.surface.as_ref().and_then(|surface| surface.hang);
-    if let Some(hang) = surface.filter(|hang| hang.late) {
-        tell(SURVEY, hang, "/surface/hang/lasted_ns".to_owned());
-    }
-    for (index, m) in record.measurements.iter().enumerate() {
-        if let Some(hang) = m.hang.filter(|hang| hang.late) {
-            let path = format!("/measurements/{index}/hang/lasted_ns");
-            tell(&m.workload.name, hang, path);
-        }
-    }
-    (!seen.is_empty()).then(|| Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
-            "{}, when the run ended. The figures exclude these requests, which take at least as \
-             long. A database waits for each of them.",
-            claims.join("; ")
-        ),
-        evidence: seen,
-        remedy:
-            "Measure longer (--time), with smaller blocks (--bs) or at a lower depth (--depth). \
-                 If no request ever completes, look for timeouts in the kernel log (dmesg)."
-                .to_owned(),
-        reproduce: None,
-    })
-}
+}];
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hung = || {
@@ -198,32 +139,6 @@ mod tests {
                 late: false,
             });
         })
-    }
-
-    pub(super) fn is_late() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.hang = Some(Hang {
-                since_ns: m.start_ns + 2_000_000_000,
-                lasted_ns: 7_000_000_000,
-                requests: 8,
-                late: true,
-            });
-        })
-    }
-
-    #[test]
-    fn requests_in_flight_at_the_end_of_a_run_are_late_and_no_hang() {
-        let record = is_late();
-        assert_eq!(check(&record), None);
-        let finding = check_late(&record).unwrap();
-        assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding
-                .claim
-                .starts_with("8 requests of random-read-d32 had no answer after 7.0 s"),
-            "{}",
-            finding.claim
-        );
     }
 
     pub(super) fn silent() -> Record {

@@ -24,6 +24,7 @@ macro_rules! rules {
 // Among findings of equal severity this is the order in which they are reported.
 rules! {
     hung,
+    late,
     stalled,
     io_errors,
     flush,

@@ -2,7 +2,7 @@
 //! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
 //! evenly than a medium answers.
 
-use super::evidence::{Measured, evidence, real, scope, wanted_depth};
+use super::evidence::{Measured, evidence, places, real, scope, wanted_depth};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     meaning: "A limiter, not the medium, sets the rate: the io.max of a control group, the type of \
               a cloud volume, or a hypervisor's throttling. The medium may be faster.",
     taints: None,
-    check: Check::Workloads(check),
+    check: Check::Run(check),
     #[cfg(test)]
     examples: Examples {
         fires: tests::capped,
@@ -46,12 +46,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 /// A measured rate at the limit of a group.
 struct GroupHit {
-    index: usize,
+    /// Of the measurement; `None` of the survey.
+    index: Option<usize>,
     /// Place of the limit among those of the host, and its key there.
     limit: usize,
     key: &'static str,
     allowed: f64,
-    place: String,
+    path: String,
     observed: f64,
     unit: &'static str,
 }
@@ -59,6 +60,7 @@ struct GroupHit {
 fn by_group(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<GroupHit> = real(record)
         .filter_map(|measured| at_group_limit(record, measured))
+        .chain(survey_at_group_limit(record))
         .collect();
     let first = hits.first()?;
     let limit = &record.host.io_limits[first.limit];
@@ -70,7 +72,12 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
             threshold: hit.observed,
             unit: hit.unit.to_owned(),
         };
-        let own = evidence(hit.index, &hit.place, hit.observed, hit.allowed, hit.unit);
+        let own = Evidence {
+            path: hit.path.clone(),
+            observed: hit.observed,
+            threshold: hit.allowed,
+            unit: hit.unit.to_owned(),
+        };
         [own, of_group]
     });
     Some(Diagnosis {
@@ -78,7 +85,7 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
         claim: format!(
             "{} ran at {}: the control group {} allows {} on device {}. The disk may be faster; \
              every process of the group shares this rate.",
-            scope(record, hits.iter().map(|hit| hit.index)),
+            places(record, hits.iter().map(|hit| hit.index)),
             figure_text(first.observed, Some(first.observed * 0.01), first.unit),
             limit.group,
             figure_text(first.allowed, None, first.unit),
@@ -88,54 +95,109 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
         remedy: "Raise io.max of the group (systemd: IOReadIOPSMax=, IOWriteIOPSMax=, \
                  IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside the group."
             .to_owned(),
-        reproduce: Some(record.measurements[first.index].reproduce.clone()),
+        reproduce: first
+            .index
+            .map(|index| record.measurements[index].reproduce.clone()),
     })
 }
 
 /// The first limit of a group that a workload reaches.
 fn at_group_limit(record: &Record, (index, m): Measured<'_>) -> Option<GroupHit> {
-    let layers = &record.targets.get(m.target)?.layers;
-    let limits = record.host.io_limits.iter().enumerate();
-    for (number, limit) in limits {
-        if !layers.iter().any(|layer| layer.device == limit.device) {
-            continue;
-        }
-        let allowed = [
-            (OpKind::Read, "read_iops", limit.read_iops),
-            (OpKind::Write, "write_iops", limit.write_iops),
-            (
-                OpKind::Read,
-                "read_bytes_per_second",
-                limit.read_bytes_per_second,
-            ),
-            (
-                OpKind::Write,
-                "write_bytes_per_second",
-                limit.write_bytes_per_second,
-            ),
+    let reached = |allowed: &GroupLimit| {
+        let op = m.ops.get(&allowed.kind)?;
+        let (figure, rate) = match allowed.unit {
+            "B/s" => ("throughput", op.throughput.value),
+            _ => ("iops", op.iops.value),
+        };
+        let kind = allowed.kind.as_str();
+        let path = format!("/measurements/{index}/ops/{kind}/{figure}/value");
+        allowed.hit(Some(index), path, rate)
+    };
+    group_limits(record, m.target).iter().find_map(reached)
+}
+
+/// The same of the curve of a survey.
+fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
+    let surface = record.surface.as_ref()?;
+    let rate = surface.rate.as_ref()?.average.value;
+    let path = "/surface/rate/average/value";
+    let limits = group_limits(record, surface.target).into_iter();
+    limits
+        .filter(|limit| limit.kind == surface.operation && limit.unit == "B/s")
+        .find_map(|limit| limit.hit(None, path.to_owned(), rate))
+}
+
+/// A limit of a group on a device of a target.
+struct GroupLimit {
+    number: usize,
+    key: &'static str,
+    kind: OpKind,
+    allowed: f64,
+    unit: &'static str,
+}
+
+impl GroupLimit {
+    fn hit(&self, index: Option<usize>, path: String, observed: f64) -> Option<GroupHit> {
+        let is_reached = GROUP_SHARE.contains(&(observed / self.allowed.max(1.0)));
+        is_reached.then_some(GroupHit {
+            index,
+            limit: self.number,
+            key: self.key,
+            allowed: self.allowed,
+            path,
+            observed,
+            unit: self.unit,
+        })
+    }
+}
+
+fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
+    let layers = record.targets.get(target).map(|target| &target.layers);
+    let is_below = |device: &str| {
+        layers
+            .iter()
+            .any(|all| all.iter().any(|l| l.device == device))
+    };
+    let mut found = Vec::new();
+    for (number, limit) in record.host.io_limits.iter().enumerate() {
+        let (reads, writes) = (limit.read_bytes_per_second, limit.write_bytes_per_second);
+        let all = [
+            (OpKind::Read, "read_iops", limit.read_iops, "1/s"),
+            (OpKind::Write, "write_iops", limit.write_iops, "1/s"),
+            (OpKind::Read, "read_bytes_per_second", reads, "B/s"),
+            (OpKind::Write, "write_bytes_per_second", writes, "B/s"),
         ];
-        for (kind, key, allowed) in allowed {
-            let (Some(allowed), Some(op)) = (allowed, m.ops.get(&kind)) else {
-                continue;
-            };
-            let (figure, rate, unit) = match key.ends_with("iops") {
-                true => ("iops", &op.iops, "1/s"),
-                false => ("throughput", &op.throughput, "B/s"),
-            };
-            if GROUP_SHARE.contains(&(rate.value / (allowed as f64).max(1.0))) {
-                return Some(GroupHit {
-                    index,
-                    limit: number,
+        for (kind, key, allowed, unit) in all {
+            if let Some(allowed) = allowed.filter(|_| is_below(&limit.device)) {
+                found.push(GroupLimit {
+                    number,
                     key,
+                    kind,
                     allowed: allowed as f64,
-                    place: format!("ops/{}/{figure}/value", kind.as_str()),
-                    observed: rate.value,
                     unit,
                 });
             }
         }
     }
-    None
+    found
+}
+
+/// A sentence on the first limit that a control group sets on a target, for findings that it
+/// explains.
+pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String, Evidence)> {
+    let first = group_limits(record, target).into_iter().next()?;
+    let limit = &record.host.io_limits[first.number];
+    let allowed = figure_text(first.allowed, None, first.unit);
+    let (group, device) = (&limit.group, &limit.device);
+    let sentence =
+        format!(" The control group {group} allows only {allowed} on {device} (io.max).");
+    let evidence = Evidence {
+        path: format!("/host/io_limits/{}/{}", first.number, first.key),
+        observed: first.allowed,
+        threshold: 0.0,
+        unit: first.unit.to_owned(),
+    };
+    Some((sentence, evidence))
 }
 
 /// A workload whose rate is more even than a medium's.
@@ -291,6 +353,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::io_limit::IoLimit;
     use diskproof_model::measurement::Measurement;
     use diskproof_model::series::Cell;
@@ -391,6 +454,26 @@ mod tests {
         }
         let claim = found(&record).unwrap().claim;
         assert!(claim.contains("documented limit of EBS gp3"), "{claim}");
+    }
+
+    #[test]
+    fn limit_in_bytes_of_a_group_is_named_with_the_curve() {
+        let mut record = surveyed::judge(SurveyedDisk::rotating().run(1));
+        let rate = record.surface.as_ref().unwrap().rate.as_ref().unwrap();
+        let rate = rate.average.value;
+        record.host.io_limits = vec![IoLimit {
+            group: "/db".to_owned(),
+            device: record.targets[0].layers[0].device.clone(),
+            read_bytes_per_second: Some(rate as u64),
+            ..IoLimit::default()
+        }];
+        let finding = check(&record).unwrap();
+        assert_eq!(finding.evidence[0].path, "/surface/rate/average/value");
+        assert!(
+            finding.claim.starts_with("the survey ran at"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]

@@ -93,6 +93,12 @@ fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
         });
         return;
     }
+    if m.engine.depth.is_some() {
+        cell.state = CellState::Impossible;
+        let why = "the disk is so slow that a queue of this depth would outlast the cell";
+        cell.why = Some(why.to_owned());
+        return;
+    }
     cell.state = CellState::Measured;
     let mean_sum: f64 = ops.iter().map(|op| op.latency.mean * op.count as f64).sum();
     cell.latency_mean_ns = Some(mean_sum / count as f64);

@@ -14,7 +14,9 @@ use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
-use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, ScanPlan, Survey};
+use diskproof_model::surface::{
+    AccessPlan, BurstPlan, Coverage, CurvePlan, POINT_NS_MAX, ScanPlan, Survey,
+};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
 use diskproof_report::format::Requires;
@@ -38,6 +40,8 @@ const ACCESS_TIME_NS: u64 = 30 * SECOND;
 /// Fits into the cache of every current disk.
 const BURST_BYTES: u64 = 512 << 10;
 const BURST_TIME_NS: u64 = 700_000_000;
+/// Enough for some points on a slow disk.
+const CURVE_NS_MIN: u64 = 10 * SECOND;
 /// Parts of the span that are measured for short strokes, in percent from its start.
 const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
 /// About 350 random reads of a rotating disk: ± 3 %.
@@ -242,7 +246,7 @@ fn survey(
         curve: has_curve.then_some(CurvePlan {
             points: curve.points,
             coverage,
-            time_ns: None,
+            time_ns: curve_time_ns(curve),
         }),
         burst: has_curve.then_some(BurstPlan {
             bytes: BURST_BYTES,
@@ -260,6 +264,17 @@ fn survey(
             resume_bytes: resumed.map_or(0, |resumed| resumed.at),
         }),
     }
+}
+
+/// The longest that the samples take: on a slow disk they become smaller, then fewer. `None` where
+/// the user asks for an amount.
+fn curve_time_ns(curve: &CurveFlags) -> Option<u64> {
+    let each_ns = match curve.write {
+        false => POINT_NS_MAX.0,
+        true => POINT_NS_MAX.1,
+    };
+    let ns = u64::from(curve.points) * each_ns;
+    (!curve.full && curve.sample_size.is_none()).then_some(ns.max(CURVE_NS_MIN))
 }
 
 /// The smallest request that the disk takes.

@@ -27,6 +27,7 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// A campaign and what it needs to run.
 pub(crate) struct CampaignJob<'a> {
@@ -148,13 +149,7 @@ where
     let identities = job.identities.clone();
     let Prepared { work, mut facts } = prepare(job, &consent, stall_timeout, None)?;
     interrupt.end_cleanly();
-    let has_commands = cleanup.is_some() || sides.iter().any(|side| side.prepare.is_some());
-    // The time of commands is not planned, and without a limit that of all sides is not.
     let live = Live::new((&facts.plan, &identities), verbosity, interrupt.clone());
-    let live = match facts.plan.time_limit_ns {
-        Some(_) if !has_commands => live,
-        _ => live.without_deadline(),
-    };
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {
         answer: None,
         identities: vec![None; sides.len()],
@@ -422,7 +417,10 @@ impl<Answer> PreparedCells<'_, Answer> {
             interrupt: Some(self.interrupt),
             heartbeat: &self.live.heartbeat(),
         };
-        match prepare_command::run("--prepare", command, &wait) {
+        let begin = Instant::now();
+        let end = prepare_command::run("--prepare", command, &wait);
+        self.live.put_off(begin.elapsed());
+        match end {
             CommandEnd::Done => {}
             CommandEnd::Interrupted => return Ok(Some(INTERRUPTED.to_owned())),
             // What umount says of a filesystem with an open file.

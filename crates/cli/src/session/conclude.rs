@@ -75,7 +75,7 @@ pub(super) fn conclude(
         Err(error) => Some(error.to_string()),
     };
     facts.partial = facts.ended_early.is_some();
-    facts.stalled = end.stalled;
+    facts.stalled = end.stalled.clone();
     let wait = SaveWait {
         limit: stall_timeout,
         interrupt,
@@ -87,28 +87,8 @@ pub(super) fn conclude(
     }
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));
-    let tool = conclusion.tool.as_ref().map(|tool| {
-        let is_interrupted = interrupt.signal().is_some();
-        let failed = FailedRequest::first_of(&record);
-        let error = match &end.ended {
-            Err(error) => error.errno(),
-            Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
-        };
-        if let Some(files) = &data.files {
-            tool.files_measured(files);
-        }
-        let mut text = tool.end(
-            &data.measurements,
-            data.surface.as_ref(),
-            is_interrupted,
-            error.as_deref(),
-        );
-        // An error that ended the run is printed with its remedy.
-        if let (Some(failed), Ok(_)) = (failed, &end.ended) {
-            text.stderr.insert_str(0, &failed.line(tool));
-        }
-        text
-    });
+    let tool = conclusion.tool.as_ref();
+    let tool = tool.map(|tool| text_of_tool(tool, &record, &end, interrupt));
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
@@ -135,6 +115,50 @@ pub(super) fn conclude(
             ended
         }
     }
+}
+
+/// What a tool prints at the end of its run.
+fn text_of_tool(
+    tool: &SharedPrinter,
+    record: &Record,
+    end: &WatchdogResult,
+    interrupt: &Interrupt,
+) -> ToolText {
+    let data = &end.results.data;
+    let is_interrupted = interrupt.signal().is_some();
+    let failed = FailedRequest::first_of(record);
+    let error = match &end.ended {
+        Err(error) => error.errno(),
+        Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
+    };
+    if let Some(files) = &data.files {
+        tool.files_measured(files);
+    }
+    let mut text = tool.end(
+        &data.measurements,
+        data.surface.as_ref(),
+        is_interrupted,
+        error.as_deref(),
+    );
+    // An error that ended the run is printed with its remedy.
+    if let (Some(failed), Ok(_)) = (failed, &end.ended) {
+        text.stderr.insert_str(0, &failed.line(tool));
+    } else if let (Ok(Some(why)), false) = (&end.ended, is_interrupted) {
+        // The output of a tool may have nothing but zeros then.
+        let none = match has_completed(data) {
+            true => "",
+            false => "no request completed, so every figure is undecided. ",
+        };
+        text.stderr
+            .insert_str(0, &format!("{}: {none}{why}\n", tool.name));
+    }
+    text
+}
+
+/// Whether any request has.
+fn has_completed(data: &RunData) -> bool {
+    let mut ops = data.measurements.iter().flat_map(|m| m.ops.values());
+    ops.any(|op| op.count > 0) || data.surface.is_some() || data.files.is_some()
 }
 
 /// The output of another tool has no word for a rate that is not known.

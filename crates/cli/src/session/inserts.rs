@@ -3,7 +3,7 @@
 
 use super::measure::{ReadyRun, measure_as};
 use super::prepare::MeasuringJob;
-use super::run::{EndedEarly, INTERRUPTED, PartialResults, Steps, TargetRun};
+use super::run::{EndedEarly, INTERRUPTED, LATE, PartialResults, Steps, TargetRun};
 use super::trials::{self, Trials};
 use super::watchdog::{WatchdogResult, run};
 use crate::failure::{Exit, Failure};
@@ -63,14 +63,14 @@ fn carry_out(
         deadline,
         interrupt,
     } = ready;
-    let stop = stop_check(interrupt);
+    let stop = stop_check(interrupt, live.announced_end());
     let Some(identity) = identities.first() else {
         return run((work, Box::new(TargetRun::run)), live, identities, deadline);
     };
     verbosity.note("starting a temporary PostgreSQL server");
     let size_bytes = server_bytes(work.plan.postgres.as_ref());
     let cluster = match start((identity, size_bytes), programs, &stop, verbosity) {
-        Err(PostgresError::Stopped) => return Ok(interrupted()),
+        Err(PostgresError::Stopped) => return Ok(stopped(interrupt)),
         started => started?,
     };
     let target = identity.clone();
@@ -114,16 +114,22 @@ fn start(
     }
 }
 
-fn stop_check(interrupt: &Interrupt) -> StopCheck {
+/// Stops at Ctrl-C, and once the announced time is clearly over.
+fn stop_check(interrupt: &Interrupt, end: Option<Instant>) -> StopCheck {
     let interrupt = interrupt.clone();
-    Arc::new(move || interrupt.signal().is_some())
+    let is_over = move || end.is_some_and(|end| Instant::now() >= end);
+    Arc::new(move || interrupt.signal().is_some() || is_over())
 }
 
-/// The end of a run that was interrupted before anything was measured.
-fn interrupted() -> WatchdogResult {
+/// The end of a run that was stopped before anything was measured.
+fn stopped(interrupt: &Interrupt) -> WatchdogResult {
+    let why = match interrupt.signal() {
+        Some(_) => INTERRUPTED,
+        None => LATE,
+    };
     WatchdogResult {
         results: PartialResults::default(),
-        ended: Ok(Some(INTERRUPTED.to_owned())),
+        ended: Ok(Some(why.to_owned())),
         hung: Vec::new(),
         stalled: None,
     }

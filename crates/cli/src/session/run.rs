@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
-                               undecided. Measure longer (--time), or with smaller blocks";
+                               undecided. Measure longer (--time), or less (smaller --bs, --size)";
 pub(super) const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
 
 /// How scratch files get their content, so that reads find data and writes do not extend the file.
@@ -309,27 +309,38 @@ impl TargetRun {
     ) -> Result<Control, RunError> {
         for (index, target) in self.targets.iter_mut().enumerate() {
             let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
-            if !target.is_scratch() || written >= capacity {
+            if !target.is_scratch() {
                 continue;
             }
-            let (wanted, time_ns) = match self.filling {
-                Filling::Span => {
-                    let length = workload.span.length_bytes;
-                    let end = length.map(|length| workload.span.start_bytes + length);
-                    (end.unwrap_or(capacity), None)
-                }
-                Filling::Within(limits) if written == 0 => (capacity, Some(limits.time_ns)),
-                Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
+            // A file cut to what its layout had time for may be too small for a later workload.
+            let mut least = match self.filling {
+                Filling::Span => 0,
+                Filling::Within(_) => workload.span.start_bytes + u64::from(workload.block_bytes),
             };
-            let wanted = wanted.min(capacity);
-            let (control, written) = self.session.lay_out(target, wanted, time_ns, live)?;
-            if control == Control::Interrupt {
-                return Ok(Control::Interrupt);
+            if written < capacity {
+                let (wanted, time_ns) = match self.filling {
+                    Filling::Span => {
+                        let length = workload.span.length_bytes;
+                        let end = length.map(|length| workload.span.start_bytes + length);
+                        least = end.unwrap_or(capacity).min(capacity);
+                        (least, self.plan.fill_ns_max())
+                    }
+                    Filling::Within(limits) if written == 0 => (capacity, Some(limits.time_ns)),
+                    Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
+                };
+                let wanted = wanted.min(capacity);
+                let (control, first) = self.session.lay_out(target, wanted, time_ns, live)?;
+                if control == Control::Interrupt {
+                    return Ok(Control::Interrupt);
+                }
+                self.first_writes.extend(first.map(|first| (index, first)));
+                if matches!(self.filling, Filling::Within(_)) {
+                    target.trim_to_written()?;
+                }
             }
-            self.first_writes
-                .extend(written.map(|measurement| (index, measurement)));
-            if matches!(self.filling, Filling::Within(_)) {
-                target.trim_to_written()?;
+            if target.usable_bytes() < least {
+                live.end_late();
+                return Ok(Control::Interrupt);
             }
         }
         Ok(Control::Continue)

@@ -20,6 +20,8 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// silent. A little more than the engine waits, which knows more.
 const AFTER_END: Duration = Duration::from_millis(4300);
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
+/// The same where the target answers, such as a request of a sync each second.
+const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 
@@ -153,11 +155,12 @@ impl Watchdog<'_> {
                 self.deadline.verbosity.note(&text);
             }
             let end = *lock_deadline(&self.run_end);
-            let is_late = end.is_some_and(|end| end.elapsed() > AFTER_END);
+            let late = end.map_or(Duration::ZERO, |end| end.elapsed());
             if silence > self.deadline.stall_timeout {
                 return self.end_stalled(silence);
             }
-            if is_late && silence > SILENCE_AFTER_END {
+            let is_silent = late > AFTER_END && silence > SILENCE_AFTER_END;
+            if is_silent || late > AFTER_END_MAX {
                 return self.end_late(silence);
             }
         }
@@ -183,12 +186,13 @@ impl Watchdog<'_> {
 
     /// Ends without the run's thread, which waits for a target that may be slow and not faulty.
     fn end_late(self, silence: Duration) -> WatchdogResult {
-        let ended = format!(
-            "{}: {LATE}. Its last request, near '{}', had waited for {}",
-            self.paths(),
-            self.step(),
-            seconds(silence)
-        );
+        let mut ended = format!("{}: {LATE}", self.paths());
+        if silence > SILENCE_AFTER_END {
+            let (step, silence) = (self.step(), seconds(silence));
+            ended.push_str(&format!(
+                ". Its last request, near '{step}', had waited for {silence}"
+            ));
+        }
         self.end(Ok(Some(ended)), self.all_paths())
     }
 

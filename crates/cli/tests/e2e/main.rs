@@ -36,6 +36,7 @@ mod program;
 mod run;
 mod safety;
 mod schema;
+mod slow_disk;
 mod sweep;
 mod targets;
 mod together;

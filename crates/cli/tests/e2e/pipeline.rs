@@ -124,6 +124,7 @@ fn measure(plan: &Plan) -> Vec<Measurement> {
             used,
             fallbacks: Vec::new(),
             features: vec!["fixed-buffers".to_owned()],
+            depth: None,
             done_before_wait: None,
         };
         let (read_bytes, write_bytes) = (seen.asked.read_bytes, seen.asked.write_bytes);

@@ -164,7 +164,7 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
                  ({why}), so its content is unknown",
                 first.offset
             ),
-            "see dmesg and smartctl --all: the disk may be failing",
+            "see dmesg and smartctl --all: the disk may be failing, or be too slow to be examined",
         );
     }
 }

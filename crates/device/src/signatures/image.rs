@@ -5,10 +5,15 @@ use rustix::io::Errno;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// Unit of reading: every mark but a few lies within the first 64 KiB, and direct I/O takes it on
 /// every device.
 const CHUNK_BYTES: u64 = 64 << 10;
+
+/// The longest that the reading may take. More reads are no use on a target that slow: they fail,
+/// and whoever asks learns that the content is unknown.
+const READING_MAX: Duration = Duration::from_secs(60);
 
 /// Chunks kept: 32 MiB, more than the ends of a disk and of some partitions need.
 const CHUNKS_MAX: usize = 512;
@@ -34,6 +39,8 @@ pub(crate) struct Image<'a> {
     size_bytes: u64,
     chunks: Chunks,
     unreadable: RefCell<Vec<Unreadable>>,
+    began: Instant,
+    longest: Duration,
 }
 
 impl<'a> Image<'a> {
@@ -43,6 +50,8 @@ impl<'a> Image<'a> {
             size_bytes,
             chunks: RefCell::default(),
             unreadable: RefCell::default(),
+            began: Instant::now(),
+            longest: READING_MAX,
         }
     }
 
@@ -66,7 +75,11 @@ impl<'a> Image<'a> {
         }
         let offset = number * CHUNK_BYTES;
         let wanted = CHUNK_BYTES.min(self.size_bytes.saturating_sub(offset)) as usize;
-        let chunk = match (self.read_at)(offset, wanted) {
+        let read = match self.began.elapsed() > self.longest {
+            true => Err(Errno::TIMEDOUT),
+            false => (self.read_at)(offset, wanted),
+        };
+        let chunk = match read {
             Ok(bytes) if bytes.len() >= wanted => Some(Rc::new(bytes)),
             Ok(_) => self.failed(offset, None),
             Err(errno) => self.failed(offset, Some(errno)),
@@ -167,5 +180,22 @@ impl<'i, 'a> View<'i, 'a> {
 
     pub(crate) fn le64(&self, offset: u64) -> Option<u64> {
         self.array(offset).map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_for_too_long_makes_content_unknown() {
+        let read_at = |_: u64, length: usize| Ok(vec![0; length]);
+        let image = Image {
+            longest: Duration::ZERO,
+            ..Image::new(&read_at, 1 << 20)
+        };
+        assert!(image.chunk(0).is_none());
+        assert_eq!(image.unreadable()[0].errno, Some(Errno::TIMEDOUT));
+        assert!(Image::new(&read_at, 1 << 20).chunk(0).is_some());
     }
 }

@@ -69,6 +69,9 @@ pub(crate) struct WorkerSnapshot {
     pub interruptions: Vec<Interruption>,
     /// The kernel's thread id.
     pub thread: Option<i32>,
+    /// Why and when its measured time ended, and [`WorkerResult::busy_ns`], while it still waits
+    /// for what is in flight.
+    pub ended: Option<(EndReason, u64, u128)>,
     /// Whether the worker has ended and took its counts from here.
     pub is_taken: bool,
 }
@@ -129,21 +132,26 @@ impl WorkerSnapshot {
         (!self.is_taken).then_some(so_far)
     }
 
-    /// The result of a worker whose requests in flight were never answered. They count as failed
-    /// where the target hangs.
+    /// The result of a worker that measured from `measure_ns` on, and that was to end as `asked`.
+    /// Its requests in flight were never answered; they count as failed unless they are `late`.
     pub(crate) fn take_unanswered(
         &mut self,
         in_flight: &[PendingRequest],
-        asked: StuckWorker<'_>,
+        measure_ns: u64,
+        asked: (EndReason, u64),
+        late: bool,
     ) -> WorkerResult {
-        let (measure_ns, (ending, stop_ns)) = (asked.measure_ns, asked.ending);
+        let (ending, stop_ns) = match self.ended {
+            Some((ending, stop_ns, _)) => (ending, stop_ns),
+            None => asked,
+        };
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut ops = std::mem::take(&mut self.ops);
         let timed_out = errno_name(libc::ETIMEDOUT);
         for request in in_flight {
             let op = ops.entry(request.kind).or_default();
-            if !asked.late {
+            if !late {
                 *op.errors.entry(timed_out.clone()).or_default() += 1;
             }
         }
@@ -155,7 +163,10 @@ impl WorkerSnapshot {
             ops,
             asked: self.asked,
             stop_ns,
-            busy_ns: self.busy_ns + waiting,
+            busy_ns: match self.ended {
+                Some((.., busy_ns)) => busy_ns,
+                None => self.busy_ns + waiting,
+            },
             last_ns: self.last_ns.max(measure_ns),
             zero_blocks: self.zero_blocks,
             late: self.late,

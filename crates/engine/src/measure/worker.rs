@@ -444,7 +444,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(ending, now);
         }
         let was_measuring = self.counters.is_measuring();
-        let is_sparse = now >= self.schedule.end_ns && self.is_sparse();
+        let is_stopped = self.stop.load(Ordering::Relaxed);
+        let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
+        let is_sparse = is_over && self.is_sparse();
         // In overtime, what completes at `now` is part of the measured time, which ends then.
         let cell_end_ns = now - u64::from(is_sparse);
         self.counters.end_cell(
@@ -481,7 +483,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             // The scheduled end, not `now`: the completion that woke the worker up comes after it
             // and does not count.
             self.end(EndReason::Time, self.schedule.end_ns);
-        } else if self.stop.load(Ordering::Relaxed) {
+        } else if is_stopped {
             self.end(EndReason::Stopped, now);
         }
         self.publish_snapshot(now);
@@ -517,8 +519,21 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.unanswered_ns > 0 {
             self.warmup_in_flight_ns = 0;
         }
-        self.end(EndReason::Time, now + self.unanswered_ns);
-        self.busy_ns = Some(self.busy_until(now));
+        let why = match now < self.schedule.end_ns {
+            true => EndReason::Stopped,
+            false => EndReason::Time,
+        };
+        let ending = (why, now + self.unanswered_ns);
+        self.end(ending.0, ending.1);
+        self.set_busy(ending, now);
+    }
+
+    /// Takes the time in flight until `until_ns`. Requests may still be in flight then, perhaps for
+    /// longer than the run.
+    fn set_busy(&mut self, (why, at_ns): (EndReason, u64), until_ns: u64) {
+        let busy_ns = self.busy_until(until_ns);
+        self.busy_ns = Some(busy_ns);
+        lock_snapshot(&self.snapshot).ended = Some((why, at_ns, busy_ns));
     }
 
     /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
@@ -602,7 +617,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             }
             // Requests that complete after such an end still count, but not towards the rate.
             if ending != EndReason::Budget {
-                self.busy_ns = Some(self.busy_until(at_ns));
+                self.set_busy((ending, at_ns), at_ns);
                 self.counters
                     .close_series(at_ns, &mut lock_snapshot(&self.snapshot));
             }

@@ -191,6 +191,7 @@ impl PingLog {
                 used: prepared.selection.kind,
                 fallbacks: prepared.selection.fallbacks.clone(),
                 features: Vec::new(),
+                depth: None,
                 done_before_wait: None,
             },
             cache: prepared.cache.clone(),

@@ -31,6 +31,8 @@ pub(crate) struct RunContext {
     pub engine: EngineKind,
     /// The I/O engines that were tried before it.
     pub fallbacks: Vec<Fallback>,
+    /// [`EngineUse::depth`].
+    pub depth: Option<u32>,
     /// Features of the I/O engine that are on.
     pub features: Vec<String>,
     /// How the cache was treated.
@@ -198,6 +200,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
             used: context.engine,
             fallbacks: context.fallbacks,
             features: context.features,
+            depth: context.depth.filter(|depth| *depth < workload.depth),
             done_before_wait: sum.done_before_wait,
         },
         cache: context.cache,

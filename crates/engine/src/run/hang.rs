@@ -28,7 +28,10 @@ pub(crate) fn time_out(
         requests: in_flight.len() as u64,
         late: asked.late,
     };
-    (snapshot.take_unanswered(&in_flight, asked), hang)
+    (
+        snapshot.take_unanswered(&in_flight, asked.measure_ns, asked.ending, asked.late),
+        hang,
+    )
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
@@ -121,8 +124,43 @@ fn system_call(thread: i32) -> Option<OpKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::result::EndReason;
+    use diskproof_model::plan::Workload;
 
     const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn late_worker_keeps_its_own_end_and_has_no_errors() {
+        let mut snapshot = WorkerSnapshot {
+            ended: Some((EndReason::Time, 9 * SECOND, 3)),
+            in_flight: vec![PendingRequest {
+                kind: OpKind::Read,
+                since_ns: 4 * SECOND,
+            }],
+            ..WorkerSnapshot::default()
+        };
+        snapshot.ops.entry(OpKind::Read).or_default().count = 1;
+        let asked = StuckWorker {
+            workload: &Workload::named("reads"),
+            engine: EngineKind::Uring,
+            start_ns: 0,
+            measure_ns: SECOND,
+            ending: (EndReason::Time, 5 * SECOND),
+            late: true,
+        };
+        let (done, hang) = time_out(&Mutex::new(snapshot), asked, 12 * SECOND);
+        assert_eq!((done.stop_ns, done.busy_ns), (9 * SECOND, 3));
+        let read = &done.ops[&OpKind::Read];
+        assert!(read.count == 1 && read.errors.is_empty(), "{read:?}");
+        assert_eq!((hang.lasted_ns, hang.late), (8 * SECOND, true));
+        let hung = StuckWorker {
+            late: false,
+            ..asked
+        };
+        let (done, _) = time_out(&Mutex::default(), hung, 12 * SECOND);
+        assert_eq!(done.stop_ns, 5 * SECOND);
+        assert_eq!(done.ops[&OpKind::Read].errors["ETIMEDOUT"], 1);
+    }
 
     #[test]
     fn silence_needs_a_request_in_flight() {

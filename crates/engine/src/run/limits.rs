@@ -15,6 +15,16 @@ pub(crate) fn largest_block(workload: &Workload) -> u32 {
     workload.block_sizes().fold(workload.block_bytes, u32::max)
 }
 
+/// The span of a workload, within `limit` bytes.
+pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
+    let start = workload.span.start_bytes.min(limit);
+    let length = workload
+        .span
+        .length_bytes
+        .map_or(limit - start, |length| length.min(limit - start));
+    Extent { start, length }
+}
+
 /// Requests of a group in flight on so many targets together.
 pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
     let of_each: u64 = group
@@ -26,9 +36,9 @@ pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
 }
 
 /// Threads of each worker: an I/O engine with one request at a time gets its depth from threads.
-pub(crate) fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
+pub(crate) fn threads_per_worker(depth: u32, kind: EngineKind) -> u32 {
     if matches!(kind, EngineKind::Sync | EngineKind::Mmap) {
-        workload.depth
+        depth
     } else {
         1
     }
@@ -46,7 +56,7 @@ pub(crate) fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
         // The threads of a worker go through its part together.
         Access::Sequential => workers,
         Access::Backward | Access::Stride { .. } => {
-            workers * u64::from(threads_per_worker(workload, kind))
+            workers * u64::from(threads_per_worker(workload.depth, kind))
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod counter_log;
 pub(crate) mod descriptor;
 pub(crate) mod error;
 pub(crate) mod finish;
+pub(crate) mod first_request;
 pub(crate) mod hang;
 pub(crate) mod limits;
 pub(crate) mod prepare;

@@ -6,7 +6,8 @@ use crate::io::TrimCall;
 use crate::load::generator::Trims;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
 use crate::run::error::RunError;
-use crate::run::limits::{largest_block, parts_of};
+use crate::run::first_request::SlowTarget;
+use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{Selection, select};
 use crate::run::trims::{trim_call, trims_of};
 use diskproof_device::OpenTarget;
@@ -39,6 +40,8 @@ pub(crate) struct PreparedTarget {
 pub(crate) struct PrepareOptions {
     /// Requests in flight on all targets, of all workloads that run together.
     pub in_flight_max: u64,
+    /// How slow the target is, if it is.
+    pub slow: Option<SlowTarget>,
     /// Seed of the write journal.
     pub seed: u64,
     /// Bytes of the span that sequential workloads pass over before they begin.
@@ -78,7 +81,12 @@ pub(crate) fn prepare_target(
         None
     };
     let trims = trims_of(workload, target)?;
-    let selection = select(workload, cache.used, target, options.in_flight_max)?;
+    let PrepareOptions {
+        in_flight_max,
+        slow,
+        ..
+    } = options;
+    let selection = select(workload, cache.used, target, in_flight_max, slow)?;
     let block_bytes = largest_block(workload);
     let parts = parts_of(workload, selection.kind);
     if extent.length / u64::from(block_bytes) < parts {
@@ -209,16 +217,6 @@ pub(crate) fn set_cache(
         target.drop_cache();
     }
     Ok(used)
-}
-
-/// The span of a workload, within `limit` bytes.
-pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
-    let start = workload.span.start_bytes.min(limit);
-    let length = workload
-        .span
-        .length_bytes
-        .map_or(limit - start, |length| length.min(limit - start));
-    Extent { start, length }
 }
 
 /// Refuses block sizes, starts and strides that direct I/O or discards do not take.

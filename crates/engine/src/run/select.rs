@@ -10,6 +10,7 @@ use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, Op, Request, SubmitPolicy, TrimCall, WaitMode};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
+use crate::run::first_request::{FIRST_BYTES, SlowTarget};
 use crate::run::trims::trim_call;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
@@ -28,15 +29,18 @@ pub(crate) struct Selection {
     /// Whether io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
     /// where it was not tested or is unknown.
     pub punted: Option<bool>,
+    /// [`diskproof_model::measurement::EngineUse::depth`].
+    pub depth: Option<u32>,
 }
 
 /// Selects for one workload on one target. All workloads of the run together keep up to
-/// `in_flight_max` requests in flight.
+/// `in_flight_max` requests in flight. A slow target gets no further request.
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
     in_flight_max: u64,
+    slow: Option<SlowTarget>,
 ) -> Result<Selection, RunError> {
     let candidates: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if workload.trims() => {
@@ -55,14 +59,16 @@ pub(crate) fn select(
     };
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
+    let depth = slow.and_then(|slow| slow.depth_of(workload));
     for &kind in candidates {
         let tried = match kind {
             EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
-            _ => try_out(kind, workload, cache, target),
+            _ => try_out(kind, (workload, cache), target, slow.is_none()),
         };
         match tried {
             Ok(()) => {
-                let punted = if kind == EngineKind::Uring {
+                // On a slow target, the I/O engine makes no difference.
+                let punted = if kind == EngineKind::Uring && slow.is_none() {
                     punted(workload, target)
                 } else {
                     None
@@ -81,12 +87,14 @@ pub(crate) fn select(
                         kind: EngineKind::Aio,
                         fallbacks,
                         punted,
+                        depth,
                     });
                 }
                 return Ok(Selection {
                     kind,
                     fallbacks,
                     punted,
+                    depth,
                 });
             }
             Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
@@ -194,16 +202,16 @@ fn aio_left(limits: &Path) -> u64 {
     }
 }
 
-/// Sets the I/O engine up and reads one block with it where there is data.
+/// Sets the I/O engine up and reads a block with it where there is data and `reads` says so.
 fn try_out(
     kind: EngineKind,
-    workload: &Workload,
-    cache: CachePolicy,
+    (workload, cache): (&Workload, CachePolicy),
     target: &OpenTarget,
+    reads: bool,
 ) -> io::Result<()> {
     let fd = || target.fd().try_clone_to_owned();
-    let block = workload.block_bytes;
-    let readable = workload.reads() && target.usable_bytes() >= u64::from(block);
+    let block = tried_bytes(workload, target);
+    let readable = reads && workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
             let shape = UringConfig {
@@ -229,6 +237,13 @@ fn try_out(
         ),
         EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
     }
+}
+
+/// Bytes of a request that only tries: as small as the target allows, as it may be slow.
+fn tried_bytes(workload: &Workload, target: &OpenTarget) -> u32 {
+    workload
+        .block_bytes
+        .min(FIRST_BYTES.max(target.alignment_bytes()))
 }
 
 fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<()> {
@@ -281,13 +296,14 @@ fn result_of(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
 /// io_uring first tries each request without blocking; a file that does not take RWF_NOWAIT has
 /// every request handed to a worker thread.
 fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
-    if target.usable_bytes() < u64::from(workload.block_bytes) {
+    let block = tried_bytes(workload, target);
+    if target.usable_bytes() < u64::from(block) {
         return None;
     }
-    let buffers = Buffers::new(1, workload.block_bytes as usize).ok()?;
+    let buffers = Buffers::new(1, block as usize).ok()?;
     let vector = libc::iovec {
         iov_base: buffers.slot(0).cast(),
-        iov_len: workload.block_bytes as usize,
+        iov_len: block as usize,
     };
     // SAFETY: one vector that covers the buffer, which lives until after the call.
     let got = unsafe {

@@ -10,11 +10,11 @@ use crate::run::calibrate::max_iops;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
 use crate::run::finish::{FinalSync, Finisher};
+use crate::run::first_request::find_slow;
 use crate::run::hang::join;
-use crate::run::limits::in_flight_max;
+use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
-    PrepareOptions, PreparedTarget, check_alignment, check_writable, extent_of, prepare_target,
-    set_cache,
+    PrepareOptions, PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
@@ -176,10 +176,13 @@ impl Session {
         // A span or an earlier buffered workload may have ended at an offset that direct I/O does
         // not take; the file itself has whole MiB.
         let from = target.usable_bytes() / LAYOUT_UNIT_BYTES * LAYOUT_UNIT_BYTES;
-        let upto_bytes = upto_bytes
-            .next_multiple_of(LAYOUT_UNIT_BYTES)
-            .min(target.capacity_bytes().max(upto_bytes));
-        let workload = layout_workload(from, upto_bytes - from, time_ns);
+        let wanted = (upto_bytes - from).next_multiple_of(LAYOUT_UNIT_BYTES);
+        // Whole blocks, where there is room: a workload leaves a rest of less than one.
+        let most = target.capacity_bytes().max(upto_bytes) - from;
+        let length = wanted
+            .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
+            .min(most);
+        let workload = layout_workload(from, length, time_ns);
         let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
         let prepared = self.prepare(&workload, &mut targets[0], in_flight_max(group, 1), watch)?;
@@ -234,6 +237,7 @@ impl Session {
         }
         let options = PrepareOptions {
             in_flight_max,
+            slow: find_slow(workload, target, self.stall_timeout, watch)?,
             seed: self.seed,
             skip_bytes: self.skip_bytes,
         };
@@ -260,11 +264,12 @@ impl Session {
         {
             return Ok(ScratchContent::There);
         }
-        match self.lay_out(target, end, None, watch)?.0 {
-            Control::Interrupt => Err(RunError::Interrupted {
+        let (control, _) = self.lay_out(target, end, None, watch)?;
+        match control == Control::Interrupt || target.usable_bytes() < end {
+            true => Err(RunError::Interrupted {
                 workload: workload.name.clone(),
             }),
-            Control::Continue | Control::Enough => Ok(ScratchContent::New),
+            false => Ok(ScratchContent::New),
         }
     }
 
@@ -409,7 +414,8 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
     Workload {
         read_permille: 0,
         access: Access::Sequential,
-        block_bytes: LAYOUT_BLOCK_BYTES.min(length_bytes.min(u64::from(u32::MAX)) as u32),
+        // The largest that leaves no rest.
+        block_bytes: LAYOUT_BLOCK_BYTES.min(1 << length_bytes.trailing_zeros().min(31)),
         depth: LAYOUT_DEPTH,
         span: Span {
             start_bytes,

@@ -208,8 +208,8 @@ impl<'a> WorkerGroup<'a> {
     ) -> Vec<Vec<WorkerConfig>> {
         let own = self.assignments[assignment];
         let (member, target, prepared) = (own.member, own.target, own.prepared);
-        let threads_per_worker = threads_per_worker(workload, prepared.selection.kind);
-        let depth = workload.depth / threads_per_worker;
+        let in_flight = prepared.selection.depth.unwrap_or(workload.depth);
+        let threads_per_worker = threads_per_worker(in_flight, prepared.selection.kind);
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
@@ -256,7 +256,7 @@ impl<'a> WorkerGroup<'a> {
                     extent: prepared.extent,
                     journal: prepared.journal.clone(),
                     shared_sync: shared_sync.clone(),
-                    depth,
+                    depth: in_flight / threads_per_worker,
                     // The threads of a worker share its part of an ordered pattern.
                     budget: if ordered {
                         of_worker.clone()

@@ -116,11 +116,13 @@ fn first_rate<B: Backend, C: Clock>(
         ns = ns.min(one(FIRST_BYTES)?.1);
     }
     if ns > SLOW_NS {
-        let (bytes, ns) = match log.is_stopped() {
-            true => (bytes, ns),
-            false => one(UNIT_BYTES)?,
-        };
-        return Ok(bytes * 1e9 / ns as f64);
+        let rate = bytes * 1e9 / ns as f64;
+        if log.is_stopped() {
+            return Ok(rate);
+        }
+        // A limiter lets the smallest request pass at once.
+        let (bytes, ns) = one(UNIT_BYTES)?;
+        return Ok(rate.min(bytes * 1e9 / ns as f64));
     }
     let trial = trial(queue, target, bytes * 1e9 / ns as f64, log)?;
     Ok(trial.unwrap_or(RATE_UNKNOWN))

@@ -22,8 +22,9 @@ use crate::io::clock::{ActiveClock, WorkerClock};
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
-use crate::run::limits::in_flight_max;
-use crate::run::prepare::{extent_of, set_cache};
+use crate::run::first_request::find_slow;
+use crate::run::limits::{extent_of, in_flight_max};
+use crate::run::prepare::set_cache;
 use crate::run::select::select;
 use crate::run::session::Session;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
@@ -164,14 +165,11 @@ impl Session {
             ..Workload::named(SURVEY)
         };
         let cache = set_cache(&streaming, target)?;
+        let slow = find_slow(&streaming, target, self.stall_timeout, watch)?;
         let selected = |workload: &Workload| {
-            select(
-                workload,
-                cache.used,
-                target,
-                in_flight_max(Group::alone(workload), 1),
-            )
-            .map(|selection| selection.kind)
+            let in_flight_max = in_flight_max(Group::alone(workload), 1);
+            let selection = select(workload, cache.used, target, in_flight_max, slow)?;
+            Ok::<_, RunError>(selection.kind)
         };
         let stream = selected(&streaming)?;
         let read_one = selected(&Workload {

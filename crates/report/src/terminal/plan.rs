@@ -213,6 +213,14 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         };
     };
     let time = format_duration(ns);
+    let fill = plan.fill_ns_max().filter(|ns| *ns < u64::MAX);
+    let fill = fill.map_or(String::new(), |ns| {
+        let is_directory = |one: &&TargetIdentity| one.kind == TargetKind::Directory;
+        let files = identities.iter().filter(is_directory).count() as u64;
+        let most = format_duration(ns.saturating_mul(files));
+        format!(" after at most {most} to fill the scratch file")
+    });
+    let time = format!("{time}{fill}");
     if plan.files.is_some() {
         return format!("at most {time}, and the removal of files");
     }
@@ -223,7 +231,11 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         Some(false) => "an SSD",
         _ => "a rotating disk",
     };
-    format!("about {time} at the usual speed of {kind}")
+    let most = plan.deadline_ns(identities).filter(|most_ns| *most_ns > ns);
+    let most = most.map_or(String::new(), |ns| {
+        format!(", at most {}", format_duration(ns))
+    });
+    format!("about {time} at the usual speed of {kind}{most}")
 }
 
 /// What a plan without a time limit takes: the time that its bytes or operations need, if they

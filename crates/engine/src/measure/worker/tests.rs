@@ -628,3 +628,78 @@ fn interruption_before_the_start_does_not_move_the_start() {
     let errors: u64 = read.errors.values().sum();
     assert_eq!(read.count + errors, 500, "nothing counts as warm-up");
 }
+
+/// Completes each request after a second; the user ends the run after 4.5 s.
+struct Slow {
+    buffers: Buffers,
+    clock: FakeClock,
+    waiting: Option<(u32, u64)>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Backend for &mut Slow {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            self.waiting = Some((request.slot, self.clock.now() + LONG_NS));
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, _: WaitMode) -> io::Result<()> {
+        let due_ns = self.waiting.map_or(u64::MAX, |(_, due_ns)| due_ns);
+        let now = (self.clock.now() + LONG_NS / 10).min(due_ns);
+        self.clock.move_to(now);
+        self.stop.store(now >= 9 * LONG_NS / 2, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let is_due = |waiting: &mut (u32, u64)| waiting.1 <= self.clock.now();
+        if let Some((slot, _)) = self.waiting.take_if(is_due) {
+            sink(slot, BLOCK as i32);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+}
+
+#[test]
+fn stopped_worker_with_few_operations_ends_with_the_next_one() {
+    let workload = Workload {
+        block_bytes: BLOCK,
+        ..Workload::named("slow")
+    };
+    let extent = Extent {
+        start: 0,
+        length: 1 << 30,
+    };
+    let pattern = Pattern::new(&workload, extent, 1, 0);
+    let generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, Budget::default());
+    let (clock, stop) = (FakeClock::default(), Arc::<AtomicBool>::default());
+    let mut disk = Slow {
+        buffers: Buffers::new(1, workload.block_bytes as usize).unwrap(),
+        clock: clock.clone(),
+        waiting: None,
+        stop: Arc::clone(&stop),
+    };
+    let schedule = WorkerSchedule {
+        start_ns: 0,
+        measure_ns: 0,
+        end_ns: 60 * LONG_NS,
+    };
+    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
+    let mut worker = Worker::new(&mut disk, clock, generator, schedule, stop, published);
+    while worker.advance().unwrap() == AdvanceOutcome::Running {}
+    let home = worker.finish();
+    assert_eq!(
+        (home.ending, home.stop_ns),
+        (EndReason::Stopped, 5 * LONG_NS)
+    );
+    let counts: u64 = home.ops.values().map(|op| op.latency.count()).sum();
+    assert_eq!(counts, 5);
+}

@@ -24,6 +24,7 @@ impl Assignment<'_> {
             engine: self.prepared.selection.kind,
             fallbacks: self.prepared.selection.fallbacks.clone(),
             features: Vec::new(),
+            depth: self.prepared.selection.depth,
             cache: self.prepared.cache.clone(),
             measure_ns: schedule.delayed(self.workload).measure_ns,
             pacer: None,

@@ -1,0 +1,152 @@
+//! Disks that are slow and not faulty: runs on them end in time, with figures or "undecided".
+
+use crate::program::program;
+use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::record::Record;
+use diskproof_model::surface::SeekPattern;
+use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
+use std::path::Path;
+
+const GIB: u64 = 1 << 30;
+
+/// Runs `words` on a device of this model; a word `DEVICE` stands for it. Returns exit code and
+/// record.
+fn on_device(model: &str, words: &[&str]) -> (Option<i32>, Record) {
+    let place = place();
+    let disk = SimDisk::serve(
+        spec::parse(model).unwrap(),
+        4 * GIB,
+        &place.path().join("disk"),
+    )
+    .unwrap();
+    let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+    let saved = place.path().join("saved.json");
+    let path = device.path().to_str().unwrap();
+    let words = words.iter().map(|word| match *word {
+        "DEVICE" => Path::new(path),
+        word => Path::new(word),
+    });
+    let output = program(words.chain([Path::new("-o"), &saved]))
+        .output()
+        .unwrap();
+    let record = std::fs::read(&saved).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    (
+        output.status.code(),
+        serde_json::from_slice(&record).unwrap(),
+    )
+}
+
+fn codes(record: &Record) -> Vec<&str> {
+    let findings = record.findings.iter();
+    findings.map(|finding| finding.code.as_str()).collect()
+}
+
+#[test]
+fn check_of_slow_disk_has_curve_and_access_time() {
+    let name = "check_of_slow_disk_has_curve_and_access_time";
+    if !can_run(name, &["fusermount3", "losetup"]) {
+        return;
+    }
+    let (code, record) = on_device("bandwidth=300kB", &["check", "DEVICE", "--quick"]);
+    let reads = record.measurements.iter();
+    let scan = reads.clone().find(|m| m.workload.name == "sequential-read");
+    let scan = scan.unwrap().ops[&OpKind::Read].throughput.value;
+    assert!((scan / 300e3 - 1.0).abs() < 0.25, "{scan}");
+    let surface = record.surface.as_ref().unwrap();
+    let rate = surface.rate.as_ref().unwrap().average.value;
+    assert!((rate / 300e3 - 1.0).abs() < 0.25, "{rate}");
+    assert!(surface.seeks[&SeekPattern::Random].n > 1);
+    assert!(!record.partial && code == Some(0), "{code:?}");
+    assert!(
+        codes(&record).contains(&"depth-not-held") && !codes(&record).contains(&"hung"),
+        "{:?}",
+        codes(&record)
+    );
+}
+
+#[test]
+fn requests_longer_than_the_run_are_late_and_no_errors() {
+    let name = "requests_longer_than_the_run_are_late_and_no_errors";
+    if !can_run(name, &["fusermount3", "losetup"]) {
+        return;
+    }
+    let words = [
+        "run", "DEVICE", "--rw", "randread", "--bs", "8M", "--depth", "4", "--time", "5s",
+    ];
+    let (code, record) = on_device("bandwidth=300kB", &words);
+    let m = &record.measurements[0];
+    let hang = m.hang.unwrap();
+    assert!(hang.late && hang.requests >= 1, "{hang:?}");
+    assert_eq!((m.errors_total(), code), (0, Some(4)));
+    assert_ne!(m.stopped, StopReason::Hung);
+    assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
+}
+
+#[test]
+fn live_comparison_on_slow_disk_ends() {
+    let name = "live_comparison_on_slow_disk_ends";
+    if !can_run(name, &["fusermount3", "losetup"]) {
+        return;
+    }
+    let place = place();
+    let disk = SimDisk::serve(
+        spec::parse("iops=1").unwrap(),
+        GIB,
+        &place.path().join("disk"),
+    )
+    .unwrap();
+    let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+    let path = device.path().to_str().unwrap();
+    let compared = program(["compare", path, path, "--time", "8s"])
+        .output()
+        .unwrap();
+    assert_eq!(compared.status.code(), Some(4), "{compared:?}");
+}
+
+/// Its answers take less than the timeout. Those that a run needs before its first workload take
+/// longer together, and no counter of a file shows them.
+#[test]
+fn slow_answers_before_the_first_workload_are_no_hang() {
+    let name = "slow_answers_before_the_first_workload_are_no_hang";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("disk");
+    let _disk = SimDisk::serve(spec::parse("latency=3s").unwrap(), GIB, &file).unwrap();
+    let words = "run --rw read --bs 1M --depth 8 --time 6s --json -q";
+    let output = program(words.split(' ').map(Path::new).chain([file.as_path()]))
+        .env("DISKPROOF_GIVE_UP_AFTER", "5s")
+        .output()
+        .unwrap();
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    let read = &record.measurements[0];
+    assert!(read.ops[&OpKind::Read].count >= 1 && record.stalled.is_none());
+    assert_eq!(read.engine.depth, Some(1));
+    assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
+}
+
+#[test]
+fn zeros_of_a_tool_are_undecided_in_exit_code_and_stderr() {
+    let name = "zeros_of_a_tool_are_undecided_in_exit_code_and_stderr";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("disk");
+    let _disk = SimDisk::serve(spec::parse("latency=13s").unwrap(), GIB, &file).unwrap();
+    let words = format!(
+        "as fio --name=j --rw=randread --iodepth=8 --ioengine=libaio --direct=1 --runtime=1 \
+         --time_based --output-format=json --filename={}",
+        file.display()
+    );
+    let output = program(words.split_whitespace()).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["jobs"][0]["read"]["total_ios"], 0);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("no request completed"), "{stderr}");
+    assert_eq!(output.status.code(), Some(1));
+}
