@@ -5,6 +5,7 @@
 //! `survey`, `ping` and `files`; `primes` stands alone. `unsafe` lives in `io`, `primes`,
 //! `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
 
+pub mod allocator;
 mod files;
 mod io;
 mod load;

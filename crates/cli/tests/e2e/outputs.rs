@@ -207,6 +207,30 @@ fn small_stack_limit_does_not_matter() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
 }
 
+/// Somewhere between the size of the program and that of a run, an allocation fails.
+#[test]
+fn a_memory_limit_is_an_error_and_no_abort() {
+    let place = place();
+    let limited = |kib: u64| check_under_limit(place.path(), &format!("-v {kib}"));
+    let is_ended = |ran: &Ran| matches!(ran.code, Some(0 | 4));
+    let starts_at = (30_000..200_000).step_by(1_000);
+    let starts_at = starts_at.into_iter().find(|kib| is_ended(&limited(*kib)));
+    let starts_at = starts_at.expect("a program of under 200 MB");
+    let mut failed = 0;
+    for kib in (starts_at..starts_at + 30_000).step_by(3_000) {
+        let ran = check_under_limit(place.path(), &format!("-v {kib}"));
+        assert!(
+            matches!(ran.code, Some(0 | 4)),
+            "{kib}: {:?} {}",
+            ran.code,
+            ran.err
+        );
+        failed += u32::from(ran.code == Some(4) && ran.err.contains("ulimit"));
+    }
+    assert!(failed > 0, "from {starts_at} kB on");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn file_size_limit_is_named() {
     let place = place();

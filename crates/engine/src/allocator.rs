@@ -1,0 +1,55 @@
+//! The allocator of the program: the system's, with an error and an exit code where there is no
+//! memory left. Rust would abort, with a core dump and without a word about limits.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// Ends the program where it gets no memory.
+pub struct EndingAllocator;
+
+const MESSAGE: &[u8] = b"diskproof: error: out of memory. Raise the limits (ulimit -v, the \
+                         container's), or use fewer --jobs or a smaller --depth\n";
+/// The run failed.
+const EXIT_CODE: libc::c_int = 4;
+
+// SAFETY: every call goes to the system's allocator as it is, and its result comes back unless it
+// is null.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for EndingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc`.
+        given(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        given(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `realloc`.
+        given(unsafe { System.realloc(old, layout, bytes) })
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[inline]
+fn given(memory: *mut u8) -> *mut u8 {
+    if memory.is_null() {
+        end();
+    }
+    memory
+}
+
+#[cold]
+#[allow(unsafe_code)]
+fn end() -> ! {
+    // SAFETY: the message outlives the call, and neither call allocates.
+    unsafe {
+        libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len());
+        libc::_exit(EXIT_CODE)
+    }
+}
