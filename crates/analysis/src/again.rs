@@ -163,6 +163,15 @@ mod tests {
     }
 
     #[test]
+    fn a_record_keeps_the_method_by_which_it_was_measured() {
+        let mut run = fixture::run();
+        run.0.plan.method -= 1;
+        let old = fixture::judge(run);
+        assert_eq!(old.method, fixture::record().method - 1);
+        assert_eq!(judged_again(old.clone()), (old, Rejudged::Same));
+    }
+
+    #[test]
     fn a_record_without_data_stays_as_it_is() {
         let stored = Record {
             data: None,

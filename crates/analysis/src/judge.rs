@@ -23,7 +23,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::record::{
     ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
@@ -100,7 +100,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         sweep: None,
         latency_search: latency_search(&facts.plan, &data.measurements),
         tool: facts.tool,
-        method: METHOD_VERSION,
+        method: facts.plan.method,
         judging: JUDGING_VERSION,
         run_id: facts.run_id,
         started: facts.started,
