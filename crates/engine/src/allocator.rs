@@ -1,5 +1,6 @@
 //! The allocator of the program: the system's, with an error and an exit code where there is no
 //! memory left. Rust would abort, with a core dump and without a word about limits.
+#![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -13,7 +14,6 @@ const EXIT_CODE: libc::c_int = 4;
 
 // SAFETY: every call goes to the system's allocator as it is, and its result comes back unless it
 // is null.
-#[allow(unsafe_code)]
 unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.
@@ -45,7 +45,6 @@ fn given(memory: *mut u8) -> *mut u8 {
 }
 
 #[cold]
-#[allow(unsafe_code)]
 fn end() -> ! {
     // SAFETY: the message outlives the call, and neither call allocates.
     unsafe {

@@ -2,8 +2,8 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`; `primes` stands alone. `unsafe` lives in `io`, `primes`,
-//! `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
+//! `survey`, `ping` and `files`; `primes` and `allocator` stand alone. `unsafe` lives in
+//! `allocator`, `io`, `primes`, `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
 
 pub mod allocator;
 mod files;

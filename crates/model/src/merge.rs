@@ -48,8 +48,8 @@ pub enum Together {
 /// What has no sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Both surveyed, ran a server, or measured files or the load of others.
-    #[error("only workloads can be added, and both runs measured something else")]
+    /// One of them surveyed, ran a server, or measured files or the load of others.
+    #[error("only workloads can be added, and one of the runs measured something else")]
     NoWorkload,
     /// One of them measured workloads that the other did not.
     #[error("the runs measured different workloads")]

@@ -85,7 +85,7 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
 /// Depth of the values that are indented; deeper ones stand on one line.
 const INDENTED_MAX: usize = 5;
 
-/// Indents the outer values only, so that a record is readable and a third of the size.
+/// Indents the outer values only: a record stays readable, and no number has a line of its own.
 #[derive(Default)]
 struct Outer {
     pretty: PrettyFormatter<'static>,

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn document_error_distinguishes_other_files_damage_and_newer_versions() {
+    fn document_error_distinguishes_other_files_damage_and_other_versions() {
         assert!(parse("<html>").unwrap_err().contains("no record"));
         assert!(
             parse("{\"schema\": \"diskproof.record/1\"}")

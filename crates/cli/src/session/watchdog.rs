@@ -20,7 +20,7 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// silent. A little more than the engine waits, which knows more.
 const AFTER_END: Duration = Duration::from_millis(4300);
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
-/// The same where the target answers, such as a request of a sync each second.
+/// The same where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);

@@ -5,6 +5,9 @@ use crate::data::RunData;
 use crate::measurement::{Measurement, OpMeasurement};
 use crate::record::Record;
 
+/// Most cells of a measured time. The engine keeps 1,024 and makes them longer.
+const CELLS_MAX: u64 = 1 << 16;
+
 /// Checks what the judgement relies on.
 pub(super) fn check_data(data: &RunData, record: &Record) -> Result<(), DocumentError> {
     let targets = record.targets.len();
@@ -48,9 +51,6 @@ fn check_measurement(m: &Measurement, path: &str) -> Result<(), DocumentError> {
     }
     Ok(())
 }
-
-/// Most cells of a measured time: an engine makes them longer long before.
-const CELLS_MAX: u64 = 1 << 16;
 
 fn check_op(op: &OpMeasurement, wall_ns: u64, path: &str) -> Result<(), DocumentError> {
     let path = format!("{path}/series");

@@ -69,6 +69,7 @@ fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
         family => {
             let unit = UNITS.iter().find(|(unit, _)| *unit == figure.unit);
             let suffix = unit.map_or("", |(_, suffix)| suffix);
+            // The two differ in the last digit; each family keeps the one that it had.
             let value = match figure.unit {
                 "ns" if family.ends_with('*') => value * 1e-9,
                 "ns" => value / 1e9,
