@@ -7,6 +7,7 @@ use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
 use diskproof_model::data::RunData;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Plan, Stop, Workload};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
@@ -557,4 +558,19 @@ fn what_is_no_record_is_refused_in_words() {
         "{}",
         ran.out
     );
+}
+
+#[test]
+fn a_forged_record_is_named_and_not_believed() {
+    let place = place();
+    let mut forged = record(vec![workload("d8", 8, 3)], 1.0, 5);
+    let honest = save(place.path(), "honest.json", &forged);
+    let read = forged.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    read.iops.value *= 10.0;
+    let forged = save(place.path(), "forged.json", &forged);
+    let (honest, forged) = (run(["show", &honest]), run(["show", &forged]));
+    assert_eq!((honest.code, honest.err.as_str()), (Some(0), ""));
+    assert_eq!((forged.code, &forged.out), (Some(0), &honest.out));
+    let place = "/measurements/0/ops/read/iops/value";
+    assert!(forged.err.contains(place), "{}", forged.err);
 }

@@ -151,6 +151,8 @@ fn file_name(record: &Record) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use diskproof_model::data::RunData;
+    use diskproof_model::layers::{BlockMatch, LayerPlace};
 
     /// A real record of `check`.
     pub(crate) fn record() -> Record {
@@ -291,5 +293,31 @@ pub(crate) mod tests {
         let whole = page(&record());
         let cut = &whole[..whole.find("id=\"record\"").unwrap() + 2000];
         assert!(matches!(read_record(cut), Err(PageError::Unreadable(_))));
+    }
+
+    #[test]
+    fn a_page_too_large_for_mail_keeps_no_data() {
+        let with_places = |count: u64| {
+            let mut record = record();
+            // Numbers that do not deflate.
+            let place = |index: u64| LayerPlace {
+                target: 0,
+                start_bytes: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4,
+                length_bytes: index.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 4,
+                blocks: BlockMatch::Same,
+                compared: 0,
+                why: None,
+            };
+            record.data = Some(Box::new(RunData {
+                measurements: Vec::new(),
+                layer_places: (1..=count).map(place).collect(),
+                ..RunData::default()
+            }));
+            record
+        };
+        let (small, large) = (page(&with_places(9)), page(&with_places(40_000)));
+        assert!(large.len() <= PAGE_BYTES_MAX, "{}", large.len());
+        let keeps = |page: &str| page_json(page).unwrap().contains("layer_places");
+        assert_eq!((keeps(&small), keeps(&large)), (true, false));
     }
 }
