@@ -288,9 +288,10 @@ fn who_else_uses_the_disk_is_named() {
     ) {
         return;
     }
-    let disk = Disk::new("ext4", 4 * GIB, "rw");
-    let file = disk.path().join("junk");
-    // Fast: while the kernel initialises an ext4 of another test, 64 MiB prove nothing here.
+    // Small: while the kernel initialises an ext4 of another test, a 64th of it proves nothing here.
+    let disk = Disk::new("ext4", 256 * MIB, "rw");
+    let (file, target) = (disk.path().join("junk"), disk.path().join("target"));
+    random_file(&target, 64 * MIB);
     let writer = Command::new("fio")
         .args([
             "--name=writer",
@@ -312,10 +313,7 @@ fn who_else_uses_the_disk_is_named() {
     assert!(program::eventually(
         || std::fs::metadata(&file).is_ok_and(|file| file.len() == 64 * MIB)
     ));
-    let record = record(
-        disk.path(),
-        &["--read-only", "--time", "3s", "--size", "64M"],
-    );
+    let record = record(&target, &["--read-only", "--time", "3s"]);
     let seen = claim(&record, "disturbed").unwrap();
     assert!(seen.contains("Busiest on"), "{seen}");
     // The sentence has room for three processes of the whole machine, where other tests are at work
@@ -327,7 +325,7 @@ fn who_else_uses_the_disk_is_named() {
             && other.write_bytes > 0),
         "{record:#?}"
     );
-    assert_eq!(names(disk.path()), ["junk", "lost+found"]);
+    assert_eq!(names(disk.path()), ["junk", "lost+found", "target"]);
 }
 
 #[test]
