@@ -288,7 +288,7 @@ fn who_else_uses_the_disk_is_named() {
     ) {
         return;
     }
-    // Small: while the kernel initialises an ext4 of another test, a 64th of it proves nothing here.
+    // Small: while the kernel initialises an ext4 of another test, a 64th of it proves nothing.
     let disk = Disk::new("ext4", 256 * MIB, "rw");
     let (file, target) = (disk.path().join("junk"), disk.path().join("target"));
     random_file(&target, 64 * MIB);
