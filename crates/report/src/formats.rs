@@ -18,6 +18,10 @@ pub static FORMATS: &[&Format] = &[
     &crate::fio_json::FORMAT,
     &crate::iocost::FORMAT,
     &crate::seastar::FORMAT,
+    &crate::bmf::FORMAT,
+    &crate::bigger_is_better::FORMAT,
+    &crate::smaller_is_better::FORMAT,
+    &crate::share::FORMAT,
 ];
 
 /// The format of a file name. The longest matching extension wins.

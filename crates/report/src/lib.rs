@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 pub mod ascii;
+pub mod bigger_is_better;
+pub mod bmf;
 mod capacity;
 pub mod chart;
 pub mod csv;
@@ -22,10 +24,13 @@ pub mod openmetrics;
 mod page;
 pub mod postgresql_conf;
 pub mod seastar;
+pub mod share;
+pub mod smaller_is_better;
 pub mod style;
 pub mod svg;
 mod table;
 pub mod terminal;
 mod text;
+mod tracked;
 
 pub use examined::Examined;

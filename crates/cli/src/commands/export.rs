@@ -1,10 +1,10 @@
 //! `diskproof export`: writes a saved run or comparison to files of any format. Measures nothing.
 
 use super::compare;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, files, is_stdout, output_help};
 use crate::output_files::OutputFiles;
-use crate::saved::{HistoryFileFlag, SavedDocument, find};
+use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
 use crate::stderr::Verbosity;
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use diskproof_report::json;
@@ -23,6 +23,9 @@ pub struct ExportFlags {
     /// The same as OUTPUT, as in other verbs (repeatable)
     #[arg(short = 'o', long = "output", value_name = "OUTPUT")]
     pub named: Vec<PathBuf>,
+    /// Leave out what identifies the machine: host, paths, serial numbers, processes, users
+    #[arg(long)]
+    pub anonymous: bool,
     /// No notes on stderr
     #[arg(short = 'q', long)]
     pub quiet: bool,
@@ -38,15 +41,30 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     let prints = named.concat().iter().any(|path| is_stdout(path));
     match find(&export.run, export.history_file.file())? {
         SavedDocument::Run(stored) => {
+            let mut record = stored.record;
+            let mut left_out = None;
+            if export.anonymous {
+                let (without, what) = anonymous(&record)?;
+                (record, left_out) = (without, Some(what));
+            }
             let verbosity = if export.quiet {
                 Verbosity::Quiet
             } else {
                 Verbosity::Lines
             };
-            OutputFiles::prepare(&outputs)?.save(&stored.record, verbosity)?;
+            OutputFiles::prepare(&outputs)?.save(&record, verbosity)?;
             if prints {
-                ignore_closed_pipe(to_stdout(|out| json::write_record(&stored.record, out)))?;
+                ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
             }
+            if let Some(what) = left_out {
+                verbosity.note(&format!("left out: {what}"));
+            }
+        }
+        SavedDocument::Comparison(_) if export.anonymous => {
+            return Err(Failure::Usage(
+                "--anonymous: a comparison names its targets; export its runs instead".to_owned(),
+            )
+            .into());
         }
         SavedDocument::Comparison(comparison) => {
             compare::prepare(&outputs)?;

@@ -2,6 +2,7 @@
 //! names. Independent of SQL.
 
 mod access;
+mod anonymous;
 mod capacity;
 mod document;
 mod earlier;
@@ -9,6 +10,7 @@ mod judged;
 mod label;
 mod place;
 
+pub(crate) use anonymous::anonymous;
 pub(crate) use document::{SavedDocument, read_document};
 pub(crate) use earlier::{EarlierRun, RunKey};
 pub(crate) use label::parse_label;

@@ -9,6 +9,7 @@ mod compare;
 mod compare_live;
 mod curve;
 mod curve_findings;
+mod deploy;
 mod docs_commands;
 mod drop_in;
 mod faults;

@@ -1,0 +1,178 @@
+//! A run in ten lines that fit a forum post or a chat: what was measured, on which disk, the
+//! figures, whether to trust them, and the checksum of the record. Names neither host, path nor
+//! serial number.
+
+use crate::describe::figures::{conditions, shown_latency, shown_ops};
+use crate::format::{Format, OutputFile, Requires};
+use crate::labels;
+use crate::text::{clean, columns};
+use diskproof_model::finding::Severity;
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::units::format_bytes;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".share.txt",
+    description: "ten lines for a forum or chat, without names of the machine",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: None,
+    identity: None,
+};
+
+/// Lines between the two of the heading and the three at the end.
+const ROWS_MAX: usize = 5;
+/// Columns of a line: forums and mail wrap longer ones.
+const COLUMNS_MAX: usize = 72;
+
+/// Writes at most ten lines.
+fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let verb = &record.plan.origin.verb;
+    let day = record.started.get(..10).unwrap_or(&record.started);
+    let mut lines = vec![
+        format!("diskproof {} · {verb} · {day}", record.tool.version),
+        machine(record),
+    ];
+    lines.extend(rows(record));
+    if let Some(verdict) = &record.verdict {
+        lines.push(verdict.trust.why.clone());
+    }
+    let is_told = |severity| severity != Severity::Note;
+    let told = record.findings.iter().filter(|f| is_told(f.severity));
+    let codes: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
+    if !codes.is_empty() {
+        lines.push(format!("findings: {}", codes.join(", ")));
+    }
+    for line in lines {
+        writeln!(out, "{}", shortened(&clean(&line)))?;
+    }
+    // The whole checksum, which alone may be longer than a line.
+    writeln!(out, "record sha256 {}", checksum(record)?)
+}
+
+/// The disks, the filesystem and the system.
+fn machine(record: &Record) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for target in &record.targets {
+        for disk in target.disks() {
+            let model = disk.model.as_ref().unwrap_or(&disk.name);
+            parts.push(format!("{model} {}", format_bytes(disk.size_bytes)));
+        }
+        parts.extend(target.filesystem.as_ref().map(|of| of.kind.clone()));
+    }
+    let host = &record.host;
+    parts.push(format!("Linux {}", host.kernel));
+    parts.extend(host.hypervisor.clone());
+    parts.dedup();
+    parts.join(" · ")
+}
+
+/// The grades; without them the workloads.
+fn rows(record: &Record) -> Vec<String> {
+    let verdict = record.verdict.iter();
+    let grades = verdict.flat_map(|verdict| &verdict.grades).map(|grade| {
+        let figure = &grade.figure;
+        let (value, interval) = (figure.value_text(), labels::interval(figure));
+        format!(
+            "{:<11}{value:>10}  {interval:<8} {}",
+            grade.name,
+            grade.words()
+        )
+    });
+    let mut rows: Vec<String> = grades.take(ROWS_MAX).collect();
+    if rows.is_empty() {
+        let all = record.measurements.iter();
+        let ops = all.flat_map(|m| {
+            shown_ops(m)
+                .into_iter()
+                .map(move |(kind, op)| (m, kind, op))
+        });
+        let all: Vec<String> = ops.map(|(m, kind, op)| row(m, kind.as_str(), op)).collect();
+        let more = all.len().saturating_sub(ROWS_MAX);
+        let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
+        rows.extend(all.into_iter().take(shown));
+        if more > 0 {
+            rows.push(format!("and {} more", more + 1));
+        }
+    }
+    rows
+}
+
+fn row(m: &MeasurementRecord, kind: &str, op: &OpRecord) -> String {
+    let mut row = format!(
+        "{} {kind}: {} {}",
+        m.workload.name,
+        op.iops.value_text(),
+        labels::interval(&op.iops),
+    );
+    if let Some(p99) = shown_latency(op).p99 {
+        let _ = write!(row, ", p99 {}", labels::latency(Some(p99)));
+    }
+    let _ = write!(row, " ({})", conditions(&m.workload));
+    row
+}
+
+fn shortened(line: &str) -> String {
+    if columns(line) <= COLUMNS_MAX {
+        return line.to_owned();
+    }
+    let mut short: String = line.chars().take(COLUMNS_MAX - 1).collect();
+    short.push('…');
+    short
+}
+
+/// Of the bytes that `-o x.json` writes.
+fn checksum(record: &Record) -> io::Result<String> {
+    let mut json = Vec::new();
+    crate::json::write_record(record, &mut json)?;
+    let digest = Sha256::digest(&json);
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(record: &Record) -> String {
+        let mut out = Vec::new();
+        write_record(record, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn ten_lines_without_the_names_of_the_machine() {
+        let mut record = crate::html::tests::record();
+        record.host.name = "secret-host".to_owned();
+        record.targets[0].path = "/srv/secret-path".to_owned();
+        record.targets[0].layers[0].serial = Some("SECRET-SERIAL".to_owned());
+        let mut graded = record.clone();
+        let grade = |name| {
+            serde_json::json!({
+                "name": name, "measurement": 0, "grade": "good",
+                "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
+                "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
+            })
+        };
+        let grades = ["bulk load", "scans", "look-ups", "commits"].map(grade);
+        let verdict = serde_json::json!({
+            "headline": "Good.", "grades": grades,
+            "trust": { "level": "reliable", "why": "Reliable." },
+        });
+        graded.verdict = Some(serde_json::from_value(verdict).unwrap());
+        for record in [record, graded] {
+            let text = shared(&record);
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines.len() <= 10, "{text}");
+            let (last, rest) = lines.split_last().unwrap();
+            assert_eq!(last.len(), "record sha256 ".len() + 64);
+            assert!(
+                rest.iter().all(|line| columns(line) <= COLUMNS_MAX),
+                "{text}"
+            );
+            assert!(!text.to_lowercase().contains("secret"), "{text}");
+        }
+    }
+}
