@@ -1,10 +1,34 @@
 //! Leaves the tables for unwinding out of the installed program (`--profile dist`), where a panic
 //! aborts: 1.0 of 8.4 MB. A profile cannot pass arguments to the linker, so this script does.
+//! Gives optimised programs the commit that they are built from, for `--version`.
 
 use std::path::Path;
+use std::process::Command;
+
+/// What git prints; nothing outside a repository, as in a package of the registry.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// ` (5a06137b 2026-11-25)`; empty while developing, where it would compile the program anew after
+/// every commit.
+fn commit() -> String {
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+        return String::new();
+    }
+    // The log of commits, which every new one changes.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    let commit = git(&["log", "-1", "--format=%h %cs"]);
+    commit.map_or_else(String::new, |text| format!(" ({text})"))
+}
 
 fn main() {
     println!("cargo::rerun-if-changed=no_unwind_tables.ld");
+    println!("cargo::rustc-env=DISKPROOF_COMMIT={}", commit());
     let env = |name| std::env::var(name).expect("cargo sets it for build scripts");
     // OUT_DIR is target/PROFILE/build/PACKAGE/out; nothing else names a custom profile.
     let out = env("OUT_DIR");

@@ -16,6 +16,7 @@ pub mod rules;
 pub mod slices;
 pub mod surface;
 pub mod sweep;
+pub mod trend;
 pub mod trials;
 pub mod verdict;
 pub mod watch;

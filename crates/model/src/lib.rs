@@ -46,6 +46,7 @@ pub mod summary;
 pub mod surface;
 pub mod sweep;
 pub mod target;
+pub mod trend;
 pub mod trial;
 pub mod units;
 pub mod verdict;

@@ -8,6 +8,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
+use diskproof_model::trend::Trend;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
@@ -61,6 +62,11 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
 /// Writes an array of saved runs in short, in the order given.
 pub fn write_runs(runs: &[SavedRun], out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(runs)?, out)
+}
+
+/// Writes an array of trends.
+pub fn write_trends(trends: &[Trend], out: &mut dyn Write) -> io::Result<()> {
+    write_document(&serde_json::to_string_pretty(trends)?, out)
 }
 
 /// JSON requires escapes only below U+0020. A device's name may also hold U+009B, which some

@@ -8,8 +8,12 @@ use crate::saved::{
 };
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_in_locale};
+use diskproof_analysis::compare::Limit;
+use diskproof_analysis::trend::{outcome, trends};
 use diskproof_history::{Filter, Listing, SaveOutcome};
+use diskproof_model::comparison::ConditionOutcome;
 use diskproof_model::saved::SavedRun;
+use diskproof_model::trend::Trend;
 use diskproof_model::units::counted;
 use diskproof_report::{json, terminal};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -24,6 +28,7 @@ const HELP: &str = concat!(
     "Examples:\n",
     "  diskproof history --since 7d\n",
     "  diskproof history --serial S64FNE0R --json\n",
+    "  diskproof history --trend --target /data --fail-on 'commit-fdatasync.iops<-10%'\n",
     "  diskproof history label latest before-upgrade\n",
     "  diskproof history import /mnt/usb/db2/*.json\n",
     "  diskproof history prune --older-than 90d --dry-run",
@@ -66,6 +71,15 @@ pub struct List {
     /// At most N runs, the newest
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
+    /// The figures of the newest run's verb and target from run to run, each against the median of
+    /// the ten runs before
+    #[arg(long)]
+    pub trend: bool,
+    /// With --trend: exit with 1 if this holds for the newest run beyond the usual spread, such as
+    /// 'commit-fdatasync.iops<-10%', and with 5 if chance or too few runs leave it undecided
+    /// (repeatable)
+    #[arg(long, value_name = "CONDITION", requires = "trend")]
+    pub fail_on: Vec<Limit>,
     /// Print the list as JSON
     #[arg(long)]
     pub json: bool,
@@ -177,7 +191,47 @@ fn list(list: &List) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Done);
     }
+    if list.trend {
+        return show_trend(&runs, list);
+    }
     write(&runs, list.json, list.color)
+}
+
+fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
+    let trends = trends(runs);
+    ignore_closed_pipe(to_stdout(|out| match list.json {
+        true => json::write_trends(&trends, out),
+        false => write_in_locale(out, |page| {
+            let style = style(list.color.unwrap_or(ColorWhen::Auto));
+            terminal::write_trends(&trends, &style, page)
+        }),
+    }))?;
+    let mut exit = Exit::Done;
+    for limit in &list.fail_on {
+        let (word, code) = match outcome(limit, &trends) {
+            ConditionOutcome::DoesNotHold => continue,
+            ConditionOutcome::Holds => ("holds", Exit::ThresholdMissed),
+            ConditionOutcome::Undecided => ("is undecided", Exit::Undecided),
+            ConditionOutcome::Unanswered => {
+                return Err(Failure::Usage(format!(
+                    "--fail-on '{}': no such figure; use one of {}",
+                    limit.expression,
+                    names(&trends)
+                ))
+                .into());
+            }
+        };
+        eprint_line(&format!("--fail-on '{}' {word}", limit.expression));
+        if exit != Exit::ThresholdMissed {
+            exit = code;
+        }
+    }
+    Ok(exit)
+}
+
+fn names(trends: &[Trend]) -> String {
+    let name = |trend: &Trend| format!("{}.{}", trend.subject, trend.metric());
+    trends.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {

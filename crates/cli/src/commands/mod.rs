@@ -60,7 +60,7 @@ verbs! {
 #[derive(Debug, Parser)]
 #[command(
     name = "diskproof",
-    version,
+    version = concat!(env!("CARGO_PKG_VERSION"), env!("DISKPROOF_COMMIT")),
     max_term_width = 80,
     arg_required_else_help = true
 )]

@@ -14,8 +14,9 @@ fn deploy() -> PathBuf {
 fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(deploy().join(folder)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|is| is == extension)).collect();
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|is| is == extension))
+        .collect();
     files.sort();
     assert!(!files.is_empty(), "{folder}");
     files
@@ -24,7 +25,12 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
 fn assert_ran(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(output.status.success(), "{command:?}: {}\n{}", told[0], told[1]);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        told[0],
+        told[1]
+    );
     output
 }
 
@@ -64,11 +70,17 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
                  exec setpriv --reuid 10001 --regid 10001 --clear-groups --bounding-set=-all \
                  --inh-caps=-all --no-new-privs env -i \"$@\"";
             let mut command = Command::new("unshare");
-            command.args(["--mount", "sh", "-c", script, "sh"]).arg(&volume);
+            command
+                .args(["--mount", "sh", "-c", script, "sh"])
+                .arg(&volume);
             command.arg(place.path().join("diskproof"));
             for word in &line {
                 let is_volume = word.starts_with('/');
-                command.arg(if is_volume { volume.as_os_str() } else { word.as_ref() });
+                command.arg(if is_volume {
+                    volume.as_os_str()
+                } else {
+                    word.as_ref()
+                });
             }
             // The shortest that decides nothing but runs everything.
             command.args(["--size", "64M", "--time", "3s"]);
@@ -87,15 +99,27 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
 #[test]
 fn manifests_are_valid() {
     let tools = place();
-    let install = ["install", "--quiet", "--disable-pip-version-check", "--target"];
-    let pip = Command::new("pip3").args(install).arg(tools.path()).arg("kubernetes-validate").output();
+    let install = [
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--target",
+    ];
+    let pip = Command::new("pip3")
+        .args(install)
+        .arg(tools.path())
+        .arg("kubernetes-validate")
+        .output();
     if !pip.is_ok_and(|pip| pip.status.success()) {
         println!("SKIPPED: kubernetes-validate of PyPI cannot be installed");
         return;
     }
     for manifest in files("kubernetes", "yaml") {
         let mut command = Command::new(tools.path().join("bin/kubernetes-validate"));
-        command.arg("--strict").arg(&manifest).env("PYTHONPATH", tools.path());
+        command
+            .arg("--strict")
+            .arg(&manifest)
+            .env("PYTHONPATH", tools.path());
         assert_ran(&mut command);
     }
 }
@@ -103,9 +127,14 @@ fn manifests_are_valid() {
 #[test]
 fn alert_rules_fire_as_intended() {
     if can_run("promtool") {
-        for (verb, file) in [("check", "diskproof.rules.yml"), ("test", "diskproof.rules.test.yml")] {
+        for (verb, file) in [
+            ("check", "diskproof.rules.yml"),
+            ("test", "diskproof.rules.test.yml"),
+        ] {
             let mut command = Command::new("promtool");
-            command.args([verb, "rules", file]).current_dir(deploy().join("prometheus"));
+            command
+                .args([verb, "rules", file])
+                .current_dir(deploy().join("prometheus"));
             assert_ran(&mut command);
         }
     }
@@ -117,7 +146,11 @@ fn metrics_of_rules_and_of_the_dashboard_exist() {
     let rules = fs::read_to_string(deploy().join("prometheus/diskproof.rules.yml")).unwrap();
     let dashboard = fs::read_to_string(deploy().join("grafana/diskproof.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
-    assert!(json["panels"].as_array().is_some_and(|panels| panels.len() > 4));
+    assert!(
+        json["panels"]
+            .as_array()
+            .is_some_and(|panels| panels.len() > 4)
+    );
     let mut known = 0;
     for text in [rules, dashboard] {
         for rest in text.split("diskproof_").skip(1) {
@@ -152,6 +185,15 @@ fn units_are_valid_and_confined() {
         assert!(!told.contains("diskproof-check"), "{told}");
     }
     // From 0 (confined) to 100 (not at all): fails above the threshold.
-    let security = ["security", "--offline=true", "--threshold=20", "diskproof-check.service"];
-    assert_ran(Command::new("systemd-analyze").args(security).current_dir(place.path()));
+    let security = [
+        "security",
+        "--offline=true",
+        "--threshold=20",
+        "diskproof-check.service",
+    ];
+    assert_ran(
+        Command::new("systemd-analyze")
+            .args(security)
+            .current_dir(place.path()),
+    );
 }

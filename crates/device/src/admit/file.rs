@@ -170,8 +170,10 @@ fn judge_directories(above: &Ancestry, reasons: &mut RefusalReasons) {
     servers::judge_file(above, reasons);
 }
 
-/// A file that has lost its name belongs to who still has it open.
-pub(super) fn judge_names(links: u64, reasons: &mut RefusalReasons) {
+/// A file that has lost its name belongs to who still has it open. The number has another width on
+/// each architecture.
+pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
+    let links = links.into();
     match links {
         1 => {}
         0 => reasons.add(

@@ -22,6 +22,7 @@ mod server;
 mod sparkline;
 mod sweep;
 mod sweep_view;
+mod trend;
 mod verdict;
 mod watch;
 
@@ -33,6 +34,7 @@ pub use ping::RequestLines;
 pub use plan::{budget_line, write_plan};
 pub use record::write_record;
 pub use runs::write_runs;
+pub use trend::write_trends;
 pub use verdict::write_verdict_again;
 pub use watch::{
     WatchFacts, hidden_processes_text, seek_method_text, write_watch_facts, write_watch_heading,

@@ -1,0 +1,144 @@
+//! The figures of a target from run to run: a line and a bar a run, the oldest first.
+
+use super::bars::bar;
+use crate::describe::run::{start_text, third_digit};
+use crate::page::{Page, TextStyle};
+use crate::style::Style;
+use crate::table::{Align, Columns};
+use crate::text::clean;
+use diskproof_model::digits::figure_text;
+use diskproof_model::trend::{Trend, TrendPoint};
+use std::io::{self, Write};
+
+/// Columns of the longest bar.
+const BAR: usize = 20;
+/// Digits of an id that identify a run; `show` accepts them.
+const ID_DIGITS: usize = 8;
+
+/// Writes each figure with its runs.
+pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let page = &mut Page::new(style, out);
+    for (index, trend) in trends.iter().enumerate() {
+        if index > 0 {
+            page.blank()?;
+        }
+        let name = format!("{} {}", clean(&trend.subject), trend.operation.as_str());
+        page.unbroken(TextStyle::Bold.of(name))?;
+        let largest = trend
+            .points
+            .iter()
+            .map(|point| point.value)
+            .fold(0.0, f64::max);
+        let rows: Vec<Vec<String>> = trend
+            .points
+            .iter()
+            .map(|point| row(point, &trend.unit, largest))
+            .collect();
+        let aligns = [
+            Align::Left,
+            Align::Left,
+            Align::Right,
+            Align::Left,
+            Align::Left,
+        ];
+        let columns = Columns::fit(&aligns, &rows, page.width());
+        for (row, point) in rows.iter().zip(&trend.points) {
+            let line = match &columns {
+                Some(columns) => columns.line(row),
+                None => [&row[0], &row[2], &row[4]].map(String::as_str).join("  "),
+            };
+            let is_beyond = point.change.and_then(|change| change.is_beyond_chance);
+            let style = match is_beyond {
+                Some(true) => TextStyle::Bold,
+                Some(false) | None => TextStyle::Plain,
+            };
+            page.unbroken(style.of(line.trim_end()))?;
+        }
+    }
+    if !trends.is_empty() {
+        page.blank()?;
+        page.text(TextStyle::Dim.of(
+            "Each run against the median of the ten before it. usual: runs like those before differ \
+             as much by chance.",
+        ))?;
+    }
+    Ok(())
+}
+
+fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
+    let share = if largest > 0.0 {
+        point.value / largest
+    } else {
+        0.0
+    };
+    let change = match point.change {
+        None => String::new(),
+        Some(change) => {
+            let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
+            match change.is_beyond_chance {
+                Some(true) => percent,
+                Some(false) => format!("{percent}  usual"),
+                None => format!("{percent}  too few runs"),
+            }
+        }
+    };
+    vec![
+        start_text(&point.started)
+            .trim_end_matches(" UTC")
+            .to_owned(),
+        point.run_id.chars().take(ID_DIGITS).collect(),
+        // Three digits, so that the changes agree with what is printed.
+        figure_text(point.value, Some(third_digit(point.value)), unit),
+        format!("{:BAR$}", bar(share, BAR)),
+        change,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::measurement::OpKind;
+    use diskproof_model::trend::TrendChange;
+
+    #[test]
+    fn every_run_is_a_line_within_eighty_columns() {
+        let point = |day: u32, value: f64, change| TrendPoint {
+            run_id: format!("{day:032}"),
+            started: format!("2026-11-{day:02}T03:00:00Z"),
+            value,
+            half_width_95: Some(10.0),
+            change,
+        };
+        let changed = |share, is_beyond_chance| {
+            Some(TrendChange {
+                share,
+                is_beyond_chance,
+            })
+        };
+        let trend = Trend {
+            subject: "commit-fdatasync".to_owned(),
+            operation: OpKind::Commit,
+            unit: "1/s".to_owned(),
+            points: vec![
+                point(1, 2000.0, None),
+                point(2, 2100.0, changed(0.05, None)),
+                point(3, 2000.0, changed(-0.02, Some(false))),
+                point(4, 1000.0, changed(-0.5, Some(true))),
+            ],
+        };
+        let mut out = Vec::new();
+        let style = Style {
+            width: 80,
+            color: crate::style::Color::Plain,
+        };
+        write_trends(&[trend], &style, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let runs = text.lines().filter(|line| line.contains("2026-11")).count();
+        assert_eq!(runs, 4, "{text}");
+        assert!(
+            text.lines().all(|line| crate::text::columns(line) <= 80),
+            "{text}"
+        );
+        assert!(text.lines().any(|line| line.ends_with("−50 %")), "{text}");
+    }
+}
