@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod accepted;
+mod anonymous;
 mod cli;
 mod commit;
 mod compare;

@@ -1,0 +1,93 @@
+//! `export --anonymous`: no format names the machine, and the record still derives from its data.
+
+use crate::program::{Ran, run};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::place;
+
+/// All formats that a run of one workload has.
+const FORMATS: [&str; 13] = [
+    "json",
+    "html",
+    "csv",
+    "md",
+    "svg",
+    "gnuplot",
+    "hlog",
+    "prom",
+    "conf",
+    "fio.json",
+    "bmf.json",
+    "bigger.json",
+    "share.txt",
+];
+
+#[test]
+fn no_format_names_the_machine() {
+    let place = place();
+    let target = place.path().join("secret-directory");
+    std::fs::create_dir(&target).unwrap();
+    let record = place.path().join("record.json");
+    let words = [
+        "run",
+        target.to_str().unwrap(),
+        "--rw",
+        "randread",
+        "--time",
+        "1s",
+    ];
+    let save = [
+        "--size",
+        "16M",
+        "--note",
+        "secret-note",
+        "-o",
+        record.to_str().unwrap(),
+    ];
+    assert_eq!(run(words.into_iter().chain(save)).code, Some(0));
+
+    // Facts that a machine need not have.
+    let text = std::fs::read_to_string(&record).unwrap();
+    let mut known: Record = serde_json::from_str(&text).unwrap();
+    known.host.name = "secret-host".to_owned();
+    for layer in &mut known.targets[0].layers {
+        layer.serial = Some("SECRET-SERIAL".to_owned());
+    }
+    let process = || diskproof_model::measurement::OtherProcess {
+        pid: 1,
+        name: "secret-process".to_owned(),
+        read_bytes: 1 << 30,
+        write_bytes: 1 << 30,
+        ended: false,
+    };
+    known.measurements[0].device.others = vec![process()];
+    known.data.as_mut().unwrap().measurements[0].device.others = vec![process()];
+    std::fs::write(&record, serde_json::to_string(&known).unwrap()).unwrap();
+
+    let files: Vec<String> = FORMATS
+        .iter()
+        .map(|format| {
+            place
+                .path()
+                .join(format!("out.{format}"))
+                .display()
+                .to_string()
+        })
+        .collect();
+    let export = ["export", record.to_str().unwrap(), "--anonymous"];
+    let exported = run(export.into_iter().chain(files.iter().map(String::as_str)));
+    assert_eq!(exported.code, Some(0), "{}", exported.err);
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap().to_lowercase();
+        // A page holds the record compressed: what `show` prints of it is below.
+        assert!(!text.contains("secret"), "{file}");
+        assert!(!text.is_empty(), "{file}");
+    }
+    for file in [&files[0], &files[1]] {
+        let Ran { code, out, err } = run(["show", file, "--json"]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{file}");
+        assert!(!out.to_lowercase().contains("secret"), "{file}");
+        let shown: Record = serde_json::from_str(&out).unwrap();
+        assert_eq!(shown.measurements[0].ops, known.measurements[0].ops);
+        assert_eq!(shown.host.kernel, known.host.kernel);
+    }
+}
