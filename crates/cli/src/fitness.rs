@@ -21,6 +21,14 @@ const BUILT_IN: [(&str, &str); 4] = [
     ("mysql", include_str!("../profiles/mysql.toml")),
     ("sqlite", include_str!("../profiles/sqlite.toml")),
 ];
+/// What else people call them.
+const ALSO_CALLED: [(&str, &str); 5] = [
+    ("pg", "postgresql"),
+    ("pgsql", "postgresql"),
+    ("postgres", "postgresql"),
+    ("mariadb", "mysql"),
+    ("sqlite3", "sqlite"),
+];
 /// Larger than the cache of any drive.
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// The gate counts scratch files in whole MiB.
@@ -128,6 +136,13 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
 }
 
 /// A built-in profile, or a file; with the name that errors show.
+/// The name of a profile, by whatever name people call it. A file keeps its name.
+pub(crate) fn known_as(profile: &str) -> &str {
+    let mut names = ALSO_CALLED.iter();
+    let name = names.find(|(also, _)| *also == profile.to_lowercase() && !Path::new(also).exists());
+    name.map_or(profile, |(_, name)| name)
+}
+
 fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     let built_in = BUILT_IN.into_iter().find(|(name, _)| *name == profile);
     let (text, shown) = match built_in {

@@ -1,11 +1,12 @@
-//! Usage errors about flags that belong to another verb or to fio: the message names the right
-//! flag. Knows the command line only.
+//! Usage errors that name the next step: flags that belong to another verb or to fio, words that
+//! are no verbs, targets without a verb. Knows the command line only.
 
 use crate::commands::Args;
 use crate::failure::Exit;
+use crate::stderr;
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use diskproof_compat::fio_hint;
+use diskproof_compat::{drop_in_named, fio_hint};
 use diskproof_model::shell::quoted;
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,6 +25,59 @@ pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<
     words
 }
 
+/// What the program answers without arguments.
+const FIRST_WORDS: &str = "\
+diskproof measures what a disk really does for a database. It needs no root.
+
+  diskproof check /data                    about a minute, the verdict first
+  diskproof check /data --for postgresql   is it fit?
+  diskproof compare /old /new              which is faster?
+
+'diskproof --help' lists the verbs, 'diskproof VERB --help' explains one.
+";
+
+/// Words that people type for a verb, and what leads on from there.
+const WORDS: [(&[&str], &str); 10] = [
+    (
+        &["bench", "benchmark", "measure", "perf", "speed", "test"],
+        "diskproof check TARGET",
+    ),
+    (
+        &[
+            "health",
+            "identify",
+            "list-disks",
+            "smart",
+            "smartctl",
+            "status",
+        ],
+        "diskproof info DEVICE",
+    ),
+    (
+        &["badblocks", "bad-blocks", "scan", "surface"],
+        "diskproof curve DEVICE --scan",
+    ),
+    (
+        &["capacity", "f3", "fake", "h2testw", "verify"],
+        "diskproof run DIRECTORY --rw write --verify (docs/verify.md)",
+    ),
+    (
+        &["pdf", "print", "report", "result"],
+        "diskproof show latest, or -o report.html",
+    ),
+    (
+        &["iostat", "iotop", "live", "monitor", "top"],
+        "diskproof watch",
+    ),
+    (
+        &["pg", "postgres", "postgresql"],
+        "diskproof check TARGET --for postgresql, or diskproof commit TARGET",
+    ),
+    (&["fsync", "wal"], "diskproof commit TARGET"),
+    (&["latency", "lat"], "diskproof ping TARGET"),
+    (&["diff", "vs"], "diskproof compare A B"),
+];
+
 /// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
 /// with our hints on stderr.
 pub(crate) fn report(error: clap::Error) -> ExitCode {
@@ -31,6 +85,10 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
+    if arguments.is_empty() {
+        stderr::eprint_text(FIRST_WORDS);
+        return Exit::Usage.into();
+    }
     let error = with_hints(error, &arguments);
     // A closed stdout or stderr changes nothing about the exit code.
     let _ = error.print();
@@ -43,6 +101,13 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
 
 /// The error, with our hints in place of clap's advice to pass the flag as a value.
 fn with_hints(mut error: clap::Error, arguments: &[String]) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+        if let Some(hint) = hint_for_word(word) {
+            suggest(&mut error, vec![hint]);
+            error.remove(ContextKind::SuggestedSubcommand);
+        }
+        return error;
+    }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
@@ -57,15 +122,33 @@ fn with_hints(mut error: clap::Error, arguments: &[String]) -> clap::Error {
         _ => Vec::new(),
     };
     if !hints.is_empty() {
-        error.insert(
-            ContextKind::Suggested,
-            ContextValue::StyledStrs(hints.into_iter().map(Into::into).collect()),
-        );
+        suggest(&mut error, hints);
         // clap's own suggestion of a similar flag.
         error.remove(ContextKind::SuggestedArg);
-        error.insert(ContextKind::Usage, ContextValue::None);
     }
     error
+}
+
+fn suggest(error: &mut clap::Error, hints: Vec<String>) {
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(hints.into_iter().map(Into::into).collect()),
+    );
+    error.insert(ContextKind::Usage, ContextValue::None);
+}
+
+/// Where a word leads that is no verb: a target, another tool, a word for a verb.
+fn hint_for_word(word: &str) -> Option<String> {
+    if word.contains('/') || word == "." || Path::new(word).exists() {
+        return Some(format!("to measure it: diskproof check {}", quoted(word)));
+    }
+    if drop_in_named(word).is_some() {
+        return Some(format!("the command line of {word}: diskproof as {word} …"));
+    }
+    let lower = word.to_lowercase();
+    let mut words = WORDS.iter();
+    let (_, step) = words.find(|(words, _)| words.contains(&lower.as_str()))?;
+    Some(format!("try {step}"))
 }
 
 fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
@@ -74,6 +157,16 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
         if !hints.is_empty() {
             return hints;
         }
+    }
+    if !flag.starts_with('-') {
+        let verb = arguments.first().map_or("", String::as_str);
+        return match verb {
+            "check" | "commit" | "curve" | "files" | "run" | "sweep" => vec![format!(
+                "{verb} measures one target; to measure two against each other: diskproof compare \
+                 A B"
+            )],
+            _ => Vec::new(),
+        };
     }
     let verbs = verbs_with(flag);
     let Some((last, others)) = verbs.split_last() else {

@@ -33,4 +33,5 @@ pub mod terminal;
 mod text;
 mod tracked;
 
+pub use describe::run::unmet_text;
 pub use examined::Examined;

@@ -6,7 +6,7 @@ mod layers;
 use crate::commands::curve::sector_bytes;
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::fitness::{FitnessJob, measure_fitness};
+use crate::fitness::{FitnessJob, known_as, measure_fitness};
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
@@ -170,7 +170,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     if let Some(profile) = &check.fit_for {
         return measure_fitness(FitnessJob {
             verb: "check",
-            profile,
+            profile: known_as(profile),
             identity,
             time_ns: time_budget(check).time_ns,
             flags: &check.measuring,

@@ -22,7 +22,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
-use diskproof_report::json;
+use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
@@ -383,6 +383,10 @@ fn exit_of(
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
+    // Also for those who see no page: --json, --quiet, stdout into a file.
+    for line in record.expectations.iter().filter_map(unmet_text) {
+        eprint_line(&line);
+    }
     let has = |outcome| {
         let mut outcomes = record.expectations.iter().map(Expectation::outcome);
         outcomes.any(|one| one == outcome)

@@ -78,7 +78,7 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
     let here = Here::new();
     std::fs::write(here.path().join("file"), vec![1; 2 << 20]).unwrap();
     let cases: [(&[&str], &str); 23] = [
-        (&[], "Usage"),
+        (&[], "diskproof --help"),
         (&["chekc"], "unrecognized subcommand"),
         (&["check", "--nosuch"], "unexpected argument"),
         (&["check", ".", "and", "more"], "unexpected argument"),
@@ -770,4 +770,43 @@ fn words_that_are_no_utf8_are_taken_or_refused_in_a_sentence() {
         "{}",
         ran.err
     );
+}
+
+#[test]
+fn words_that_are_no_verbs_lead_to_one() {
+    let here = Here::new();
+    for (words, step) in [
+        (&["benchmark"][..], "diskproof check"),
+        (&["/data"], "diskproof check /data"),
+        (&["health"], "diskproof info"),
+        (&["badblocks"], "diskproof curve DEVICE --scan"),
+        (&["capacity"], "--verify"),
+        (&["monitor"], "diskproof watch"),
+        (&["postgres"], "--for postgresql"),
+        (&["ioping"], "diskproof as ioping"),
+        (&["check", ".", "."], "diskproof compare A B"),
+        (&[], "diskproof check"),
+    ] {
+        let ran = here.command(words).assert().code(2).stdout("");
+        ran.stderr(contains(step));
+    }
+    let bare = here.command(&[]).output().unwrap().stderr;
+    let text = String::from_utf8(bare).unwrap();
+    assert!(
+        text.lines().count() <= 8 && text.lines().all(|line| line.len() <= 80),
+        "{text}"
+    );
+}
+
+#[test]
+fn missed_threshold_is_told_without_a_page() {
+    let here = Here::new();
+    let never = "commit-fdatasync.iops>=1000000000";
+    for quiet in [&["--json"][..], &["--quiet"]] {
+        let flags = [&["--only", "commit-fdatasync", "--expect", never], quiet].concat();
+        here.check(&flags)
+            .assert()
+            .code(1)
+            .stderr(contains("commit-fdatasync.iops"));
+    }
 }

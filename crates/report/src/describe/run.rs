@@ -3,7 +3,7 @@
 use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::figure::unit_of;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Expectation, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::units::format_duration;
 
 /// The verb and its targets.
@@ -75,6 +75,15 @@ pub(crate) fn promise_text(expectation: &Expectation) -> String {
     let allowed = format!("{allowed:+.0} %").replace('-', "−");
     let promised = unit_text(&promise.unit, promise.promised);
     format!("{} {promised}, {allowed}", promise.name)
+}
+
+/// One that was not met, in a line: `missed: random-read-d32.iops>=5000: 4020/s (3900 to 4140/s)`.
+pub fn unmet_text(expectation: &Expectation) -> Option<String> {
+    let outcome = expectation.outcome();
+    (outcome != ExpectationOutcome::Met).then(|| {
+        let (promise, measured) = (promise_text(expectation), measured_text(expectation));
+        format!("{}: {promise}: {measured}", outcome.as_str())
+    })
 }
 
 /// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.

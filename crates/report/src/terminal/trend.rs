@@ -58,8 +58,8 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
     if !trends.is_empty() {
         page.blank()?;
         page.text(TextStyle::Dim.of(
-            "Each run against the median of the ten before it. usual: runs like those before differ \
-             as much by chance.",
+            "Each run against the median of the ten before it. usual: runs like those before \
+             differ as much by chance.",
         ))?;
     }
     Ok(())
