@@ -339,7 +339,7 @@ pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Resu
 
 /// How a comparison is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// JSON.
     Json,
     /// Text.
@@ -347,7 +347,7 @@ pub(super) enum Form {
 }
 
 /// Prints a comparison on stdout.
-pub(super) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
+pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| match form {
         Form::Json => json::write_comparison(comparison, out),
         Form::Page(detail) => {

@@ -2,6 +2,7 @@
 //! of fio, on one or several targets.
 
 mod like;
+mod repeat;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
@@ -51,7 +52,8 @@ together = true. Its keys are the names of the flags; see docs/plans. --seed,
 --size, --note, --engine and targets on the command line override those of the
 file. A fio job file (*.fio, *.job) is translated into a plan: run reports
 differences from fio and refuses options without an equivalent; see
-docs/job-files.md.
+docs/job-files.md. A saved run (*.json, or the *.html page) is repeated with its
+plan and seed, and compared with what was measured then.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -70,15 +72,16 @@ Examples:
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
   diskproof run docs/plans/postgresql-cookbook.toml /data
   diskproof run job.fio --dry-run                   show the translated plan
+  diskproof run before.html /data                   the same plan again, compared
   diskproof run --like latest /mnt/new              a load that watch recorded";
 
 /// Run any workload from flags named as in fio, from a plan file or from a fio job file
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct RunFlags {
-    /// A plan file (*.toml) or fio job file (*.fio, *.job), then directories, regular files or
-    /// block devices [default: those of the file, or .]
-    #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
+    /// A plan file (*.toml), fio job file (*.fio, *.job) or saved run (*.json, *.html), then
+    /// directories, regular files or block devices [default: those of the file, or .]
+    #[arg(value_name = "PLAN.toml|JOB.fio|RECORD|TARGET")]
     pub operands: Vec<PathBuf>,
     /// Repeat a load saved by 'watch --record': its sizes, reads, seeks, depth and rate
     #[arg(long, value_name = "RUN|FILE")]
@@ -105,6 +108,15 @@ pub struct RunFlags {
 
 /// Measures.
 pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
+    if let [record, targets @ ..] = run.operands.as_slice()
+        && repeat::is_record(record)
+    {
+        if !run.workload.is_empty() || !run.axes.is_empty() || run.measuring.size.is_some() {
+            let why = "a saved run sets the workloads; give only targets with it";
+            return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
+        }
+        return repeat::run(record, targets, &run.measuring);
+    }
     let request = RunRequest::of(run)?;
     let identities = probe_targets(&request.targets, run.measuring.verbosity())?;
     let memory = Memory {

@@ -43,6 +43,9 @@ struct SaveResult {
     is_incomplete: bool,
 }
 
+/// Prints what follows the page of a record.
+pub(super) type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
+
 /// Where a result goes, and what ends the wait for that.
 pub(super) struct ResultOutputs<'a> {
     /// Files to save.
@@ -51,6 +54,8 @@ pub(super) struct ResultOutputs<'a> {
     pub flags: &'a MeasuringFlags,
     /// The tool whose text is printed instead of our page.
     pub tool: Option<SharedPrinter>,
+    /// What follows our page.
+    pub then: Option<Then>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
     /// Ctrl-C.
@@ -92,7 +97,10 @@ pub(super) fn conclude(
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
-    let saved = save_and_print(&record, files, (flags, tool), &wait);
+    let mut saved = save_and_print(&record, files, (flags, tool), &wait);
+    if let Some(then) = &conclusion.then {
+        saved.outcome = saved.outcome.and_then(|()| then(&record));
+    }
     let hung = [&end.hung[..], &saved.hung].concat();
     if !hung.is_empty() {
         flags

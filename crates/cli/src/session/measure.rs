@@ -1,6 +1,6 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
-use super::conclude::{ResultOutputs, conclude};
+use super::conclude::{ResultOutputs, Then, conclude};
 use super::ping::PingLines;
 use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
 use super::run::{Steps, TargetRun};
@@ -14,6 +14,7 @@ use crate::tool_lines::SharedPrinter;
 use diskproof_device::MachineCpuTime;
 use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
+use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
@@ -21,6 +22,26 @@ use std::path::PathBuf;
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     measure_as(job, |measuring| {
+        let work = (measuring.work, Box::new(TargetRun::run) as Steps);
+        run(
+            work,
+            measuring.live,
+            measuring.identities,
+            measuring.deadline,
+        )
+    })
+}
+
+/// Measures, and shows what `then` makes of the record below its page.
+pub(crate) fn measure_then(
+    job: MeasuringJob<'_>,
+    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
+) -> anyhow::Result<Exit> {
+    let presentation = Presentation {
+        then: Some(Box::new(then)),
+        ..Presentation::default()
+    };
+    measure_with(job, presentation, |measuring| {
         let work = (measuring.work, Box::new(TargetRun::run) as Steps);
         run(
             work,
@@ -79,6 +100,8 @@ pub(super) struct Presentation {
     pub tool: Option<SharedPrinter>,
     /// The name under which the scratch file stays in its directory.
     pub kept_name: Option<String>,
+    /// What follows the page.
+    pub then: Option<Then>,
 }
 
 /// Prepares, lets `carry_out` measure, and concludes; or only shows the plan.
@@ -134,6 +157,7 @@ pub(super) fn measure_with(
             files: &files,
             flags,
             tool: presentation.tool,
+            then: presentation.then,
             stall_timeout,
             interrupt: &interrupt,
         },

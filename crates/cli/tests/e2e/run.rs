@@ -633,3 +633,44 @@ fn jobs_beyond_the_soft_descriptor_limit_run_and_beyond_the_hard_one_fail() {
         ran.err
     );
 }
+
+#[test]
+fn saved_run_is_repeated_with_its_plan_and_compared() {
+    let place = diskproof_simdisk::testbed::place();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (first, page, again) = (path("first.json"), path("first.html"), path("again.json"));
+    let target = path("target");
+    std::fs::create_dir(&target).unwrap();
+    let words = [
+        "run",
+        place.path().to_str().unwrap(),
+        "--rw",
+        "randrw",
+        "--rwmixread",
+        "70",
+    ];
+    let short = ["--time", "1s", "--size", "16M", "-o", &first, "-o", &page];
+    assert_eq!(
+        crate::program::run(words.into_iter().chain(short)).code,
+        Some(0)
+    );
+    for source in [&first, &page] {
+        let ran = crate::program::run(["run", source, &target, "-o", &again]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(ran.out.contains("what differs from A to B"), "{}", ran.out);
+        let record = |path: &str| -> diskproof_model::record::Record {
+            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+        };
+        let (first, again) = (record(&first), record(&again));
+        assert_eq!(again.plan.seed, first.plan.seed);
+        assert_eq!(again.plan.workloads, first.plan.workloads);
+        assert_eq!(again.plan.targets, [target.as_str()]);
+    }
+    let other = crate::program::run(["run", &first, "--depth", "4"]);
+    assert_eq!(
+        (other.code, other.out.as_str()),
+        (Some(2), ""),
+        "{}",
+        other.err
+    );
+}

@@ -1,0 +1,155 @@
+//! `run RECORD TARGET`: the plan of a saved record again, and what changed since.
+
+use crate::commands::compare::{Form, print};
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::provenance::command_line;
+use crate::saved::load;
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_then};
+use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::targets::{probe_targets, refuse_duplicates};
+use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
+use diskproof_model::plan::{Origin, Plan};
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
+use diskproof_report::terminal::MetricDetail;
+use std::path::{Path, PathBuf};
+
+/// The least scratch file, where the first write takes longer than planned.
+const LAYOUT_BYTES_MIN: u64 = 64 << 20;
+
+/// Whether an operand is a record and not a target.
+pub(super) fn is_record(path: &Path) -> bool {
+    let extension = path
+        .extension()
+        .map(|extension| extension.to_ascii_lowercase());
+    path.is_file() && extension.is_some_and(|extension| extension == "json" || extension == "html")
+}
+
+/// Repeats the plan of the record on the targets, or on those of the record, and compares.
+pub(super) fn run(run: &RunFlags, source: &Path, targets: &[PathBuf]) -> anyhow::Result<Exit> {
+    let shown = source.display().to_string();
+    if !run.workload.is_empty() || !run.axes.is_empty() || run.measuring.size.is_some() {
+        return Err(usage(
+            &shown,
+            "the record sets the workloads; give only targets with it",
+        ));
+    }
+    // A name without a slash would be a run of the history.
+    let path = match source.is_absolute() {
+        true => shown.clone(),
+        false => format!("./{shown}"),
+    };
+    let record = load(&path, None)?;
+    let verbosity = flags.verbosity();
+    let named: Vec<PathBuf> = match targets {
+        [] => record.plan.targets.iter().map(PathBuf::from).collect(),
+        targets => targets.to_vec(),
+    };
+    let identities = probe_targets(&named, verbosity)?;
+    refuse_duplicates(&identities)?;
+    let plan = plan(&record, &identities, flags.seed).map_err(|why| usage(&shown, why))?;
+    let filling = match plan.first_write_ns {
+        Some(time_ns) => Filling::Within(LayoutLimits {
+            bytes_min: LAYOUT_BYTES_MIN,
+            time_ns,
+        }),
+        None => Filling::Span,
+    };
+    let note = flags.note.clone().or_else(|| record.note.clone());
+    let job = MeasuringJob {
+        plan,
+        identities,
+        filling,
+        note,
+        flags,
+    };
+    let color = flags.color;
+    let is_silent = flags.prints_json();
+    measure_then(job, move |again| match is_silent {
+        true => Ok(()),
+        false => show_changes((&shown, &record), again, color),
+    })
+}
+
+fn usage(source: &str, why: &str) -> anyhow::Error {
+    Failure::Usage(format!("{source}: {why}")).into()
+}
+
+/// The plan on these targets; why it cannot be repeated there.
+fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Plan, &'static str> {
+    let plan = &record.plan;
+    let is_of_workloads = plan.ping.is_none()
+        && plan.files.is_none()
+        && plan.layers.is_none()
+        && plan.sweep.is_none()
+        && plan.postgres.is_none()
+        && record.campaign.is_none()
+        && record.latency_search.is_none()
+        && !plan.workloads.is_empty();
+    if !is_of_workloads {
+        return Err(
+            "only records of fixed workloads are repeated (check, commit, run). Use the \
+                    command that made this one",
+        );
+    }
+    let kinds = |targets: &[TargetIdentity]| targets.iter().map(|of| of.kind).collect::<Vec<_>>();
+    if kinds(on) != kinds(&record.targets) {
+        return Err(
+            "name as many targets as the record has, of the same kind (directory, file, \
+                    device)",
+        );
+    }
+    let is_smaller = |(now, then): (&TargetIdentity, &TargetIdentity)| {
+        plan.scratch_bytes.is_none() && now.size_bytes < then.size_bytes
+    };
+    if on.iter().zip(&record.targets).any(is_smaller) {
+        return Err("the target is smaller than that of the record");
+    }
+    let verb = &plan.origin.verb;
+    Ok(Plan {
+        seed: seed.unwrap_or(plan.seed),
+        targets: on.iter().map(|identity| identity.path.clone()).collect(),
+        disk_access: None,
+        origin: Origin {
+            verb: if verb.starts_with("as ") {
+                "run".to_owned()
+            } else {
+                verb.clone()
+            },
+            argv: command_line(),
+        },
+        method: Plan::of("", Vec::new()).method,
+        ..plan.clone()
+    })
+}
+
+fn show_changes(
+    (name, before): (&str, &Record),
+    again: &Record,
+    color: crate::flags::ColorWhen,
+) -> anyhow::Result<()> {
+    let group = |label: &str, record| RunGroup {
+        label: label.to_owned(),
+        runs: vec![Run {
+            name: label.to_owned(),
+            record,
+        }],
+    };
+    let label = again.plan.targets.join(", ");
+    let label = match label == before.plan.targets.join(", ") {
+        true => "now".to_owned(),
+        false => label,
+    };
+    let question = Question {
+        tool: again.tool.clone(),
+        margin: MARGIN,
+        baseline: group(name, before),
+        candidates: vec![group(&label, again)],
+        history: Vec::new(),
+        limits: Vec::new(),
+    };
+    let comparison = compare(&question).map_err(|error| Failure::Usage(error.to_string()))?;
+    ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
+    print(&comparison, Form::Page(MetricDetail::Independent), color)
+}
