@@ -27,14 +27,12 @@ pub(super) fn is_record(path: &Path) -> bool {
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
-pub(super) fn run(run: &RunFlags, source: &Path, targets: &[PathBuf]) -> anyhow::Result<Exit> {
+pub(super) fn run(
+    source: &Path,
+    targets: &[PathBuf],
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
     let shown = source.display().to_string();
-    if !run.workload.is_empty() || !run.axes.is_empty() || run.measuring.size.is_some() {
-        return Err(usage(
-            &shown,
-            "the record sets the workloads; give only targets with it",
-        ));
-    }
     // A name without a slash would be a run of the history.
     let path = match source.is_absolute() {
         true => shown.clone(),
