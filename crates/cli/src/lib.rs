@@ -18,6 +18,7 @@ mod output_files;
 mod output_sink;
 pub mod plan_file;
 mod planned;
+mod plugin;
 mod postgres_version;
 mod provenance;
 mod request_printer;
@@ -79,7 +80,7 @@ fn run() -> ExitCode {
         }
         _ => {}
     }
-    if let Some(exit) = commands::as_tool::run_as_link() {
+    if let Some(exit) = commands::as_tool::run_as_link().or_else(plugin::run_as_link) {
         return exit.into();
     }
     match commands::Args::try_parse_from(flag_hints::with_pasted_fio(std::env::args_os())) {

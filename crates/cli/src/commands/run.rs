@@ -10,7 +10,7 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::planned::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure, measure_by_campaign};
+use crate::session::{Filling, MeasuringJob, measure, measure_by_campaign, measure_quietly};
 use crate::targets::{probe_targets, refuse_duplicates};
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
@@ -19,6 +19,7 @@ use crate::workload::{
 use diskproof_analysis::campaign::LatencySearchCampaign;
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
 use diskproof_model::plan::{Origin, Plan, Skipped, Workload};
+use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use like::{LikeRequest, LikeSource};
@@ -117,6 +118,22 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         }
         return repeat::run(record, targets, &run.measuring);
     }
+    let job = job(run)?;
+    match LatencySearchCampaign::of(&job.plan) {
+        Some(search) => measure_by_campaign(job, search),
+        None => measure(job),
+    }
+}
+
+/// Measures without a page; `then` gets the record.
+pub(crate) fn run_quietly(
+    run: &RunFlags,
+    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
+) -> anyhow::Result<Exit> {
+    measure_quietly(job(run)?, then)
+}
+
+fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
     let request = RunRequest::of(run)?;
     let identities = probe_targets(&request.targets, run.measuring.verbosity())?;
     let memory = Memory {
@@ -128,18 +145,13 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
         verbosity.note(note);
     }
-    let search = LatencySearchCampaign::of(&plan);
-    let job = MeasuringJob {
+    Ok(MeasuringJob {
         plan,
         identities,
         filling: Filling::Span,
         note: request.note,
         flags: &run.measuring,
-    };
-    match search {
-        Some(search) => measure_by_campaign(job, search),
-        None => measure(job),
-    }
+    })
 }
 
 /// What to run: from flags, or from a plan or job file and the flags that go with it.

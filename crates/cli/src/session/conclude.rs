@@ -43,6 +43,16 @@ struct SaveResult {
     is_incomplete: bool,
 }
 
+/// Whether a record's page is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Page {
+    /// It is.
+    #[default]
+    Printed,
+    /// Somebody else prints the result.
+    Omitted,
+}
+
 /// Prints what follows the page of a record.
 pub(super) type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
 
@@ -54,6 +64,8 @@ pub(super) struct ResultOutputs<'a> {
     pub flags: &'a MeasuringFlags,
     /// The tool whose text is printed instead of our page.
     pub tool: Option<SharedPrinter>,
+    /// Whether our page is printed.
+    pub page: Page,
     /// What follows our page.
     pub then: Option<Then>,
     /// The longest silence of a target.
@@ -97,7 +109,7 @@ pub(super) fn conclude(
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
-    let mut saved = save_and_print(&record, files, (flags, tool), &wait);
+    let mut saved = save_and_print(&record, files, (flags, tool, conclusion.page), &wait);
     if let Some(then) = &conclusion.then {
         saved.outcome = saved.outcome.and_then(|()| then(&record));
     }
@@ -236,7 +248,7 @@ impl SaveWait<'_> {
 fn save_and_print(
     record: &Arc<Record>,
     files: &OutputFiles<'_>,
-    (flags, tool): (&MeasuringFlags, Option<ToolText>),
+    (flags, tool, shown): (&MeasuringFlags, Option<ToolText>, Page),
     wait: &SaveWait<'_>,
 ) -> SaveResult {
     let verbosity = flags.verbosity();
@@ -279,6 +291,7 @@ fn save_and_print(
     let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
         (true, _) => json::write_record(record, out),
         (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
+        (false, None) if shown == Page::Omitted => Ok(()),
         (false, None) => write_record_page(record, &page, flags.color, out),
     });
     if let Some(text) = &tool {

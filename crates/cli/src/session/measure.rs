@@ -1,6 +1,6 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
-use super::conclude::{ResultOutputs, Then, conclude};
+use super::conclude::{Page, ResultOutputs, Then, conclude};
 use super::ping::PingLines;
 use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
 use super::run::{Steps, TargetRun};
@@ -37,10 +37,33 @@ pub(crate) fn measure_then(
     job: MeasuringJob<'_>,
     then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Exit> {
-    let presentation = Presentation {
-        then: Some(Box::new(then)),
-        ..Presentation::default()
-    };
+    let then: Then = Box::new(then);
+    measure_presented(
+        job,
+        Presentation {
+            then: Some(then),
+            ..Presentation::default()
+        },
+    )
+}
+
+/// As [`measure_then`], without a page.
+pub(crate) fn measure_quietly(
+    job: MeasuringJob<'_>,
+    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
+) -> anyhow::Result<Exit> {
+    let then: Then = Box::new(then);
+    measure_presented(
+        job,
+        Presentation {
+            page: Page::Omitted,
+            then: Some(then),
+            ..Presentation::default()
+        },
+    )
+}
+
+fn measure_presented(job: MeasuringJob<'_>, presentation: Presentation) -> anyhow::Result<Exit> {
     measure_with(job, presentation, |measuring| {
         let work = (measuring.work, Box::new(TargetRun::run) as Steps);
         run(
@@ -100,6 +123,8 @@ pub(super) struct Presentation {
     pub tool: Option<SharedPrinter>,
     /// The name under which the scratch file stays in its directory.
     pub kept_name: Option<String>,
+    /// Whether our page is printed where there is no text of a tool.
+    pub page: Page,
     /// What follows the page.
     pub then: Option<Then>,
 }
@@ -157,6 +182,7 @@ pub(super) fn measure_with(
             files: &files,
             flags,
             tool: presentation.tool,
+            page: presentation.page,
             then: presentation.then,
             stall_timeout,
             interrupt: &interrupt,

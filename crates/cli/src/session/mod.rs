@@ -22,7 +22,9 @@ pub(crate) use campaign::{
 };
 pub(crate) use conclude::{has_errors, process_may_stay};
 pub(crate) use inserts::measure_with_server;
-pub(crate) use measure::{dry_run, measure, measure_files, measure_pings, measure_then};
+pub(crate) use measure::{
+    dry_run, measure, measure_files, measure_pings, measure_quietly, measure_then,
+};
 pub(crate) use ping::PingLines;
 #[cfg(test)]
 pub(crate) use prepare::admit_all;

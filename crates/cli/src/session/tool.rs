@@ -26,7 +26,7 @@ pub(crate) fn measure_tool(job: MeasuringJob<'_>, tool: ToolRun) -> anyhow::Resu
     let presentation = Presentation {
         tool: Some(tool.printer.clone()).filter(|_| prints_text),
         kept_name: tool.kept_name,
-        then: None,
+        ..Presentation::default()
     };
     let has_files = job.plan.files.is_some();
     let search = LatencySearchCampaign::of(&job.plan);

@@ -200,3 +200,39 @@ fn units_are_valid_and_confined() {
             .current_dir(place.path()),
     );
 }
+
+#[test]
+fn monitoring_plugin_keeps_the_conventions() {
+    let place = place();
+    let link = place.path().join("check_diskproof");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_diskproof"), &link).unwrap();
+    let told = |words: &[&str]| {
+        let mut command = Command::new(&link);
+        command
+            .args(words)
+            .env("DISKPROOF_HISTORY", place.path().join("h.db"));
+        let output = command.output().unwrap();
+        let line = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(line.matches('\n').count(), 1, "{line}");
+        assert!(line.starts_with("DISKPROOF "), "{line}");
+        (output.status.code().unwrap(), line)
+    };
+    let path = place.path().to_str().unwrap();
+    let (code, line) = told(&["-p", path, "-w", "5s", "-c", "9s"]);
+    let word = line.split(' ').nth(1).unwrap().to_owned();
+    // Another test may disturb the disk.
+    assert!(
+        [(0, "OK"), (3, "UNKNOWN")].contains(&(code, word.as_str())),
+        "{line}"
+    );
+    let data = line.split_once(" | ").unwrap().1;
+    let labels: Vec<&str> = data
+        .split_whitespace()
+        .map(|one| one.split('=').next().unwrap())
+        .collect();
+    assert_eq!(labels, ["p90", "median", "max", "errors"], "{line}");
+    assert!(data.contains("ms;5000;9000;0;"), "{line}");
+    assert_eq!(told(&["-p", "/nonexistent"]).0, 3);
+    assert_eq!(told(&["--bogus"]).0, 3);
+    assert_eq!(told(&["--newest", "-p", path]).0, 3);
+}
