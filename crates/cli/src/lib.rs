@@ -75,6 +75,9 @@ fn run() -> ExitCode {
         Some((verb, rest)) if verb == diskproof_postgres::GUARD_VERB => {
             return diskproof_postgres::guard(rest);
         }
+        Some((verb, _)) if verb == diskproof_device::FILES_REMOVER_VERB => {
+            return diskproof_device::remove_files();
+        }
         Some((verb, rest)) if verb == diskproof_device::WRITE_CACHE_GUARD_VERB => {
             return diskproof_device::write_cache_guard(rest);
         }

@@ -160,6 +160,12 @@ impl Live {
         self.announced_end
     }
 
+    /// Whether the user or the end of the announced time has ended the run before it began.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_late = self.announced_end.is_some_and(|end| Instant::now() >= end);
+        is_late || self.interrupt.signal().is_some()
+    }
+
     /// When the run ends; moves while it runs.
     pub(crate) fn deadline(&self) -> SharedDeadline {
         Arc::clone(&self.deadline)
@@ -386,8 +392,11 @@ impl Live {
             self.plan.targets.first(),
             self.plan.scratch_bytes,
         ) {
+            let left = survey_left_ns(progress).map_or(String::new(), |ns| {
+                format!("{} left; ", format_duration(ns))
+            });
             eprint_line(&format!(
-                "to resume the scan if it is killed: {}",
+                "{left}to resume the scan if it is killed: {}",
                 scan_command(path, survey.span, at)
             ));
         }
@@ -427,13 +436,7 @@ impl Live {
     /// The progress line of a survey: step, bar, time left, rate.
     fn survey_reading(progress: &Progress<'_>, silence: &str) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
-        // The first estimates vary too much.
-        let left = (done > 0.01).then(|| {
-            format!(
-                "{} left, ",
-                format_duration((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
-            )
-        });
+        let left = survey_left_ns(progress).map(|ns| format!("{} left, ", format_duration(ns)));
         let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(4).collect();
         let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
         let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
@@ -548,6 +551,14 @@ impl Live {
                 goal,
             )
     }
+}
+
+/// What is left of a step of a survey, at its rate so far.
+fn survey_left_ns(progress: &Progress<'_>) -> Option<u64> {
+    let done = progress.done?.clamp(0.0, 1.0);
+    // The first estimates vary too much.
+    let is_known = done > 0.01 || progress.elapsed_ns > FIRST_NOTE_NS && done > 0.0;
+    is_known.then(|| (progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
 }
 
 /// Operations and bytes per second over the last second.

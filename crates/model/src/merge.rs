@@ -3,7 +3,8 @@
 
 use crate::data::RunData;
 use crate::measurement::{
-    DeviceUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
+    DeviceUse, EngineUse, Fallback, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX,
+    Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
 use crate::slice::{LateRequests, SliceLatency, SliceOp, TimeSlice};
 use crate::window::Window;
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// Most other processes that a measurement names.
 const OTHERS_MAX: usize = 10;
+/// Most damaged blocks that a measurement names.
+const BAD_MAX: usize = 100;
 
 impl TimeSlice {
     /// What a measurement of one slice says of it.
@@ -95,70 +98,276 @@ impl Measurement {
     /// Adds another measurement of the same workload. Neither the time without a request nor the
     /// rate without a disk can be known of two that ran at once.
     pub fn merge(&mut self, next: Self, way: Together) {
-        let (so_far, more) = (self.wall_ns as f64, next.wall_ns as f64);
-        let whole = (so_far + more).max(1.0);
-        let average = |a: f64, b: f64| (a * so_far + b * more) / whole;
-        let done = |m: &Self| m.ops.values().map(|op| op.count).sum::<u64>() as f64;
-        let (before, after) = (done(self), done(&next));
-        let is_after = way == Together::After;
-        self.dead_time_ns = match (self.dead_time_ns, next.dead_time_ns) {
-            _ if !is_after => None,
-            (Some(a), Some(b)) => Some((a * before + b * after) / (before + after).max(1.0)),
-            (a, b) => a.or(b),
-        };
-        let depth = average(self.achieved_depth, next.achieved_depth);
-        self.achieved_depth = match is_after {
-            true => depth,
-            false => depth * whole / so_far.max(more).max(1.0),
-        };
-        self.device = match way {
-            Together::Workers if next.wall_ns > self.wall_ns => next.device,
+        let weights = Weights::of(self, &next, way);
+        // Every field is named, so that a new one cannot be forgotten.
+        let Self {
+            target: _,
+            workload,
+            span_start_bytes,
+            span_bytes,
+            engine,
+            cache,
+            start_ns,
+            wall_ns,
+            cpu,
+            ops,
+            asked,
+            device,
+            achieved_depth,
+            dead_time_ns,
+            starved,
+            ceiling_iops,
+            zero_blocks,
+            unwritten_bytes,
+            missed_starts,
+            punted,
+            verify,
+            hang,
+            interruptions,
+            first_write,
+            laid_out,
+            windows,
+            slices: _,
+            shortened_from_ns,
+            requests,
+            steady,
+            stopped,
+        } = next;
+        self.merge_span(span_start_bytes, span_bytes);
+        self.engine.merge(engine, weights);
+        self.cache.why = self.cache.why.take().or(cache.why);
+        self.cpu.user_ns += cpu.user_ns;
+        self.cpu.system_ns += cpu.system_ns;
+        for (kind, op) in ops {
+            self.ops
+                .entry(kind)
+                .or_default()
+                .merge(op, weights.begin_ns());
+        }
+        self.asked += asked;
+        self.merge_device(device, weights);
+        self.achieved_depth = weights.depth(self.achieved_depth, achieved_depth);
+        self.dead_time_ns = weights.dead_time(self.dead_time_ns, dead_time_ns);
+        self.starved = starvation(self.starved, starved, weights);
+        self.ceiling_iops = weights.ceiling(self.ceiling_iops, ceiling_iops);
+        self.zero_blocks.merge(zero_blocks);
+        self.unwritten_bytes = self.unwritten_bytes.or(unwritten_bytes);
+        self.missed_starts = (self.missed_starts.zip(missed_starts)).map(|(a, b)| a + b);
+        self.punted = self.punted.or(punted);
+        merge_some(&mut self.verify, verify, VerifyResult::merge);
+        self.hang = self.hang.or(hang);
+        self.interruptions.extend(interruptions);
+        self.first_write = self.first_write.take().or(first_write);
+        self.laid_out = self.laid_out.or(laid_out);
+        self.merge_windows(windows, weights);
+        self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
+        self.requests.extend(requests);
+        self.merge_ends(
+            (workload.workers, start_ns, wall_ns),
+            (steady, stopped),
+            way,
+        );
+    }
+
+    /// The span of both.
+    fn merge_span(&mut self, start_bytes: u64, bytes: u64) {
+        let end = |start: u64, bytes: u64| start.saturating_add(bytes);
+        let mine = end(self.span_start_bytes, self.span_bytes);
+        let both = mine.max(end(start_bytes, bytes));
+        self.span_start_bytes = self.span_start_bytes.min(start_bytes);
+        self.span_bytes = both - self.span_start_bytes;
+    }
+
+    fn merge_device(&mut self, theirs: DeviceUse, weights: Weights) {
+        self.device = match weights.way {
+            Together::Workers if weights.theirs_ns > weights.mine_ns => theirs,
             Together::Workers => std::mem::take(&mut self.device),
-            Together::Hosts | Together::After => devices(&self.device, &next.device, average),
+            Together::Hosts | Together::After => devices(&self.device, &theirs, weights),
         };
-        self.asked += next.asked;
         let known = self.device.accounted;
         self.device.accounted = known.and_then(|_| self.device.share_of(self.asked));
-        self.cpu.user_ns += next.cpu.user_ns;
-        self.cpu.system_ns += next.cpu.system_ns;
-        self.starved = starvation(self.starved, next.starved, average);
-        let begin_ns = if is_after { self.wall_ns } else { 0 };
-        for (kind, op) in next.ops {
-            self.ops.entry(kind).or_default().merge(op, begin_ns);
+    }
+
+    fn merge_windows(&mut self, theirs: Vec<Window>, weights: Weights) {
+        if weights.way != Together::After {
+            self.windows = at_once(std::mem::take(&mut self.windows), &theirs, weights.way);
+            self.slices.clear();
+            return;
         }
-        self.ceiling_iops = match (self.ceiling_iops, next.ceiling_iops) {
-            _ if !is_after => None,
-            (Some(a), Some(b)) => Some(a.min(b)),
+        let begin_ns = weights.begin_ns();
+        self.windows.extend(theirs.into_iter().map(|window| Window {
+            start_ns: window.start_ns + begin_ns,
+            end_ns: window.end_ns + begin_ns,
+            ..window
+        }));
+    }
+
+    /// How the other one lay in time, and why it ended.
+    fn merge_ends(
+        &mut self,
+        (workers, start_ns, wall_ns): (u32, u64, u64),
+        (steady, stopped): (Option<SteadyOutcome>, StopReason),
+        way: Together,
+    ) {
+        if way == Together::After {
+            self.wall_ns += wall_ns;
+            self.stopped = stopped;
+            self.steady = steady.or(self.steady.take());
+            return;
+        }
+        self.workload.workers += workers;
+        self.start_ns = self.start_ns.min(start_ns);
+        self.wall_ns = self.wall_ns.max(wall_ns);
+        self.steady = None;
+        if ended_as_planned(self.stopped) {
+            self.stopped = stopped;
+        }
+    }
+}
+
+/// What cut one of two short says why both ended.
+fn ended_as_planned(stopped: StopReason) -> bool {
+    use StopReason::{Bytes, Companion, Ops, Precision, Steady, Time};
+    matches!(stopped, Bytes | Companion | Ops | Precision | Steady | Time)
+}
+
+fn done(measurement: &Measurement) -> f64 {
+    measurement.ops.values().map(|op| op.count).sum::<u64>() as f64
+}
+
+fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: fn(&mut T, T)) {
+    match (mine.as_mut(), theirs) {
+        (Some(mine), Some(theirs)) => merge(mine, theirs),
+        (None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
+    }
+}
+
+/// How much two measurements count for averages.
+#[derive(Debug, Clone, Copy)]
+struct Weights {
+    way: Together,
+    mine_ns: u64,
+    theirs_ns: u64,
+    /// Operations of both.
+    done: [f64; 2],
+}
+
+impl Weights {
+    fn of(mine: &Measurement, theirs: &Measurement, way: Together) -> Self {
+        Self {
+            way,
+            mine_ns: mine.wall_ns,
+            theirs_ns: theirs.wall_ns,
+            done: [done(mine), done(theirs)],
+        }
+    }
+
+    /// When the second begins, in nanoseconds of measured time.
+    fn begin_ns(self) -> u64 {
+        match self.way {
+            Together::After => self.mine_ns,
+            Together::Workers | Together::Hosts => 0,
+        }
+    }
+
+    fn whole_ns(self) -> f64 {
+        (self.mine_ns as f64 + self.theirs_ns as f64).max(1.0)
+    }
+
+    /// By measured time.
+    fn average(self, a: f64, b: f64) -> f64 {
+        (a * self.mine_ns as f64 + b * self.theirs_ns as f64) / self.whole_ns()
+    }
+
+    fn depth(self, a: f64, b: f64) -> f64 {
+        let average = self.average(a, b);
+        match self.way {
+            Together::After => average,
+            _ => average * self.whole_ns() / self.mine_ns.max(self.theirs_ns).max(1) as f64,
+        }
+    }
+
+    /// By operations; unknown of two at once.
+    fn dead_time(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
+        let [before, after] = self.done;
+        match (a, b) {
+            _ if self.way != Together::After => None,
+            (Some(a), Some(b)) => Some((a * before + b * after) / (before + after).max(1.0)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The lower one; unknown of two at once.
+    fn ceiling(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
+        let lowest = a.into_iter().chain(b).reduce(f64::min);
+        lowest.filter(|_| self.way == Together::After)
+    }
+}
+
+impl EngineUse {
+    /// Adds how the same workload was carried elsewhere, or later. What was used is that of the
+    /// first.
+    fn merge(&mut self, other: Self, weights: Weights) {
+        let Self {
+            asked: _,
+            used: _,
+            fallbacks,
+            features,
+            depth,
+            done_before_wait,
+        } = other;
+        let is_new = |fallback: &Fallback| !self.fallbacks.contains(fallback);
+        let fallbacks: Vec<Fallback> = fallbacks.into_iter().filter(is_new).collect();
+        self.fallbacks.extend(fallbacks);
+        // Those that were on all the time.
+        self.features.retain(|feature| features.contains(feature));
+        self.depth = self.depth.into_iter().chain(depth).min();
+        self.done_before_wait = match (self.done_before_wait, done_before_wait) {
+            (Some(a), Some(b)) if weights.way == Together::After => Some(weights.average(a, b)),
+            (a, b) => a.into_iter().chain(b).reduce(f64::min),
+        };
+    }
+}
+
+impl ZeroSample {
+    fn merge(&mut self, other: Self) {
+        let Self { sampled, zero } = other;
+        self.sampled += sampled;
+        self.zero += zero;
+    }
+}
+
+impl VerifyResult {
+    /// Adds blocks that were checked elsewhere, or later.
+    pub fn merge(&mut self, other: Self) {
+        let Self {
+            blocks,
+            blocks_written,
+            bad_blocks,
+            unsigned_blocks,
+            other_size_blocks,
+            other_size_bytes,
+            runs,
+            bad,
+        } = other;
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         };
-        self.zero_blocks.sampled += next.zero_blocks.sampled;
-        self.zero_blocks.zero += next.zero_blocks.zero;
-        self.missed_starts = self
-            .missed_starts
-            .zip(next.missed_starts)
-            .map(|(a, b)| a + b);
-        self.punted = self.punted.or(next.punted);
-        self.hang = self.hang.or(next.hang);
-        self.first_write = self.first_write.take().or(next.first_write);
-        self.laid_out = self.laid_out.or(next.laid_out);
-        self.interruptions.extend(next.interruptions);
-        if is_after {
-            self.windows
-                .extend(next.windows.into_iter().map(|window| Window {
-                    start_ns: window.start_ns + begin_ns,
-                    end_ns: window.end_ns + begin_ns,
-                    ..window
-                }));
-            self.wall_ns += next.wall_ns;
-            self.stopped = next.stopped;
-        } else {
-            self.windows = at_once(std::mem::take(&mut self.windows), &next.windows, way);
-            self.slices.clear();
-            self.steady = None;
-            self.workload.workers += next.workload.workers;
-            self.start_ns = self.start_ns.min(next.start_ns);
-            self.wall_ns = self.wall_ns.max(next.wall_ns);
-        }
+        self.blocks_written = match (self.blocks_written, blocks_written) {
+            (Some(a), Some(b)) => Some(a + b),
+            _ => None,
+        };
+        self.blocks += blocks;
+        self.bad_blocks += bad_blocks;
+        self.unsigned_blocks = sum(self.unsigned_blocks, unsigned_blocks);
+        self.other_size_blocks = sum(self.other_size_blocks, other_size_blocks);
+        self.other_size_bytes = self.other_size_bytes.or(other_size_bytes);
+        // Both may have found the same runs.
+        self.runs = self.runs.max(runs);
+        self.bad.extend(bad);
+        self.bad.truncate(BAD_MAX);
     }
 }
 
@@ -183,23 +392,33 @@ fn at_once(mut mine: Vec<Window>, theirs: &[Window], way: Together) -> Vec<Windo
 impl OpMeasurement {
     /// Adds operations that began after `begin_ns` of measured time.
     pub fn merge(&mut self, other: Self, begin_ns: u64) {
-        self.count += other.count;
-        self.bytes += other.bytes;
-        self.short += other.short;
-        for (errno, count) in other.errors {
+        let Self {
+            count,
+            bytes,
+            errors,
+            short,
+            latency,
+            latency_intended,
+            series,
+        } = other;
+        self.count += count;
+        self.bytes += bytes;
+        self.short += short;
+        for (errno, count) in errors {
             *self.errors.entry(errno).or_default() += count;
         }
-        self.latency.merge(&other.latency);
-        match (&mut self.latency_intended, other.latency_intended) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
-            (mine @ None, theirs) => *mine = theirs,
-            (Some(_), None) => {}
-        }
+        self.latency.merge(&latency);
+        merge_some(
+            &mut self.latency_intended,
+            latency_intended,
+            |mine, theirs| {
+                mine.merge(&theirs);
+            },
+        );
         if begin_ns == 0 {
-            self.series.merge(&other.series);
+            self.series.merge(&series);
             return;
         }
-        let series = other.series;
         for (index, cell) in series.cells.iter().enumerate() {
             let at_ns = begin_ns + series.start_ns + index as u64 * series.interval_ns;
             self.series.add(at_ns, cell, SERIES_CELLS_MAX);
@@ -207,15 +426,16 @@ impl OpMeasurement {
     }
 }
 
-fn starvation(a: Starvation, b: Starvation, average: impl Fn(f64, f64) -> f64) -> Starvation {
+fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
     Starvation {
-        share: average(a.share, b.share),
-        mean_wait_ns: average(a.mean_wait_ns, b.mean_wait_ns),
+        share: weights.average(a.share, b.share),
+        mean_wait_ns: weights.average(a.mean_wait_ns, b.mean_wait_ns),
     }
 }
 
 /// The counters of both; `accounted` is that of the first.
-fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> DeviceUse {
+fn devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
+    let average = |(a, b)| weights.average(a, b);
     let mut others: BTreeMap<u32, OtherProcess> = BTreeMap::new();
     for other in a.others.iter().chain(&b.others) {
         match others.get_mut(&other.pid) {
@@ -244,7 +464,7 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         write_ops: a.write_ops + b.write_ops,
         flush_ops: a.flush_ops.zip(b.flush_ops).map(|(a, b)| a + b),
         trim_bytes: a.trim_bytes.zip(b.trim_bytes).map(|(a, b)| a + b),
-        queue_depth: a.queue_depth.zip(b.queue_depth).map(|(a, b)| average(a, b)),
+        queue_depth: a.queue_depth.zip(b.queue_depth).map(average),
         times: a.times.zip(b.times).map(|(a, b)| a.then(b)),
         accounted: a.accounted,
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
@@ -258,6 +478,9 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::{BadBlock, ByteCount, CacheUse, CpuTime, OpKind};
+    use crate::op::PerOp;
+    use crate::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
     use crate::series::Cell;
     use proptest::prelude::*;
 
@@ -283,6 +506,76 @@ mod tests {
         })
     }
 
+    /// A measured second, one in three of which was verified, and a queue that may be limited.
+    fn measurement() -> impl Strategy<Value = Measurement> {
+        let verified = proptest::option::weighted(0.3, verified());
+        let engine = (
+            proptest::option::of(0.0..1.0),
+            proptest::option::of(1..9u32),
+        );
+        (op(), verified, engine).prop_map(|(op, verify, (done_before_wait, depth))| Measurement {
+            target: 0,
+            workload: Workload::named("w"),
+            span_start_bytes: op.count,
+            span_bytes: 4096,
+            engine: EngineUse {
+                asked: EngineChoice::Auto,
+                used: EngineKind::Aio,
+                fallbacks: Vec::new(),
+                features: Vec::new(),
+                depth,
+                done_before_wait,
+            },
+            cache: CacheUse {
+                asked: CachePolicy::Direct,
+                used: CachePolicy::Direct,
+                why: None,
+            },
+            start_ns: 0,
+            wall_ns: 1_000_000_000,
+            cpu: CpuTime::default(),
+            ops: PerOp::from_iter([(OpKind::Read, op)]),
+            asked: ByteCount::default(),
+            device: DeviceUse::default(),
+            achieved_depth: 1.0,
+            dead_time_ns: None,
+            starved: Starvation::default(),
+            ceiling_iops: None,
+            zero_blocks: ZeroSample::default(),
+            unwritten_bytes: None,
+            missed_starts: None,
+            punted: None,
+            verify,
+            hang: None,
+            interruptions: Vec::new(),
+            first_write: None,
+            laid_out: None,
+            windows: Vec::new(),
+            slices: Vec::new(),
+            shortened_from_ns: None,
+            requests: Vec::new(),
+            steady: None,
+            stopped: StopReason::Time,
+        })
+    }
+
+    fn verified() -> impl Strategy<Value = VerifyResult> {
+        (0..1000u64, 0..200u64).prop_map(|(good, bad)| VerifyResult {
+            blocks: good + bad,
+            blocks_written: Some(good + bad),
+            bad_blocks: bad,
+            unsigned_blocks: Some(bad / 2),
+            runs: Some(good % 3),
+            bad: (0..(bad - bad / 2).min(BAD_MAX as u64))
+                .map(|number| BadBlock {
+                    offset_bytes: number * 4096,
+                    why: "changed".to_owned(),
+                })
+                .collect(),
+            ..VerifyResult::default()
+        })
+    }
+
     fn sum(mut a: OpMeasurement, b: &OpMeasurement) -> OpMeasurement {
         a.merge(b.clone(), 0);
         a
@@ -301,6 +594,46 @@ mod tests {
             prop_assert_eq!(all.count, a.count + b.count + c.count);
             prop_assert_eq!(all.series.total().ops, all.count);
             prop_assert_eq!(all.latency.count(), all.count);
+        }
+
+        /// Whatever the first slice is, a finding of any of them is in the sum.
+        #[test]
+        fn later_slices_count_like_the_first(
+            all in proptest::collection::vec(measurement(), 1..5),
+        ) {
+            let mut sum = all[0].clone();
+            all[1..].iter().for_each(|next| sum.append(next.clone()));
+            let checked = || all.iter().filter_map(|m| m.verify.as_ref());
+            let of = |what: fn(&VerifyResult) -> u64| checked().map(what).sum::<u64>();
+            let verify = sum.verify.clone().unwrap_or_default();
+            prop_assert_eq!(sum.verify.is_some(), checked().next().is_some());
+            prop_assert_eq!(verify.blocks, of(|one| one.blocks));
+            prop_assert_eq!(verify.bad_blocks, of(|one| one.bad_blocks));
+            prop_assert_eq!(verify.wrong_blocks(), of(VerifyResult::wrong_blocks));
+            prop_assert_eq!(verify.runs, checked().filter_map(|one| one.runs).max());
+            let named = of(|one| one.bad.len() as u64).min(BAD_MAX as u64);
+            prop_assert_eq!(verify.bad.len() as u64, named);
+            prop_assert_eq!(sum.engine.depth, all.iter().filter_map(|m| m.engine.depth).min());
+            let shares = all.iter().map(|m| m.engine.done_before_wait);
+            if let Some(shares) = shares.collect::<Option<Vec<f64>>>() {
+                let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+                prop_assert!((sum.engine.done_before_wait.unwrap() - mean).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn measurements_at_once_add_in_any_order(a in measurement(), b in measurement()) {
+            for way in [Together::Workers, Together::Hosts] {
+                let (mut one, mut other) = (a.clone(), b.clone());
+                one.merge(b.clone(), way);
+                other.merge(a.clone(), way);
+                // Only the first hundred damaged blocks are named, in order.
+                for sum in [&mut one, &mut other] {
+                    sum.verify.iter_mut().for_each(|verify| verify.bad.clear());
+                }
+                prop_assert_eq!(&one, &other);
+                prop_assert_eq!(one.workload.workers, 2);
+            }
         }
 
         #[test]

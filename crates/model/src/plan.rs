@@ -192,11 +192,13 @@ impl Plan {
         let Some(survey) = &self.survey else {
             return Some(expected_ns);
         };
-        let most_ns = self.time_ns_max()? + survey.time_ns_max()?;
-        Some(match self.time_limit_ns {
-            Some(_) => expected_ns,
-            None => expected_ns.max(most_ns),
-        })
+        let own_ns = self.time_ns_max()?;
+        match (self.time_limit_ns, survey.time_ns_max()) {
+            (Some(limit_ns), None) => Some(limit_ns),
+            (None, None) => None,
+            (Some(_), Some(_)) => Some(expected_ns),
+            (None, Some(survey_ns)) => Some(expected_ns.max(own_ns + survey_ns)),
+        }
     }
 
     /// The longest that filling the scratch file may take beyond [`Plan::expected_ns`], in

@@ -22,7 +22,7 @@ pub const CLUSTER_BYTES: u64 = 512 << 20;
 pub const TRIAL_BYTES: u64 = 512 << 20;
 /// initdb writes 40 MB; a slow disk may take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
-/// The guard itself stops waiting for processes after 60 s.
+/// A server whose disk answers has ended by then. The guard goes on for as long as it takes.
 const END_WITHIN: Duration = Duration::from_secs(75);
 /// The guard of a run that was killed needs a moment.
 const IN_USE_FOR: Duration = Duration::from_secs(10);
@@ -42,11 +42,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster in an admitted directory and starts its server. `stop` ends the wait.
+    /// Makes a cluster in an admitted directory and starts its server. `stop` ends the wait; the
+    /// removal is then waited for until `deadline`.
     pub fn start(
         admission: Admission,
         programs: Programs,
-        stop: &StopCheck,
+        (stop, deadline): (&StopCheck, Option<Instant>),
     ) -> Result<Self, PostgresError> {
         let user = ServerUser::needed();
         let directory = KeptDirectory::create(admission, CLUSTER_NAME)?;
@@ -97,7 +98,7 @@ impl Cluster {
             Ok(()) => Ok(cluster),
             Err(error) => {
                 // The first error says why; one of the removal is as important.
-                cluster.end()?;
+                cluster.end(deadline)?;
                 Err(error)
             }
         }
@@ -178,25 +179,27 @@ impl Cluster {
         self.user
     }
 
-    /// Stops the server and removes the cluster.
-    pub fn end(mut self) -> Result<(), PostgresError> {
+    /// Stops the server and removes the cluster. Waits for that until `deadline` at most: a disk
+    /// may hold the server's processes for long, and the guard removes the cluster once it has let
+    /// go of them, also after this process has ended.
+    pub fn end(mut self, deadline: Option<Instant>) -> Result<(), PostgresError> {
         drop(self.lifeline.take());
         let not_removed = |why: &str| PostgresError::NotRemoved {
             path: self.path.display().to_string(),
             why: why.to_owned(),
         };
-        let begun = Instant::now();
+        let longest = Instant::now() + END_WITHIN;
+        let deadline = deadline.map_or(longest, |deadline| deadline.min(longest));
         let mut last = String::new();
         loop {
-            match self
-                .lines
-                .recv_timeout(END_WITHIN.saturating_sub(begun.elapsed()))
-            {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
                 Ok(line) => last = line,
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(not_removed(
-                        "the server does not stop; its guard is still waiting",
+                        "the disk has not let its server end yet. Its guard process stays, and \
+                         removes it when the disk has answered",
                     ));
                 }
             }

@@ -16,9 +16,11 @@ const LOG_BYTES_MAX: u64 = 1 << 30;
 const RUNS_MAX: usize = 10_000;
 /// Newest runs that a list names.
 pub(crate) const LISTED_MAX: usize = 1_000;
-/// Space that stays free for the rest of the machine: a new run needs all of it, and one that is
-/// being logged may use half.
+/// Space that stays free for the rest of the machine, or a tenth of a smaller filesystem.
 const RESERVE_BYTES: u64 = 1 << 30;
+/// A run that is being logged may use half of the reserve: a new one starts with room to go on.
+const NEW_RUN: u64 = 1;
+const KNOWN_RUN: u64 = 2;
 const EXTENSION: &str = "powercut";
 
 type MemoryLogs = Arc<Mutex<BTreeMap<u128, Vec<u8>>>>;
@@ -63,7 +65,7 @@ impl LogStore {
                     let text = format!("the folder has {RUNS_MAX} logs; remove old ones");
                     return Err(io::Error::other(text));
                 }
-                check_room(folder, RESERVE_BYTES)?;
+                check_room(folder, NEW_RUN)?;
                 let path = folder.join(format!("{number:032x}.{EXTENSION}"));
                 let file = File::create_new(path)?;
                 // The name has to survive, too.
@@ -140,11 +142,11 @@ impl LogStore {
     }
 }
 
-/// Refuses to write where less than this would stay free, or a tenth of a small filesystem.
-fn check_room(folder: &Path, reserve_bytes: u64) -> io::Result<()> {
+/// Refuses to write where less than this part of the reserve is free.
+fn check_room(folder: &Path, divisor: u64) -> io::Result<()> {
     let found = rustix::fs::statvfs(folder)?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-    match has_room(bytes(found.f_bavail), bytes(found.f_blocks), reserve_bytes) {
+    match has_room(bytes(found.f_bavail), bytes(found.f_blocks), divisor) {
         true => Ok(()),
         false => Err(io::Error::other(
             "the filesystem of the logs is nearly full; free some space, or use --log DIR",
@@ -152,8 +154,8 @@ fn check_room(folder: &Path, reserve_bytes: u64) -> io::Result<()> {
     }
 }
 
-fn has_room(free_bytes: u64, size_bytes: u64, reserve_bytes: u64) -> bool {
-    free_bytes >= reserve_bytes.min(size_bytes / 10)
+fn has_room(free_bytes: u64, size_bytes: u64, divisor: u64) -> bool {
+    free_bytes >= RESERVE_BYTES.min(size_bytes / 10) / divisor
 }
 
 impl OpenLog {
@@ -166,7 +168,7 @@ impl OpenLog {
         }
         match &mut self.sink {
             LogSink::File(file, folder) => {
-                check_room(folder, RESERVE_BYTES / 2)?;
+                check_room(folder, KNOWN_RUN)?;
                 let written = file.write_all(&frame).and_then(|()| file.sync_data());
                 if written.is_err() {
                     // A full disk leaves half a frame, after which nothing could be read.
@@ -298,11 +300,13 @@ mod tests {
     #[test]
     fn reserve_is_a_tenth_of_a_small_filesystem() {
         let gib = 1 << 30;
-        assert!(has_room(gib, 100 * gib, RESERVE_BYTES));
-        assert!(!has_room(gib - 1, 100 * gib, RESERVE_BYTES));
-        assert!(has_room(gib / 2, 100 * gib, RESERVE_BYTES / 2));
-        assert!(has_room(gib / 10, gib, RESERVE_BYTES));
-        assert!(!has_room(gib / 10 - 1, gib, RESERVE_BYTES));
+        assert!(has_room(gib, 100 * gib, NEW_RUN));
+        assert!(!has_room(gib - 1, 100 * gib, NEW_RUN));
+        assert!(has_room(gib / 2, 100 * gib, KNOWN_RUN));
+        assert!(has_room(gib / 10, gib, NEW_RUN));
+        assert!(!has_room(gib / 10 - 1, gib, NEW_RUN));
+        assert!(has_room(gib / 20, gib, KNOWN_RUN));
+        assert!(!has_room(gib / 20 - 1, gib, KNOWN_RUN));
     }
 
     #[test]

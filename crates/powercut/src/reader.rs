@@ -3,7 +3,7 @@
 use crate::error::CutError;
 use crate::judge::StreamContent;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, SlotState, inspect};
-use crate::run::{RunDescription, StreamKind};
+use crate::run::{BLANK, RunDescription, StreamKind};
 use crate::writer::{ENTRY_PREFIX, file_name};
 use diskproof_device::OpenTarget;
 use diskproof_model::plan::CachePolicy;
@@ -40,9 +40,9 @@ pub fn read_content(
     Ok(content)
 }
 
-/// What proves after the cut that nothing of a run is left because all of it was lost, and not
-/// because the target is another one: the checksum of the region that the run is going to fill.
-/// `None` where many targets have the same.
+/// What shows after the cut that nothing of a run is left because all of it was lost: the checksum
+/// of the region that the run is going to fill, or that it is blank. `None` where it cannot be
+/// read.
 pub fn content_before(run: &RunDescription, pages: &OpenTarget) -> Option<String> {
     pages.drop_cache();
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
@@ -54,8 +54,11 @@ pub fn content_before(run: &RunDescription, pages: &OpenTarget) -> Option<String
         is_even &= content.iter().all(|other| *other == byte);
         hash.update(content);
     }
+    if is_even {
+        return first.map(|byte| format!("{BLANK} {byte:02x}"));
+    }
     let digest = hash.finalize();
-    (!is_even).then(|| digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The same of a directory: the time of its last change.

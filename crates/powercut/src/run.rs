@@ -2,7 +2,7 @@
 //! them to the log. Pure. Everything here may come from the network, so all of it is checked.
 
 use crate::page::{PAGE_BYTES, PageLabel};
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 
 /// Streams of a run at most: workers, control, files, entries.
@@ -132,12 +132,15 @@ impl CutTarget {
     /// What the identity says.
     pub fn of(identity: &TargetIdentity) -> Self {
         let first = identity.layers.first();
+        // A partition has the serial number of its disk.
+        let is_part = first.is_some_and(|layer| layer.kind == LayerKind::Partition);
+        let mut own = identity.layers.iter().take(1 + usize::from(is_part));
         let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         Self {
             path: identity.path.clone(),
             kind: identity.kind,
             size_bytes: identity.size_bytes,
-            serial: first.and_then(|layer| text(&layer.serial)),
+            serial: own.find_map(|layer| text(&layer.serial)),
             model: first.and_then(|layer| text(&layer.model)),
             inode: identity.inode,
             filesystem: identity
@@ -187,6 +190,9 @@ const MOUNT: &str = "Mount it as before, then verify. If it cannot be mounted ev
                      journal was replayed, the disk lost writes that the filesystem had synced, as \
                      a lying disk does; a run on the device itself (--destroy) counts them";
 
+/// Begins what stands for the content of a region where all bytes are the same.
+pub(crate) const BLANK: &str = "blank";
+
 /// A run, as the writer announces it before its first write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDescription {
@@ -207,13 +213,23 @@ pub struct RunDescription {
     pub is_control_evidence: bool,
     /// What is written.
     pub streams: Vec<WriteStream>,
-    /// What the target was before the run ([`crate::content_before`]); `None` where that proves
-    /// nothing.
+    /// What the target was before the run ([`crate::content_before`]); `None` where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
 impl RunDescription {
+    /// Whether this target is certainly that of the run, and all writes of the run were undone: it
+    /// is `now` exactly as before. A blank region proves that only on a device with the serial
+    /// number of the run, since another blank device would look the same.
+    pub fn is_undone(&self, found: &CutTarget, now: Option<&str>) -> bool {
+        let is_as_before = now.is_some() && now == self.before.as_deref();
+        let (then, is_device) = (&self.target, found.kind == TargetKind::BlockDevice);
+        let is_known = is_device && then.serial.is_some() && then.difference(found).is_none();
+        let is_blank = now.is_some_and(|now| now.starts_with(BLANK));
+        is_as_before && (!is_blank || is_known && then.serial == found.serial)
+    }
+
     /// The streams of a run.
     pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
         let stream = |kind, slots| WriteStream { kind, slots };
@@ -439,6 +455,36 @@ mod tests {
         assert!(before.difference(&with(Some("S2"))).is_some());
         assert_eq!(before.difference(&with(None)), None);
         assert_eq!(with(None).difference(&before), None);
+    }
+
+    #[test]
+    fn blank_device_is_undone_only_with_its_serial_number() {
+        let (blank, hash) = (Some("blank 00"), Some("a1b2"));
+        let undone = |before: Option<&str>, serial: Option<&str>, now: Option<&str>| {
+            let mut run = example();
+            run.before = before.map(str::to_owned);
+            let found = CutTarget {
+                serial: serial.map(str::to_owned),
+                ..run.target.clone()
+            };
+            run.is_undone(&found, now)
+        };
+        let (same, other) = (Some("S1"), Some("S2"));
+        assert!(undone(blank, same, blank));
+        assert!(undone(hash, same, hash) && undone(hash, None, hash));
+        assert!(!undone(blank, None, blank) && !undone(blank, other, blank));
+        assert!(!undone(blank, same, Some("blank ff")));
+        assert!(!undone(hash, same, blank) && !undone(None, same, blank));
+        assert!(!undone(None, same, None));
+        // A file's serial number is that of its disk, on which many blank files may lie.
+        let mut run = example();
+        (run.before, run.target.kind) = (blank.map(str::to_owned), TargetKind::File);
+        assert!(!run.is_undone(&run.target.clone(), blank));
+        run.target = CutTarget {
+            serial: None,
+            ..example().target
+        };
+        assert!(!run.is_undone(&run.target.clone(), blank));
     }
 
     proptest! {

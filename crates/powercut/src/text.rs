@@ -6,16 +6,21 @@ use crate::run::{RunDescription, StreamKind, short};
 use diskproof_model::units::counted;
 use std::io::{self, Write};
 
-/// Writes the page.
+/// Writes the page. `command` decides what is not proven; it stands in a line of its own, however
+/// long it is.
 pub fn write_report(
     report: &CutReport,
     run: &RunDescription,
+    command: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let [headline, meaning] = headline(report);
     writeln!(out, "{headline}")?;
     for line in wrap(&meaning) {
         writeln!(out, "  {line}")?;
+    }
+    if let Some(command) = command {
+        writeln!(out, "    {command}")?;
     }
     writeln!(out)?;
     writeln!(out, "  run      {} of {}", short(&run.run), run.host)?;
@@ -45,6 +50,10 @@ pub fn write_report(
             out,
             "\n  {} of {} control pages, written without a sync, vanished.",
             report.control_vanished, report.control_accepted
+        )?,
+        false if report.verdict == CutVerdict::Lying => writeln!(
+            out,
+            "\n  Nothing of the run is left on the target. If it was wiped since, test again."
         )?,
         false => writeln!(out, "\n  Nothing of the run is left on the target.")?,
     }
@@ -155,7 +164,7 @@ fn not_proven(reason: Option<NotProvenReason>) -> &'static str {
         }
         Some(NotProvenReason::NoTrace) => {
             "The target has no data of the run: it is a different target, was overwritten, or lost \
-             everything. If only the last is possible, verify with --same-target."
+             everything. Nothing on it tells these apart. If only the last is possible, decide it:"
         }
         Some(NotProvenReason::NothingVanished) | None => {
             "Every acknowledged write is there, and so is every write that the disk had only \
@@ -205,7 +214,7 @@ mod tests {
                 has_restarted: None,
             };
             let mut out = Vec::new();
-            write_report(&report, &example(), &mut out).unwrap();
+            write_report(&report, &example(), None, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert!(page(true).contains("0 of 650 control pages"));

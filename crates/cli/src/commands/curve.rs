@@ -18,7 +18,7 @@ use diskproof_model::surface::{
     AccessPlan, BurstPlan, Coverage, CurvePlan, POINT_NS_MAX, ScanPlan, Survey,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_size};
+use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use diskproof_report::format::Requires;
 use diskproof_report::formats::format_of;
 use std::path::{Path, PathBuf};
@@ -115,6 +115,9 @@ pub struct CurveFlags {
     /// Resume a scan at this byte, or where the scan of this record ended; measure nothing else
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
+    /// Time limit of a run with --scan, at least 1s; then it prints how to resume the scan
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "scan")]
+    pub time: Option<u64>,
     /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "FIGURES")]
     pub spec: Option<SheetValue>,
@@ -212,6 +215,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             .map(|percent| stroke(*percent, span, target_bytes, measuring))
             .collect(),
         survey: Some(survey),
+        time_limit_ns: curve.time,
         data_sheet: curve.spec.map(|sheet| sheet.0),
         ..Plan::of("curve", command_line())
     })

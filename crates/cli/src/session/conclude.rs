@@ -363,7 +363,7 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
     let scratch = if plan.scratch_bytes.is_some() {
         " Its scratch file has no name and vanishes with the process."
     } else if plan.files.is_some() {
-        " Its files stay in .diskproof-files; the next 'diskproof files' removes them."
+        " Another process removes .diskproof-files after that."
     } else {
         ""
     };

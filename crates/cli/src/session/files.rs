@@ -2,9 +2,11 @@
 //! keeps what is measured, and removes the directory.
 
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use crate::failure::Failure;
 use crate::live::Live;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, StartedTree};
+use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_engine::{FilesEnding, RunError};
 use diskproof_model::errno::remedy;
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
@@ -12,21 +14,43 @@ use diskproof_model::files::FilesPlan;
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Part of a second over which the shown rate is taken.
 const READING: Duration = Duration::from_millis(500);
+/// How often the wait for the directory looks whether it should end.
+const START_POLL: Duration = Duration::from_millis(100);
 
 impl TargetRun {
-    /// Makes the directory of the files. What an earlier run left there is removed first.
-    pub(super) fn start_files(&mut self, verbosity: Verbosity) -> Result<StartedTree, OpenError> {
+    /// Makes the directory of the files. What an earlier run left there is removed first. `None`
+    /// where the disk needs longer than the run may last, or the user ended it.
+    pub(super) fn start_files(
+        &mut self,
+        live: &Live,
+        verbosity: Verbosity,
+    ) -> Result<Option<StartedTree>, Failure> {
         let folders = self.plan.files.as_ref().map_or(1, |plan| plan.directories);
         let Some(admission) = self.file_tree.take() else {
-            return Err(OpenError::NotScratch {
-                path: self.plan.targets.join(", "),
-            });
+            let path = self.plan.targets.join(", ");
+            return Err(Failure::Open(OpenError::NotScratch { path }));
         };
-        let started = FileTree::start(admission, folders)?;
+        let failed = |error| Failure::Run(RunError::Thread(error));
+        let start = move || FileTree::start(admission, folders);
+        let starting = Deferred::start("diskproof-start", start).map_err(failed)?;
+        self.has_files.store(true, Ordering::Relaxed);
+        let started = loop {
+            match starting.poll(START_POLL) {
+                Waited::Done(started) => break started,
+                Waited::TimedOut(_) if live.is_over() => return Ok(None),
+                Waited::TimedOut(_) => {}
+                Waited::Lost => {
+                    return Err(failed(std::io::Error::other("a thread ended unexpectedly")));
+                }
+            }
+        };
+        self.has_files.store(started.is_ok(), Ordering::Relaxed);
+        let started = started.map_err(Failure::Open)?;
         if let Some(files) = started.leftover_files {
             verbosity.note(&format!(
                 "removed {}, left by a killed run with {}",
@@ -34,7 +58,7 @@ impl TargetRun {
                 counted(files, "file")
             ));
         }
-        Ok(started)
+        Ok(Some(started))
     }
 
     /// Carries out the steps.
@@ -77,17 +101,21 @@ impl TargetRun {
             line.clear();
         }
         // After a hang the workers still hold it, and the removal would hang, too.
-        if let Some(tree) = Arc::into_inner(tree)
-            && let Err(error) = tree.remove()
-        {
-            verbosity.note(&format!(
-                "cannot remove {path} ({error}); the next 'diskproof files' removes it"
-            ));
+        if let Some(tree) = Arc::into_inner(tree) {
+            if let Err(error) = tree.remove() {
+                verbosity.note(&format!(
+                    "cannot remove {path} ({error}); the next 'diskproof files' removes it"
+                ));
+            }
+            self.has_files.store(false, Ordering::Relaxed);
         }
-        Ok(match ending? {
-            FilesEnding::Complete => None,
-            FilesEnding::Interrupted => Some(INTERRUPTED.to_owned()),
-            FilesEnding::Errors => Some(self.files_failed(&path)),
+        Ok(match ending {
+            Ok(FilesEnding::Complete) => None,
+            Ok(FilesEnding::Interrupted) | Err(RunError::Interrupted { .. }) => {
+                Some(INTERRUPTED.to_owned())
+            }
+            Ok(FilesEnding::Errors) => Some(self.files_failed(&path)),
+            Err(error) => return Err(error),
         })
     }
 

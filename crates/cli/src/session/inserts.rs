@@ -3,7 +3,7 @@
 
 use super::measure::{ReadyRun, measure_as};
 use super::prepare::MeasuringJob;
-use super::run::{EndedEarly, INTERRUPTED, LATE, PartialResults, Steps, TargetRun};
+use super::run::{EndedEarly, INTERRUPTED, Steps, TargetRun};
 use super::trials::{self, Trials};
 use super::watchdog::{WatchdogResult, run};
 use crate::failure::{Exit, Failure};
@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::stderr::{ProgressLine, Verbosity};
 use diskproof_device::{Intent, admit};
+use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::histogram::LatencyHistogram;
@@ -18,6 +19,7 @@ use diskproof_model::postgres::{
     LoadMeasurement, PostgresLoad, PostgresMeasurement, PostgresPlan, PostgresSlice,
 };
 use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::{format_bytes, format_duration};
 use diskproof_postgres::{
     CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, TRIAL_BYTES,
     remove_leftover,
@@ -26,6 +28,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What initdb writes.
+const INITDB_BYTES: u64 = 40 << 20;
+/// The longest that the removal of the cluster may take after the end of a run: a server that the
+/// disk holds in a sync cannot end.
+const REMOVAL_AFTER_END: Duration = Duration::from_secs(4);
 /// Streams of the order of loads, apart from those of the workloads.
 const ORDER_STREAM: u64 = 0x5047_0000;
 
@@ -57,8 +64,8 @@ fn carry_out(
     verbosity: Verbosity,
 ) -> Result<WatchdogResult, Failure> {
     let ReadyRun {
-        work,
-        live,
+        mut work,
+        mut live,
         identities,
         deadline,
         interrupt,
@@ -67,10 +74,16 @@ fn carry_out(
     let Some(identity) = identities.first() else {
         return run((work, Box::new(TargetRun::run)), live, identities, deadline);
     };
+    if let Some(why) = too_slow(&mut work, &mut live)? {
+        verbosity.note(&why);
+        let steps: Steps = Box::new(|run, live| Ok(run.run(live)?.or(Some(why))));
+        return run((work, steps), live, identities, deadline);
+    }
     verbosity.note("starting a temporary PostgreSQL server");
     let size_bytes = server_bytes(work.plan.postgres.as_ref());
-    let cluster = match start((identity, size_bytes), programs, &stop, verbosity) {
-        Err(PostgresError::Stopped) => return Ok(stopped(interrupt)),
+    let end = live.announced_end().map(|end| end + REMOVAL_AFTER_END);
+    let cluster = match start((identity, size_bytes), programs, (&stop, end), verbosity) {
+        Err(PostgresError::Stopped) => return Ok(WatchdogResult::stopped(interrupt)),
         started => started?,
     };
     let target = identity.clone();
@@ -81,7 +94,7 @@ fn carry_out(
             other => other,
         };
         // A cluster that stays is worse than what ended the run: the user has to know.
-        match cluster.end() {
+        match cluster.end(end) {
             Ok(()) => ended,
             Err(error) => Ok(Some(error.to_string())),
         }
@@ -89,10 +102,34 @@ fn carry_out(
     run((work, steps), live, identities, deadline)
 }
 
+/// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would
+/// wait for the disk long after the end of the run, and its files could not be removed before.
+fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Failure> {
+    let (Some(plan), Some(target)) = (&work.plan.postgres, work.targets.first_mut()) else {
+        return Ok(None);
+    };
+    let slow_ns = match work.session.slow_write_ns(INITDB_BYTES, target, live) {
+        // The run itself reports it.
+        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => Some(u64::MAX),
+        slow_ns => slow_ns?,
+    };
+    Ok(slow_ns.filter(|ns| *ns > plan.time_ns()).map(|ns| {
+        let (bytes, path) = (format_bytes(INITDB_BYTES), &target.identity().path);
+        let time = match ns {
+            u64::MAX => "longer than the run".to_owned(),
+            ns => format!("about {}", format_duration(ns)),
+        };
+        format!(
+            "{path} is too slow for a PostgreSQL server: it writes {bytes} before its first \
+             INSERT, which takes {time}. The INSERTs are undecided. Measure longer (--time)"
+        )
+    }))
+}
+
 fn start(
     (identity, size_bytes): (&TargetIdentity, u64),
     programs: Programs,
-    stop: &StopCheck,
+    (stop, end): (&StopCheck, Option<Instant>),
     verbosity: Verbosity,
 ) -> Result<Cluster, PostgresError> {
     if let Some(path) = remove_leftover(Path::new(&identity.path))? {
@@ -103,12 +140,12 @@ fn start(
     }
     let admission = admit(identity.clone(), Intent::Scratch { size_bytes });
     let admission = admission.map_err(diskproof_device::OpenError::Refused)?;
-    let cluster = Cluster::start(admission, programs, stop)?;
+    let cluster = Cluster::start(admission, programs, (stop, end))?;
     match cluster.lay_out(stop) {
         Ok(()) => Ok(cluster),
         Err(error) => {
             let error = cluster.explain(error);
-            cluster.end()?;
+            cluster.end(end)?;
             Err(error)
         }
     }
@@ -119,20 +156,6 @@ fn stop_check(interrupt: &Interrupt, end: Option<Instant>) -> StopCheck {
     let interrupt = interrupt.clone();
     let is_over = move || end.is_some_and(|end| Instant::now() >= end);
     Arc::new(move || interrupt.signal().is_some() || is_over())
-}
-
-/// The end of a run that was stopped before anything was measured.
-fn stopped(interrupt: &Interrupt) -> WatchdogResult {
-    let why = match interrupt.signal() {
-        Some(_) => INTERRUPTED,
-        None => LATE,
-    };
-    WatchdogResult {
-        results: PartialResults::default(),
-        ended: Ok(Some(why.to_owned())),
-        hung: Vec::new(),
-        stalled: None,
-    }
 }
 
 /// The INSERTs of a plan while they are measured.
@@ -185,11 +208,7 @@ impl<'a> Inserts<'a> {
     }
 
     /// Half of the rounds, the workloads of the plan, the other half.
-    fn surround(
-        &mut self,
-        run: &mut TargetRun,
-        live: &mut Live,
-    ) -> Result<EndedEarly, diskproof_engine::RunError> {
+    fn surround(&mut self, run: &mut TargetRun, live: &mut Live) -> Result<EndedEarly, RunError> {
         if let Some(ended) = self.half(run) {
             return Ok(Some(ended));
         }

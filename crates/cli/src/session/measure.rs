@@ -96,7 +96,10 @@ pub(crate) fn measure_pings(job: MeasuringJob<'_>, lines: PingLines) -> anyhow::
 pub(crate) fn measure_files(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let verbosity = job.flags.verbosity();
     measure_as(job, |mut measuring| {
-        let started = measuring.work.start_files(verbosity)?;
+        let Some(started) = measuring.work.start_files(&measuring.live, verbosity)? else {
+            let (on, by) = (measuring.identities, measuring.interrupt);
+            return Ok(WatchdogResult::without_files(on, verbosity, by));
+        };
         let steps: Steps = Box::new(move |run, live| run.files(live, started, verbosity));
         run(
             (measuring.work, steps),

@@ -17,6 +17,7 @@ use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::units::format_duration;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -79,6 +80,8 @@ pub(crate) struct TargetRun {
     pub targets: Vec<OpenTarget>,
     /// Leave to make a directory for many small files, where the plan has them in place of targets.
     pub file_tree: Option<Admission>,
+    /// Whether that directory exists.
+    pub has_files: Arc<AtomicBool>,
     /// Where results go.
     pub results: SharedResults,
     /// The switch of the disks' write cache, where workloads name its state.

@@ -5,7 +5,7 @@ use super::measure::{Presentation, measure_with};
 use super::ping::PingLines;
 use super::prepare::MeasuringJob;
 use super::run::Steps;
-use super::watchdog::run;
+use super::watchdog::{WatchdogResult, run};
 use crate::failure::{Exit, Failure};
 use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_analysis::campaign::LatencySearchCampaign;
@@ -59,7 +59,10 @@ pub(crate) fn measure_tool(job: MeasuringJob<'_>, tool: ToolRun) -> anyhow::Resu
             Box::new(|run, live| run.ping(live, output))
         } else if has_files {
             let verbosity = measuring.deadline.verbosity;
-            let started = measuring.work.start_files(verbosity)?;
+            let Some(started) = measuring.work.start_files(&measuring.live, verbosity)? else {
+                let (on, by) = (measuring.identities, measuring.interrupt);
+                return Ok(WatchdogResult::without_files(on, verbosity, by));
+            };
             Box::new(move |run, live| {
                 let ended = run.files(live, started, verbosity);
                 if let Some(lines) = lines {

@@ -4,14 +4,17 @@
 
 use super::run::{EndedEarly, INTERRUPTED, LATE, PartialResults, SharedResults, Steps, TargetRun};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stderr::Verbosity;
+use diskproof_device::FilesRemover;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +40,35 @@ pub(crate) struct WatchdogResult {
     pub stalled: Option<Stalled>,
 }
 
+impl WatchdogResult {
+    /// The end of a run that was stopped before anything was measured.
+    pub(super) fn stopped(interrupt: &Interrupt) -> Self {
+        let why = match interrupt.signal() {
+            Some(_) => INTERRUPTED,
+            None => LATE,
+        };
+        Self {
+            results: PartialResults::default(),
+            ended: Ok(Some(why.to_owned())),
+            hung: Vec::new(),
+            stalled: None,
+        }
+    }
+
+    /// The same of a run whose directory the disk does not let it make.
+    pub(super) fn without_files(
+        identities: &[TargetIdentity],
+        verbosity: Verbosity,
+        interrupt: &Interrupt,
+    ) -> Self {
+        remove_later(identities, verbosity);
+        Self {
+            hung: identities.iter().map(|one| one.path.clone()).collect(),
+            ..Self::stopped(interrupt)
+        }
+    }
+}
+
 /// How long the watchdog waits, and where it says so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
@@ -60,7 +92,21 @@ pub(super) fn run(
         identities,
         deadline,
     };
-    supervised.run(move || run_and_close(work, steps, live, deadline.verbosity))
+    let has_files = Arc::clone(&work.has_files);
+    let end = supervised.run(move || run_and_close(work, steps, live, deadline.verbosity));
+    if has_files.load(Ordering::Relaxed) {
+        remove_later(identities, deadline.verbosity);
+    }
+    end
+}
+
+/// The disk still holds threads of this process, and with them the files of its test.
+fn remove_later(identities: &[TargetIdentity], verbosity: Verbosity) {
+    for identity in identities {
+        if let Err(error) = FilesRemover::start(&identity.path) {
+            verbosity.note(&format!("{error}. The next 'diskproof files' removes them"));
+        }
+    }
 }
 
 /// What the watchdog must know of a run.

@@ -323,13 +323,63 @@ fn target_that_is_as_before_the_run_has_lost_everything() {
         found["streams"][0]["lost"],
         found["streams"][0]["acknowledged"]
     );
-    // Another content proves nothing.
+    // Another content proves nothing; the result has the command that decides.
     put(&vec![0; before.len()]);
     let ran = verify(&file, &address, &["--json"]);
     assert_eq!(
         (ran.code, &report(&ran)["reason"]),
         (Some(5), &"no-trace".into())
     );
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let words = document["command"].as_str().unwrap().split(' ').skip(1);
+    let decided = run(words.chain(["--json"]));
+    assert_eq!(report(&decided)["verdict"], "lying", "{}", decided.err);
+}
+
+/// Leaves this share of a filesystem free.
+fn leave_free(disk: &Disk, share: f64) {
+    let fill = disk.path().join("fill");
+    let _ = std::fs::remove_file(&fill);
+    let found = rustix::fs::statvfs(disk.path()).unwrap();
+    let kept = (found.f_blocks as f64 * share) as u64;
+    let bytes = found.f_bavail.saturating_sub(kept) * found.f_frsize;
+    let file = File::create(fill).unwrap();
+    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+}
+
+#[test]
+fn log_leaves_a_reserve_on_a_filesystem_that_fills_up() {
+    let test = "log_leaves_a_reserve_on_a_filesystem_that_fills_up";
+    if !can_run(test, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let (here, there, disk) = (place(), place(), Disk::new("ext4", 256 * MIB, "defaults"));
+    let (_server, address) = serve(disk.path());
+    let write =
+        |target: &Path| Started::new(&["write", target.to_str().unwrap(), "--server", &address]);
+    let mut writer = write(here.path());
+    writer.wait_for("CUT THE POWER");
+    let passes = |count: u64| {
+        let has_passed = || acknowledged(here.path(), &address) > count;
+        crate::program::eventually(has_passed)
+    };
+    assert!(passes(20));
+    // No room for a new run, but for the present one.
+    leave_free(&disk, 0.075);
+    let (code, err) = write(there.path()).end();
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("nearly full"), "{err}");
+    assert!(names(there.path()).is_empty());
+    assert!(passes(acknowledged(here.path(), &address)));
+    // Not for that either: what it has reported stays readable, and the reserve free.
+    leave_free(&disk, 0.04);
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(4), "{err}");
+    assert!(acknowledged(here.path(), &address) > 20);
+    let found = rustix::fs::statvfs(disk.path()).unwrap();
+    assert!(found.f_bavail * 100 > found.f_blocks * 3);
+    std::fs::remove_file(disk.path().join("fill")).unwrap();
+    write(there.path()).wait_for("CUT THE POWER");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use crate::program::program;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
-use diskproof_simdisk::testbed::{can_run, place};
-use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
+use diskproof_simdisk::testbed::{self, Mount, can_run, place};
+use diskproof_simdisk::{Direct, LoopDevice, Medium, SimDisk, spec};
 use std::path::Path;
 
 const GIB: u64 = 1 << 30;
@@ -149,4 +149,111 @@ fn zeros_of_a_tool_are_undecided_in_exit_code_and_stderr() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("no request completed"), "{stderr}");
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn depth_follows_the_direction_that_is_slow() {
+    let name = "depth_follows_the_direction_that_is_slow";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("disk");
+    let slow_to_write = spec::parse("write-bandwidth=300kB").unwrap();
+    let _disk = SimDisk::serve(slow_to_write, GIB, &file).unwrap();
+    let depth = |words: &str| {
+        let words = format!("run --bs 1M --depth 8 --time 2s --json -q --no-history {words}");
+        let output = program(words.split(' ').map(Path::new).chain([file.as_path()]))
+            .output()
+            .unwrap();
+        let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+        record.measurements[0].engine.depth
+    };
+    assert_eq!(depth("--rw read"), None);
+    assert_eq!(depth("--rw write --overwrite"), Some(1));
+}
+
+#[test]
+fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
+    let name = "scan_with_a_time_limit_ends_with_the_command_that_resumes";
+    if !can_run(name, &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("disk");
+    let _disk = SimDisk::serve(spec::parse("latency=1s,channels=1").unwrap(), GIB, &file).unwrap();
+    let words = "curve --scan --points 0 --no-access --time 3s --json -q --no-history";
+    let output = program(words.split(' ').map(Path::new).chain([file.as_path()]))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    let scan = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
+    assert!(!scan.finished && record.partial);
+    assert!(record.ended_early.unwrap().contains("--resume"));
+    assert!(record.stalled.is_none());
+}
+
+/// A filesystem on a disk that writes 300 kB/s.
+fn slow_filesystem(place: &Path) -> (SimDisk, LoopDevice, Mount) {
+    let backing = place.join("backing");
+    std::fs::File::create(&backing)
+        .unwrap()
+        .set_len(4 * GIB)
+        .unwrap();
+    let new = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+    testbed::run(
+        "mkfs.ext4",
+        &[&new[..], &[backing.to_str().unwrap()]].concat(),
+    );
+    let model = spec::parse("write-bandwidth=300kB").unwrap();
+    let disk =
+        SimDisk::serve_on(model, 4 * GIB, &place.join("disk"), &Medium::File(backing)).unwrap();
+    let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+    let node = device.path().to_str().unwrap().to_owned();
+    let mount = Mount::new("ext4", &node, &place.join("point"), "defaults");
+    (disk, device, mount)
+}
+
+#[test]
+fn commit_without_time_for_a_server_has_rows_and_leaves_no_cluster() {
+    let name = "commit_without_time_for_a_server_has_rows_and_leaves_no_cluster";
+    if !can_run(name, &["losetup", "mkfs.ext4", "initdb"]) {
+        return;
+    }
+    let place = place();
+    let (_disk, _device, mount) = slow_filesystem(place.path());
+    let words = "commit --postgres --time 3s --only fdatasync --json -q --no-history";
+    let words = words
+        .split(' ')
+        .map(Path::new)
+        .chain([mount.point.as_path()]);
+    let output = program(words).output().unwrap();
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(!record.measurements.is_empty() && record.postgres.is_none());
+    assert!(record.ended_early.unwrap().contains("PostgreSQL"));
+    assert!(!mount.point.join("diskproof-postgres").exists());
+}
+
+#[test]
+fn files_are_removed_though_the_disk_holds_their_writes() {
+    let name = "files_are_removed_though_the_disk_holds_their_writes";
+    if !can_run(name, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let place = place();
+    let (_disk, _device, mount) = slow_filesystem(place.path());
+    let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";
+    let words = words
+        .split(' ')
+        .map(Path::new)
+        .chain([mount.point.as_path()]);
+    let output = program(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(record.stalled.is_none());
+    assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
+    let left = mount.point.join(".diskproof-files");
+    assert!(crate::program::eventually(|| !left.exists()));
 }

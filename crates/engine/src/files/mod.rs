@@ -13,9 +13,8 @@ use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep, FilesPlan,
 };
-use diskproof_model::measurement::{ByteCount, OpMeasurement, SERIES_CELLS_MAX, StopReason};
+use diskproof_model::measurement::{ByteCount, StopReason};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use diskproof_model::series::TimeSeries;
 use pass::{Pass, PassProgress, PassResult, PassSignals, TRANSFER_BYTES, Task};
 use set::FileSet;
 use std::sync::Arc;
@@ -284,7 +283,7 @@ impl FilesRun<'_> {
             });
             return;
         };
-        append(&mut known.op, known.wall_ns, &result.op);
+        known.op.merge(result.op, known.wall_ns);
         known.wall_ns += result.wall_ns;
         known.sync += result.sync;
         known.cpu.user_ns += result.cpu.user_ns;
@@ -344,22 +343,5 @@ impl FilesRun<'_> {
             })
         };
         pass.run(threads, (name, self.session.stall_timeout), &mut tick)
-    }
-}
-
-/// Adds what was counted after the first `wall_ns` of measured time.
-fn append(sum: &mut OpMeasurement, wall_ns: u64, next: &OpMeasurement) {
-    sum.count += next.count;
-    sum.bytes += next.bytes;
-    sum.latency.merge(&next.latency);
-    for (errno, count) in &next.errors {
-        *sum.errors.entry(errno.clone()).or_default() += count;
-    }
-    let TimeSeries {
-        interval_ns, cells, ..
-    } = &next.series;
-    for (index, cell) in cells.iter().enumerate() {
-        let at_ns = wall_ns + index as u64 * interval_ns;
-        sum.series.add(at_ns, cell, SERIES_CELLS_MAX);
     }
 }

@@ -351,12 +351,12 @@ impl Pass {
         };
         let (tallies, is_interrupted) = supervisor.wait((threads, &tallies), watch)?;
         let cpu = usage::process_since(before);
-        Ok(pass.result(&tallies, (begin_ns, cpu), is_interrupted))
+        Ok(pass.result(tallies, (begin_ns, cpu), is_interrupted))
     }
 
     fn result(
         &self,
-        tallies: &[WorkerTally],
+        tallies: Vec<WorkerTally>,
         (begin_ns, cpu): (u64, CpuTime),
         is_interrupted: bool,
     ) -> PassResult {
@@ -365,10 +365,6 @@ impl Pass {
             ..OpMeasurement::default()
         };
         let mut sync = FileSyncTime::default();
-        for tally in tallies {
-            add(&mut op, &tally.op);
-            sync += tally.sync;
-        }
         let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
         let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
         let stopped = match () {
@@ -378,6 +374,10 @@ impl Pass {
             () => StopReason::Time,
         };
         let end_ns = tallies.iter().map(|tally| tally.end_ns).max().unwrap_or(0);
+        for tally in tallies {
+            op.merge(tally.op, 0);
+            sync += tally.sync;
+        }
         PassResult {
             op,
             sync,
@@ -386,17 +386,6 @@ impl Pass {
             cpu,
             stopped,
         }
-    }
-}
-
-/// Adds what another worker counted in the same time.
-fn add(sum: &mut OpMeasurement, other: &OpMeasurement) {
-    sum.count += other.count;
-    sum.bytes += other.bytes;
-    sum.latency.merge(&other.latency);
-    sum.series.merge(&other.series);
-    for (errno, count) in &other.errors {
-        *sum.errors.entry(errno.clone()).or_default() += count;
     }
 }
 
@@ -489,6 +478,11 @@ impl Supervisor<'_> {
             return Ok(());
         }
         self.pass.signals.stop.store(true, Ordering::Relaxed);
+        if stall.is_late(silent_ns) {
+            return Err(RunError::Interrupted {
+                workload: self.name.to_owned(),
+            });
+        }
         Err(RunError::Stalled {
             path: self.pass.tree.path().display().to_string(),
             workload: self.name.to_owned(),

@@ -1,4 +1,4 @@
-//! The first request to a target: small, timed, outside of any measurement. Where it is slow, a
+//! The first requests to a target: small, timed, outside of any measurement. Where they are slow, a
 //! full queue of large blocks would not be answered before the run ends. Knows no I/O engine.
 
 use crate::io::Extent;
@@ -20,8 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most that the first request moves.
 pub(crate) const FIRST_BYTES: u32 = 64 << 10;
-/// A target is slow if two small requests in a row take longer: a seek, half a turn and a short
-/// queue of others take less, and a disk that slept is awake for the second one.
+/// The most that the second one moves, where the first was not slow: a disk of some MB/s answers 64
+/// KiB as fast as a rotating one, and needs many seconds for a queue of large blocks.
+const LARGE_BYTES: u32 = 1 << 20;
+/// A target is slow if its second small request takes longer: a seek, half a turn and a short queue
+/// of others take less, and a disk that slept is awake for it.
 const SLOW_NS: u64 = 50_000_000;
 /// Waking up takes a disk less than this.
 const WAKE_UP_NS: u64 = 15_000_000_000;
@@ -29,6 +32,9 @@ const WAKE_UP_NS: u64 = 15_000_000_000;
 const DRAIN_SHARE: u64 = 10;
 /// But may take at least, and at most, this long.
 const DRAIN_NS: (u64, u64) = (1_000_000_000, 4_000_000_000);
+/// The same by a large request, which also counts the way to its place: a rotating disk streams 256
+/// MiB in a third of what this many separate requests take.
+const LARGE_DRAIN_NS: u64 = 8_000_000_000;
 
 /// How slow a target is, if it is: before a workload with a queue, and before the trials of I/O
 /// engines. Costs one small request.
@@ -48,7 +54,6 @@ pub(crate) fn find_slow(
     }) else {
         return Ok(None);
     };
-    let bytes = u64::from(first.bytes);
     let begin_ns = MonotonicClock.now();
     let answered = Arc::new(AtomicBool::new(false));
     let answer = Arc::clone(&answered);
@@ -76,10 +81,7 @@ pub(crate) fn find_slow(
     let waited = call_with_timeout(target.fd(), stall_timeout.ns(), look, work);
     let (path, workload_name) = (&target.identity().path, &workload.name);
     match waited.map_err(|source| worker_error(workload, target, source))? {
-        Waited::Done(ns) => {
-            let slow = |ns: &u64| *ns > SLOW_NS;
-            Ok(ns.filter(slow).map(|ns| SlowTarget { bytes, ns }))
-        }
+        Waited::Done(timed) => Ok(timed.filter(|slow| slow.limits(workload))),
         Waited::TimedOut(lasted) => {
             target.leave_open();
             Err(match is_unwanted {
@@ -107,12 +109,32 @@ pub(crate) struct SlowTarget {
 }
 
 impl SlowTarget {
+    /// How long it takes to move so many bytes.
+    pub(crate) fn ns_of(self, bytes: u64) -> u64 {
+        self.ns.saturating_mul(bytes.div_ceil(self.bytes))
+    }
+
+    /// Whether it is slow, or at least too slow for the queue of a workload.
+    fn limits(self, workload: &Workload) -> bool {
+        match self.is_large() {
+            true => self.depth_of(workload).is_some(),
+            false => self.ns > SLOW_NS,
+        }
+    }
+
+    fn is_large(self) -> bool {
+        self.bytes > u64::from(FIRST_BYTES)
+    }
+
     /// Requests that each worker of a workload keeps in flight; `None` where its depth is right. A
     /// workload without a limit of time may take as long as its queue does, but for a layout.
     pub(crate) fn depth_of(self, workload: &Workload) -> Option<u32> {
-        let blocks = u64::from(largest_block(workload)).div_ceil(self.bytes);
-        let all_ns = self.ns * blocks * u64::from(workload.workers);
-        let (least_ns, most_ns) = DRAIN_NS;
+        let block_ns = self.ns_of(u64::from(largest_block(workload)));
+        let all_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
+        let (least_ns, most_ns) = match self.is_large() {
+            true => (LARGE_DRAIN_NS, LARGE_DRAIN_NS),
+            false => DRAIN_NS,
+        };
         let time_ns = match workload.layout {
             Layout::Provides => Some(workload.stop.time_ns.unwrap_or(0)),
             _ => workload.stop.time_ns,
@@ -123,17 +145,27 @@ impl SlowTarget {
     }
 }
 
-/// A small request outside of any measurement.
+/// Which requests a workload makes.
+#[derive(Debug, Clone, Copy)]
+struct Directions {
+    reads: bool,
+    writes: bool,
+}
+
+/// Requests outside of any measurement.
 struct FirstRequest {
     bytes: u32,
-    /// What it reads from; empty where a new scratch file has nothing to read.
+    large_bytes: u32,
+    directions: Directions,
+    /// Where they go; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
 }
 
 impl FirstRequest {
     fn new(workload: &Workload, target: &OpenTarget) -> Option<Self> {
-        let bytes = largest_block(workload).min(FIRST_BYTES.max(target.alignment_bytes()));
+        let largest = largest_block(workload);
+        let bytes = largest.min(FIRST_BYTES.max(target.alignment_bytes()));
         let mut extent = extent_of(workload, target.usable_bytes());
         if extent.length < u64::from(bytes) {
             // The layout writes this place again.
@@ -142,46 +174,77 @@ impl FirstRequest {
                 length: 0,
             };
         }
+        let writes = workload.writes() && !workload.only_trims() && target.is_writable();
+        let is_asked = |large: &u32| *large > bytes && extent.length >= u64::from(*large);
         (extent.length > 0 || target.is_scratch()).then_some(Self {
             bytes,
+            large_bytes: Some(largest.min(LARGE_BYTES))
+                .filter(is_asked)
+                .unwrap_or(bytes),
+            directions: Directions {
+                reads: workload.reads() || !writes,
+                writes,
+            },
             extent,
             random: Random::new(MonotonicClock.now(), 0),
         })
     }
 
-    /// How long one takes; `None` where it fails. The first may wake the disk up: then a second
-    /// decides.
-    fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<u64> {
-        let mut buffers = Buffers::new(1, self.bytes as usize).ok()?;
+    /// What one takes; `None` where it fails. The second decides: the first may wake the disk up,
+    /// or be the one that a limit of rate has saved. If it is not slow, a large one follows.
+    fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<SlowTarget> {
+        let (small, large) = (self.bytes, self.large_bytes);
+        let mut buffers = Buffers::new(1, large as usize).ok()?;
         buffers.fill_random(&mut self.random);
-        let memory = buffers.bytes_mut(0, self.bytes as usize);
-        let ns = self.send(fd, memory)?;
-        answered.store(true, Ordering::Relaxed);
-        match ns {
-            SLOW_NS..WAKE_UP_NS => self.send(fd, memory).map(|second| ns.min(second)),
-            _ => Some(ns),
-        }
+        let mut send = |bytes: u32| {
+            let ns = self.send(fd, buffers.bytes_mut(0, bytes as usize))?;
+            answered.store(true, Ordering::Relaxed);
+            Some(ns)
+        };
+        let ns = match send(small)? {
+            ns if ns < WAKE_UP_NS => send(small)?,
+            ns => ns,
+        };
+        let (bytes, ns) = match ns <= SLOW_NS && large > small {
+            true => (large, send(large)?),
+            false => (small, ns),
+        };
+        Some(SlowTarget {
+            bytes: u64::from(bytes),
+            ns,
+        })
     }
 
-    /// A cache would answer the same place twice.
+    /// How long the slower of both directions takes. Another place each time, which no cache
+    /// knows. A write puts back what was there, since the workload may leave this place alone.
     fn send(&mut self, fd: &OwnedFd, memory: &mut [u8]) -> Option<u64> {
-        let (bytes, Extent { start, length }) = (u64::from(self.bytes), self.extent);
-        let start_ns = MonotonicClock.now();
-        let moved = match length {
-            0 => pwrite(fd, memory, start),
-            _ => pread(
-                fd,
-                memory,
-                start + self.random.below(length / bytes) * bytes,
-            ),
+        let (bytes, Extent { start, length }) = (memory.len() as u64, self.extent);
+        let timed = |call: &mut dyn FnMut() -> rustix::io::Result<usize>| {
+            let start_ns = MonotonicClock.now();
+            let is_whole = call().ok()? as u64 == bytes;
+            is_whole.then(|| MonotonicClock.now() - start_ns)
         };
-        moved.ok().map(|_| MonotonicClock.now() - start_ns)
+        if length == 0 {
+            return timed(&mut || pwrite(fd, memory, start));
+        }
+        let at = start + self.random.below(length / bytes) * bytes;
+        let read_ns = timed(&mut || pread(fd, &mut *memory, at))?;
+        let write_ns = match self.directions.writes {
+            true => timed(&mut || pwrite(fd, memory, at))?,
+            false => 0,
+        };
+        Some(if self.directions.reads {
+            read_ns.max(write_ns)
+        } else {
+            write_ns
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_device::{Intent, admit, probe};
     use diskproof_model::plan::Stop;
 
     #[test]
@@ -209,5 +272,72 @@ mod tests {
         assert_eq!(depth(8192, long, 8192, 100), None);
         assert_eq!(depth(8192, None, 8192, 1000), None);
         assert_eq!(depth(4096, short, 4096, 20_000), Some(1));
+        // 2 MB/s: 64 KiB in 33 ms are not slow, a queue of 32 MiB is. A rotating disk of 100 MB/s.
+        assert_eq!(depth(1 << 20, short, 1 << 20, 524), Some(15));
+        assert_eq!(depth(4 << 20, short, 1 << 20, 25), None);
+    }
+
+    #[test]
+    fn small_request_limits_only_slow_targets() {
+        let workload = Workload {
+            block_bytes: 4096,
+            depth: 256,
+            stop: Stop {
+                time_ns: Some(5_000_000_000),
+                ..Stop::default()
+            },
+            ..Workload::named("reads")
+        };
+        let limits = |bytes: u64, ms: u64| {
+            let ns = ms * 1_000_000;
+            SlowTarget { bytes, ns }.limits(&workload)
+        };
+        // A rotating disk answers many of them at a time.
+        assert!(!limits(4096, 15) && !limits(4096, 50) && limits(4096, 51));
+        assert!(!limits(1 << 20, 31) && limits(1 << 20, 32));
+    }
+
+    fn first(workload: &Workload, target: &OpenTarget, fd: &OwnedFd) -> Option<SlowTarget> {
+        FirstRequest::new(workload, target)?.time(fd, &AtomicBool::default())
+    }
+
+    #[test]
+    fn first_requests_of_writers_change_nothing() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let size_bytes = 8 << 20;
+        let identity = probe(place.path()).unwrap();
+        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let mut target = OpenTarget::open(admitted).unwrap();
+        let fd = target.fd().try_clone_to_owned().unwrap();
+        let content: Vec<u8> = (0..size_bytes).map(|at| (at >> 9) as u8).collect();
+        assert_eq!(pwrite(&fd, &content, 0), Ok(content.len()));
+        target.mark_written(size_bytes);
+        let mut workload = Workload {
+            block_bytes: 4 << 20,
+            ..Workload::named("w")
+        };
+        for read_permille in [0, 500, 1000] {
+            workload.read_permille = read_permille;
+            for _ in 0..8 {
+                let timed = first(&workload, &target, &fd).unwrap();
+                // A large one follows, unless this machine is slow.
+                assert!(timed.bytes == u64::from(LARGE_BYTES) || timed.ns > SLOW_NS);
+            }
+        }
+        let mut found = vec![0; content.len()];
+        assert_eq!(pread(&fd, &mut found, 0), Ok(content.len()));
+        assert!(found == content);
+        // Only those that write are timed writing.
+        let directions = |workload: &Workload| {
+            let Directions { reads, writes } = FirstRequest::new(workload, &target)?.directions;
+            Some((reads, writes))
+        };
+        let of = |read_permille| Workload {
+            read_permille,
+            ..workload.clone()
+        };
+        assert_eq!(directions(&of(0)), Some((false, true)));
+        assert_eq!(directions(&of(500)), Some((true, true)));
+        assert_eq!(directions(&of(1000)), Some((true, false)));
     }
 }

@@ -10,7 +10,7 @@ use crate::run::calibrate::max_iops;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
 use crate::run::finish::{FinalSync, Finisher};
-use crate::run::first_request::find_slow;
+use crate::run::first_request::{FIRST_BYTES, find_slow};
 use crate::run::hang::join;
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
@@ -217,6 +217,25 @@ impl Session {
             Control::Continue
         };
         Ok((control, measurements.pop()))
+    }
+
+    /// How long a slow target takes to write so many bytes, in nanoseconds, by one or two small
+    /// requests; `None` where it is not slow.
+    pub fn slow_write_ns(
+        &self,
+        bytes: u64,
+        target: &mut OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<u64>, RunError> {
+        let writes = Workload {
+            block_bytes: FIRST_BYTES,
+            depth: 2,
+            read_permille: 0,
+            ..Workload::named("first write")
+        };
+        set_cache(&writes, target)?;
+        let slow = find_slow(&writes, target, self.stall_timeout, watch)?;
+        Ok(slow.map(|slow| slow.ns_of(bytes)))
     }
 
     /// Makes a target ready for a workload: page cache, content, span and I/O engine.

@@ -77,6 +77,18 @@ pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
     op.latency_intended.as_ref().unwrap_or(&op.latency)
 }
 
+/// What the intervals of a table know of: a single run cannot know how the next one differs.
+fn basis(measurements: &[&MeasurementRecord]) -> String {
+    let runs = measurements.iter().filter_map(|m| m.run_to_run);
+    let earlier = runs.map(|runs| runs.earlier_runs).max();
+    let is_sliced = measurements.iter().any(|m| m.slices.len() > 1);
+    match earlier {
+        Some(earlier) => format!("from run to run ({earlier} earlier runs)"),
+        None if is_sliced => "from slices of this run; from run to run unknown".to_owned(),
+        None => "within this run; from run to run unknown".to_owned(),
+    }
+}
+
 /// The meaning of the signs that occur in a table.
 pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
     let ops: Vec<&OpRecord> = measurements
@@ -84,12 +96,8 @@ pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
         .flat_map(|m| shown_ops(m))
         .map(|(_, op)| op)
         .collect();
-    let mut legend = "±: half of the 95 % interval of the rate".to_owned();
-    let runs = measurements.iter().filter_map(|m| m.run_to_run);
-    match runs.map(|runs| runs.earlier_runs).max() {
-        Some(earlier) => legend.push_str(&format!(", from run to run ({earlier} earlier runs).")),
-        None => legend.push('.'),
-    }
+    let basis = basis(measurements);
+    let mut legend = format!("±: half of the 95 % interval of the rate, {basis}.");
     if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
         legend.push_str(" ±?: measured too briefly for an interval.");
     }

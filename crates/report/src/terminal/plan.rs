@@ -231,7 +231,11 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         Some(false) => "an SSD",
         _ => "a rotating disk",
     };
-    let most = plan.deadline_ns(identities).filter(|most_ns| *most_ns > ns);
+    let most = plan.deadline_ns(identities);
+    if most.is_none() {
+        return format!("as long as the disk needs, {time} at the usual speed of {kind}");
+    }
+    let most = most.filter(|most_ns| *most_ns > ns);
     let most = most.map_or(String::new(), |ns| {
         format!(", at most {}", format_duration(ns))
     });

@@ -9,8 +9,8 @@ use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_powercut::{
-    CutReport, CutTarget, CutVerdict, PAGES_FILE, RunDescription, RunLog, VerifyFacts, boot_id,
-    change_before, content_before, judge, read_content, short, write_report,
+    CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription, RunLog,
+    VerifyFacts, boot_id, change_before, content_before, judge, read_content, short, write_report,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -63,15 +63,14 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
         (None, Some(pages)) => content_before(&log.description, pages),
         (None, None) => None,
     };
-    // Exactly as before the run: all of its writes were undone.
-    let is_as_before = now.is_some() && now == log.description.before;
+    let is_undone = log.description.is_undone(&found, now.as_deref());
     let content = read_content(&log.description, pages, directory.as_deref())?;
     let before = &log.description.boot_id;
     let facts = VerifyFacts {
         has_restarted: boot_id()
             .filter(|_| !before.is_empty())
             .map(|now| now != *before),
-        is_same_target: flags.same_target || is_as_before,
+        is_same_target: flags.same_target || is_undone,
     };
     let report = judge(&log, &content, facts);
     print(flags, &log, &report)?;
@@ -142,7 +141,19 @@ fn listed(runs: &[RunDescription]) -> String {
     )
 }
 
+/// The command line that decides what nothing on the target shows.
+fn assertion(flags: &CutVerifyFlags, run: &RunDescription) -> String {
+    let (path, server) = (flags.target.display().to_string(), flags.connection.words());
+    format!(
+        "diskproof powercut verify {} {server} --run {} --same-target",
+        quoted(&path),
+        short(&run.run)
+    )
+}
+
 fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Result<()> {
+    let decide = report.reason == Some(NotProvenReason::NoTrace);
+    let command = decide.then(|| assertion(flags, &log.description));
     ignore_closed_pipe(to_stdout(|out| {
         if flags.json {
             let document = json!({
@@ -150,9 +161,13 @@ fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Re
                 "report": report,
                 "description": log.description,
                 "end": log.end,
+                "command": command,
             });
             return writeln!(out, "{document:#}");
         }
-        write_in_locale(out, |page| write_report(report, &log.description, page))
+        let command = command.as_deref();
+        write_in_locale(out, |page| {
+            write_report(report, &log.description, command, page)
+        })
     }))
 }

@@ -1,0 +1,60 @@
+//! Removes the files of a test whose process the disk holds: a process of its own, which outlives
+//! it. It is the program itself with a hidden verb, and works in the directory under test.
+
+use crate::failure::OpenError;
+use crate::kept::open_folder;
+use crate::leftover;
+use diskproof_model::files::FILES_DIRECTORY;
+use rustix::io::Errno;
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+/// The hidden verb.
+pub const FILES_REMOVER_VERB: &str = "files-remover";
+/// How often it looks whether the test has ended.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Starts the process that removes the files.
+#[derive(Debug)]
+pub struct FilesRemover;
+
+impl FilesRemover {
+    /// For the files in this directory. Its own group keeps Ctrl-C of the terminal away from it.
+    pub fn start(directory: &str) -> Result<(), OpenError> {
+        let path = Path::new(directory).join(FILES_DIRECTORY);
+        let path = path.display().to_string();
+        let started = Command::new("/proc/self/exe")
+            .arg(FILES_REMOVER_VERB)
+            .current_dir(directory)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        match started {
+            // It ends by itself.
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                Err(OpenError::from_errno(&path, "start its removal", errno))
+            }
+        }
+    }
+}
+
+/// Waits until no process uses the files of the present directory, and removes them.
+pub fn remove_files() -> ExitCode {
+    let Ok(parent) = open_folder(rustix::fs::CWD, ".") else {
+        return ExitCode::FAILURE;
+    };
+    loop {
+        match leftover::remove(parent.as_fd(), FILES_DIRECTORY, FILES_DIRECTORY) {
+            Err(OpenError::InUse { .. }) => std::thread::sleep(POLL),
+            Err(_) => return ExitCode::FAILURE,
+            Ok(_) => return ExitCode::SUCCESS,
+        }
+    }
+}
