@@ -77,6 +77,11 @@ fn hostile_server_ends_in_an_error_within_64_mib() {
             message(b'S', b"a\0b\0").repeat(1000),
         ),
         (
+            "a login with a nonce of its own",
+            message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"),
+            message(b'R', b"\0\0\0\x0br=x,s=eA==,i=4294967295"),
+        ),
+        (
             "a mechanism of nobody",
             message(b'R', b"\0\0\0\x0aX\0\0"),
             Vec::new(),
@@ -91,6 +96,8 @@ fn hostile_server_ends_in_an_error_within_64_mib() {
         };
         let ran = watch(first, then, Duration::ZERO, &format!("sslmode={mode}"));
         assert_eq!(ran.code, Some(4), "{name}: {}{}", ran.out, ran.err);
+        // Its own error, and not that of a program without memory.
+        assert!(ran.err.contains("--postgres (127"), "{name}: {}", ran.err);
         assert!(!ran.err.contains("secret"), "{name}: {}", ran.err);
     }
 }
