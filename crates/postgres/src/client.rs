@@ -1,38 +1,85 @@
-//! A session of a server: the few messages of PostgreSQL's protocol 3.0 that a load and a look at
-//! its counters need (documentation of PostgreSQL, "Frontend/Backend Protocol"). The clients on
-//! crates.io bring an async runtime, which this program has no other use for.
+//! A session of a server. tokio-postgres speaks the protocol; the session drives it by hand, so
+//! that every wait has its deadline and no runtime stands between an INSERT and its latency.
 
-use crate::authentication::{Authentication, Credentials};
 use crate::error::{CONNECT, PostgresError};
-use crate::stream::ServerStream;
-use std::io::{self, Read as _, Write as _};
+use crate::stream::{ServerStream, Turn, TurnSocket};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use tokio_postgres::tls::{NoTls, TlsConnect};
+use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, SimpleQueryRow, Statement};
 
 /// Whether a wait for the server should end.
 pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
-const PROTOCOL_3_0: i32 = 196_608;
-/// How often a wait for the server looks whether it should end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Longer than any answer that a load gets.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// One row of a result; `None` is NULL.
+pub(crate) type ResultRow = Vec<Option<String>>;
+
+/// The socket and what is sent over it.
+struct Connection(Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>);
+
+impl Drop for Connection {
+    /// Takes leave, which keeps the end of a session out of the server's log.
+    fn drop(&mut self) {
+        let _ = self
+            .0
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
 
 /// A session.
 pub struct PostgresClient {
-    stream: ServerStream,
+    // Dropped before the connection, which so ends.
+    client: Client,
+    connection: Connection,
+    wait: Wait,
+}
+
+/// How long a session waits for its server.
+struct Wait {
+    turn: Arc<Turn>,
     stop: StopCheck,
     /// When a wait ends as an error. The session is of no use after that.
     deadline: Option<Instant>,
-    /// Received and not read yet.
-    received: Vec<u8>,
-    start: usize,
 }
 
-/// One row of a result; `None` is NULL.
-pub(crate) type ResultRow = Vec<Option<String>>;
+impl Wait {
+    /// Polls until there is a result: once for what is to be sent, and once for what is received.
+    fn until_ready<T>(
+        &self,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, PostgresError> {
+        // Nothing is woken: the socket waits in the thread that polls.
+        let mut context = Context::from_waker(Waker::noop());
+        self.turn.begin();
+        loop {
+            if let Poll::Ready(result) = poll(&mut context) {
+                return Ok(result);
+            }
+            self.turn.allow_wait();
+            let polled = poll(&mut context);
+            let has_waited = self.turn.end_wait();
+            if let Poll::Ready(result) = polled {
+                return Ok(result);
+            }
+            if has_waited && (self.stop)() {
+                return Err(PostgresError::Stopped);
+            }
+            // A server that sends a byte now and then is late, too.
+            if self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
+            {
+                return Err(PostgresError::TimedOut);
+            }
+        }
+    }
+}
 
 impl PostgresClient {
     /// Connects to the server of a temporary cluster, which trusts its user.
@@ -42,54 +89,60 @@ impl PostgresClient {
         stop: StopCheck,
     ) -> Result<Self, PostgresError> {
         let stream = ServerStream::Unix(UnixStream::connect(socket)?);
-        let who = Credentials {
-            user,
-            password: None,
-            without_password: None,
-            is_private: true,
-        };
-        Self::log_in((stream, stop), None, &who, &[("database", "postgres")])
+        let mut config = Config::new();
+        config.user(user).dbname("postgres");
+        Self::log_in((stream, stop), None, &config, NoTls)
     }
 
-    /// Logs in over a connected socket, with parameters of the session.
-    pub(crate) fn log_in(
+    /// Logs in over a connected socket.
+    pub(crate) fn log_in<T>(
         (stream, stop): (ServerStream, StopCheck),
         deadline: Option<Instant>,
-        who: &Credentials<'_>,
-        parameters: &[(&str, &str)],
-    ) -> Result<Self, PostgresError> {
-        stream.set_timeouts(LOOK_EVERY)?;
-        let mut client = Self {
-            stream,
+        config: &Config,
+        tls: T,
+    ) -> Result<Self, PostgresError>
+    where
+        T: TlsConnect<TurnSocket>,
+        T::Stream: Send + 'static,
+    {
+        let wait = Wait {
+            turn: Arc::default(),
             stop,
             deadline,
-            received: Vec::new(),
-            start: 0,
         };
-        let mut body = PROTOCOL_3_0.to_be_bytes().to_vec();
-        let user = [("user", who.user)];
-        for (name, value) in user.iter().chain(parameters) {
-            for word in [name, value] {
-                body.extend(word.bytes().filter(|byte| *byte != 0).chain([0]));
-            }
-        }
-        body.push(0);
-        let length = (body.len() as i32 + 4).to_be_bytes();
-        client.send(&[&length[..], &body].concat())?;
-        let mut login = Authentication::new(who, deadline);
-        client.read_until_ready(CONNECT, Some(&mut login))?;
-        Ok(client)
+        let secret = match stream.is_private() {
+            true => None,
+            false => config.get_password().map(password_message),
+        };
+        let socket = TurnSocket::new(stream, &wait.turn, secret)?;
+        let mut connecting = pin!(config.connect_raw(socket, tls));
+        let connected = wait.until_ready(|context| connecting.as_mut().poll(context))?;
+        let (client, connection) = connected.map_err(|error| PostgresError::of(error, CONNECT))?;
+        Ok(Self {
+            client,
+            connection: Connection(Box::pin(connection)),
+            wait,
+        })
     }
 
     /// Ends every wait from now on at this time.
     pub(crate) fn set_deadline(&mut self, deadline: Instant) {
-        self.deadline = Some(deadline);
+        self.wait.deadline = Some(deadline);
     }
 
     /// Runs a statement and returns its rows.
     pub fn query(&mut self, statement: &str) -> Result<Vec<ResultRow>, PostgresError> {
-        self.send(&message(b'Q', &[statement.as_bytes(), &[0]].concat()))?;
-        self.read_until_ready(statement, None)
+        let Self {
+            client,
+            connection,
+            wait,
+        } = self;
+        let messages = drive(wait, connection, client.simple_query(statement), statement)?;
+        let rows = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(result_row(row)),
+            _ => None,
+        });
+        Ok(rows.collect())
     }
 
     /// The first value of a statement.
@@ -106,129 +159,65 @@ impl PostgresClient {
 
     /// Prepares a statement without parameters.
     pub(crate) fn prepare(&mut self, statement: &str) -> Result<PreparedRun, PostgresError> {
-        let parse = [b"run\0", statement.as_bytes(), b"\0\0\0"].concat();
-        self.send(&[message(b'P', &parse), message(b'S', &[])].concat())?;
-        self.read_until_ready(statement, None)?;
-        // The unnamed portal of "run", with no formats, parameters and result formats; all rows.
-        let bind = message(b'B', b"\0run\0\0\0\0\0\0\0");
-        let execute = message(b'E', b"\0\0\0\0\0");
+        let Self {
+            client,
+            connection,
+            wait,
+        } = self;
         Ok(PreparedRun {
-            messages: [bind, execute, message(b'S', &[])].concat(),
+            prepared: drive(wait, connection, client.prepare(statement), statement)?,
             statement: statement.to_owned(),
         })
     }
 
     /// Runs a prepared statement in a separate transaction. When it returns, the server has
     /// acknowledged the commit.
-    pub(crate) fn run(&mut self, prepared: &PreparedRun) -> Result<(), PostgresError> {
-        self.send(&prepared.messages)?;
-        self.read_until_ready(&prepared.statement, None).map(drop)
+    pub(crate) fn run(&mut self, run: &PreparedRun) -> Result<(), PostgresError> {
+        let Self {
+            client,
+            connection,
+            wait,
+        } = self;
+        let executing = client.execute(&run.prepared, &[]);
+        drive(wait, connection, executing, &run.statement).map(drop)
     }
+}
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), PostgresError> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match self.stream.write(rest) {
-                Ok(count) => rest = &rest[count..],
-                Err(error) if is_timeout(&error) => self.check_wait()?,
-                Err(error) => return Err(error.into()),
-            }
+/// Carries a request to its end, and the connection as far as the request needs it.
+fn drive<T>(
+    wait: &Wait,
+    connection: &mut Connection,
+    request: impl Future<Output = Result<T, Error>>,
+    statement: &str,
+) -> Result<T, PostgresError> {
+    let mut request = pin!(request);
+    let result = wait.until_ready(|context| {
+        if let Poll::Ready(result) = request.as_mut().poll(context) {
+            return Poll::Ready(result.map_err(|error| PostgresError::of(error, statement)));
         }
-        Ok(())
-    }
+        // It ends before its client does only where the server ends it, and its error says why.
+        connection.0.as_mut().poll(context).map(|ended| {
+            let why = ended.err().map(|error| PostgresError::of(error, statement));
+            Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into()))
+        })
+    });
+    result.and_then(|result| result)
+}
 
-    /// Whether a wait may go on.
-    fn check_wait(&self) -> Result<(), PostgresError> {
-        if (self.stop)() {
-            return Err(PostgresError::Stopped);
-        }
-        match self.is_late() {
-            true => Err(PostgresError::TimedOut),
-            false => Ok(()),
-        }
-    }
+fn result_row(row: &SimpleQueryRow) -> ResultRow {
+    // A server without an encoding may send a path that is no text.
+    let value = |index| {
+        row.try_get(index)
+            .unwrap_or(Some("\u{fffd}"))
+            .map(str::to_owned)
+    };
+    (0..row.len()).map(value).collect()
+}
 
-    /// Whether the deadline has passed, also for a server that sends a byte now and then.
-    fn is_late(&self) -> bool {
-        self.deadline
-            .is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    /// Reads messages up to ReadyForQuery. An error of the server ends the statement, not the
-    /// session.
-    fn read_until_ready(
-        &mut self,
-        statement: &str,
-        mut login: Option<&mut Authentication<'_>>,
-    ) -> Result<Vec<ResultRow>, PostgresError> {
-        let (mut rows, mut refused) = (Vec::new(), None);
-        loop {
-            let (kind, body) = match self.read_message() {
-                // The server sends the reason and hangs up.
-                Err(PostgresError::Connection(error)) => {
-                    return Err(refused.unwrap_or(PostgresError::Connection(error)));
-                }
-                other => other?,
-            };
-            match kind {
-                b'Z' => return refused.map_or(Ok(rows), Err),
-                b'D' => rows.push(data_row(&body)?),
-                b'E' => {
-                    refused.get_or_insert(PostgresError::Statement {
-                        statement: statement.to_owned(),
-                        message: error_text(&body),
-                        code: error_field(&body, b'C').unwrap_or_default(),
-                    });
-                }
-                b'R' => {
-                    let answer = match &mut login {
-                        Some(login) => login.answer(&body)?,
-                        None => None,
-                    };
-                    if let Some(answer) = answer {
-                        self.send(&message(b'p', &answer))?;
-                    }
-                }
-                // Parameters, notices, and how far a statement has got.
-                _ => {}
-            }
-        }
-    }
-
-    fn read_message(&mut self) -> Result<(u8, Vec<u8>), PostgresError> {
-        self.fill(5)?;
-        let head = &self.received[self.start..self.start + 5];
-        let (kind, length) = (head[0], [head[1], head[2], head[3], head[4]]);
-        let length = u32::from_be_bytes(length) as usize;
-        if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
-            return Err(PostgresError::Protocol(format!(
-                "a message of {length} bytes"
-            )));
-        }
-        self.fill(1 + length)?;
-        let body = self.received[self.start + 5..self.start + 1 + length].to_vec();
-        self.start += 1 + length;
-        Ok((kind, body))
-    }
-
-    /// Receives until this many bytes are there.
-    fn fill(&mut self, wanted: usize) -> Result<(), PostgresError> {
-        let mut buffer = [0; 8192];
-        while self.received.len() - self.start < wanted {
-            if self.start > 0 {
-                self.received.drain(..self.start);
-                self.start = 0;
-            }
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Ok(_) if self.is_late() => return Err(PostgresError::TimedOut),
-                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if is_timeout(&error) => self.check_wait()?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
+/// The message that sends a password in clear text.
+fn password_message(password: &[u8]) -> Vec<u8> {
+    let length = (password.len() as u32 + 5).to_be_bytes();
+    [b"p", &length[..], password, b"\0"].concat()
 }
 
 impl std::fmt::Debug for PostgresClient {
@@ -237,74 +226,118 @@ impl std::fmt::Debug for PostgresClient {
     }
 }
 
-/// The messages that run a prepared statement once.
+/// A prepared statement.
 pub(crate) struct PreparedRun {
-    messages: Vec<u8>,
+    prepared: Statement,
     statement: String,
-}
-
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-    let length = (body.len() as u32 + 4).to_be_bytes();
-    [&[kind][..], &length, body].concat()
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
-}
-
-fn data_row(body: &[u8]) -> Result<ResultRow, PostgresError> {
-    let short = || PostgresError::Protocol("a row that is too short".to_owned());
-    let (count, mut rest) = body.split_first_chunk().ok_or_else(short)?;
-    let mut row = Vec::new();
-    for _ in 0..u16::from_be_bytes(*count) {
-        let (length, after) = rest.split_first_chunk().ok_or_else(short)?;
-        rest = after;
-        row.push(match i32::from_be_bytes(*length) {
-            -1 => None,
-            length => {
-                let length = usize::try_from(length).map_err(|_| short())?;
-                let (value, after) = rest.split_at_checked(length).ok_or_else(short)?;
-                rest = after;
-                Some(String::from_utf8_lossy(value).into_owned())
-            }
-        });
-    }
-    Ok(row)
-}
-
-/// The severity and the message of an error: fields S and M.
-fn error_text(body: &[u8]) -> String {
-    let parts = [b'S', b'M'].map(|kind| error_field(body, kind));
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.join(": ")
-}
-
-fn error_field(body: &[u8], kind: u8) -> Option<String> {
-    let mut fields = body.split(|byte| *byte == 0);
-    let found = fields.find(|field| field.first() == Some(&kind));
-    found.map(|field| String::from_utf8_lossy(&field[1..]).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::io::{Read as _, Write as _};
 
-    #[test]
-    fn rows_and_errors_are_read_and_broken_ones_refused() {
-        let row = b"\0\x02\0\0\0\x02ab\xff\xff\xff\xff";
-        assert_eq!(data_row(row).unwrap(), [Some("ab".to_owned()), None]);
-        for broken in [&row[..1], &row[..7], &row[..10], b"\0\x01\x80\0\0\0"] {
-            assert!(data_row(broken).is_err(), "{broken:?}");
-        }
-        let error = b"SERROR\0C53100\0Mdisk full\0\0";
-        assert_eq!(error_text(error), "ERROR: disk full");
-        assert_eq!(error_text(b""), "");
+    /// A login and a query at a server that answers so and hangs up.
+    fn session(login: &[u8], answer: Option<&[u8]>) -> Result<Vec<ResultRow>, PostgresError> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(login).unwrap();
+        let answer = answer.map(<[u8]>::to_vec);
+        std::thread::spawn(move || {
+            if let Some(answer) = answer {
+                // Until the query is there, or the client has ended.
+                let (mut received, mut part) = (Vec::new(), [0; 1024]);
+                while !received.ends_with(b"SELECT 1\0") {
+                    match theirs.read(&mut part) {
+                        Ok(count @ 1..) => received.extend(&part[..count]),
+                        _ => break,
+                    }
+                }
+                let _ = theirs.write_all(&answer);
+            }
+            let _ = theirs.shutdown(std::net::Shutdown::Write);
+        });
+        let mut config = Config::new();
+        config.user("ann").password("secret");
+        let stop: StopCheck = Arc::new(|| false);
+        let stream = (ServerStream::Unix(ours), stop);
+        let mut client = PostgresClient::log_in(stream, None, &config, NoTls)?;
+        client.query("SELECT 1")
     }
 
     #[test]
-    fn message_has_its_length_behind_its_kind() {
-        assert_eq!(message(b'Q', b"x\0"), b"Q\0\0\0\x06x\0");
-        assert_eq!(message(b'S', b""), b"S\0\0\0\x04");
+    fn rows_and_errors_of_a_server_are_read() {
+        let login = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+        let columns = [&b"T\0\0\0\x1a\0\x01x\0"[..], &[0; 18], b"D\0\0\0\x0c\0\x01"].concat();
+        let end = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+        let answer = [&columns[..], b"\0\0\0\x02ab", end].concat();
+        assert_eq!(
+            session(login, Some(&answer)).unwrap(),
+            [[Some("ab".to_owned())]]
+        );
+        let refused = b"E\0\0\0\x1dSFATAL\0C57P03\0Mstarting\0\0";
+        let error = session(login, Some(refused)).unwrap_err();
+        assert!(
+            matches!(error, PostgresError::Statement { .. }),
+            "{error:?}"
+        );
+        let error = session(login, None).unwrap_err();
+        assert!(matches!(error, PostgresError::Connection(_)), "{error:?}");
+    }
+
+    #[test]
+    fn password_is_sent_in_clear_text_only_where_no_network_listens() {
+        let message = password_message(b"secret");
+        for secret in [None, Some(message.clone())] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let turn = Arc::default();
+            let is_secret = secret.is_some();
+            let mut socket = TurnSocket::new(ServerStream::Unix(ours), &turn, secret).unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let sent =
+                tokio::io::AsyncWrite::poll_write(Pin::new(&mut socket), &mut context, &message);
+            assert_eq!(matches!(sent, Poll::Ready(Err(_))), is_secret, "{sent:?}");
+            drop(socket);
+            let mut read = Vec::new();
+            theirs.read_to_end(&mut read).unwrap();
+            assert_eq!(read.is_empty(), is_secret);
+        }
+        // What tokio-postgres sends is what is held back.
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(b"R\0\0\0\x08\0\0\0\x03").unwrap();
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut config = Config::new();
+        config.user("ann").password("secret");
+        let stream = (ServerStream::Unix(ours), Arc::new(|| false) as StopCheck);
+        assert!(PostgresClient::log_in(stream, None, &config, NoTls).is_err());
+        let mut read = Vec::new();
+        theirs.read_to_end(&mut read).unwrap();
+        assert!(read.ends_with(&message), "{read:?}");
+    }
+
+    /// Messages of kinds that a server sends, with bodies that it does not.
+    fn messages() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
+        let kind = prop::sample::select(&b"RSZTDCENKAIn123stGH"[..]);
+        vec((kind, vec(0_u8..16, 0..24)), 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_or_refused(
+            messages in messages(),
+            end in vec(any::<u8>(), 0..16),
+        ) {
+            let mut answers = Vec::new();
+            let login = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+            for (kind, body) in messages {
+                answers.push(kind);
+                answers.extend((body.len() as u32 + 4).to_be_bytes());
+                answers.extend(body);
+            }
+            answers.extend(end);
+            let _ = session(&answers, None);
+            let _ = session(login, Some(&answers));
+        }
     }
 }

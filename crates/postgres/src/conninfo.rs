@@ -4,9 +4,13 @@
 use crate::conninfo_text::parse_settings;
 use crate::error::PostgresError;
 use crate::password::{Password, PasswordFile};
+use crate::service;
+use crate::tls::TlsUse;
 use crate::user::{home_of_user, name_of_user};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 
 const PORT_DEFAULT: u16 = 5432;
 /// Of Debian's packages, and of PostgreSQL's own sources.
@@ -16,6 +20,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const CONNECT_SECONDS_MIN: u64 = 2;
 const CONNECT_SECONDS_MAX: u64 = 60;
 const APPLICATION: &str = "diskproof";
+/// The server itself ends a statement before its session gives up on it after 5 s.
+const SESSION_OPTIONS: &str = "-c default_transaction_read_only=on -c statement_timeout=4000 \
+                               -c lock_timeout=4000";
 
 /// What diskproof does with a keyword.
 enum KeywordUse {
@@ -29,27 +36,22 @@ enum KeywordUse {
 
 use KeywordUse::{Ignored, Only, Used};
 
-const NO_TLS: &str = "diskproof does not support TLS; connect over the server's Unix socket or \
-                      over loopback with sslmode=prefer or disable";
+const READS_ONLY: &str = "diskproof only reads counters";
+const NO_REVOCATION: &str = "diskproof checks no revocation lists";
+const TLS_VERSIONS: &str = "diskproof uses TLS 1.2 or 1.3, as the server prefers";
 
 /// Keywords of libpq 18, and the environment variables that give their defaults.
+#[rustfmt::skip]
 const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
     ("application_name", "PGAPPNAME", Used),
-    (
-        "channel_binding",
-        "PGCHANNELBINDING",
-        Only(&["disable", "prefer"], NO_TLS),
-    ),
+    ("channel_binding", "PGCHANNELBINDING", Used),
     ("client_encoding", "", Ignored),
     ("connect_timeout", "PGCONNECT_TIMEOUT", Used),
     ("dbname", "PGDATABASE", Used),
     ("fallback_application_name", "", Ignored),
     ("gssdelegation", "", Ignored),
-    (
-        "gssencmode",
-        "PGGSSENCMODE",
-        Only(&["disable", "prefer"], "diskproof does not support GSSAPI"),
-    ),
+    ("gssencmode", "PGGSSENCMODE",
+        Only(&["disable", "prefer"], "diskproof does not support GSSAPI")),
     ("gsslib", "", Ignored),
     ("host", "PGHOST", Used),
     ("hostaddr", "PGHOSTADDR", Used),
@@ -60,65 +62,36 @@ const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
     ("krbsrvname", "", Ignored),
     ("load_balance_hosts", "", Ignored),
     ("max_protocol_version", "", Ignored),
-    (
-        "min_protocol_version",
-        "",
-        Only(&["3.0"], "diskproof uses protocol 3.0"),
-    ),
+    ("min_protocol_version", "", Only(&["3.0"], "diskproof uses protocol 3.0")),
     ("options", "PGOPTIONS", Used),
     ("passfile", "PGPASSFILE", Used),
     ("password", "PGPASSWORD", Used),
     ("port", "PGPORT", Used),
-    (
-        "replication",
-        "",
-        Only(
-            &["false", "off", "no", "0"],
-            "diskproof only reads counters",
-        ),
-    ),
-    (
-        "require_auth",
-        "PGREQUIREAUTH",
-        Only(&[], "diskproof does not restrict the login method"),
-    ),
-    (
-        "requirepeer",
-        "PGREQUIREPEER",
-        Only(&[], "diskproof does not check the user of the server"),
-    ),
-    (
-        "service",
-        "PGSERVICE",
-        Only(
-            &[],
-            "diskproof reads no service file; name the host and the user",
-        ),
-    ),
-    ("servicefile", "", Ignored),
-    ("ssl_max_protocol_version", "", Ignored),
-    ("ssl_min_protocol_version", "", Ignored),
-    ("sslcert", "", Ignored),
-    ("sslcertmode", "", Ignored),
+    ("replication", "", Only(&["false", "off", "no", "0"], READS_ONLY)),
+    ("require_auth", "PGREQUIREAUTH",
+        Only(&[], "diskproof does not restrict the login method; use channel_binding=require")),
+    ("requirepeer", "PGREQUIREPEER",
+        Only(&[], "diskproof does not check the user of the server")),
+    ("service", "PGSERVICE", Used),
+    ("servicefile", "PGSERVICEFILE", Used),
+    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Only(&["TLSv1.3"], TLS_VERSIONS)),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION",
+        Only(&["TLSv1", "TLSv1.1", "TLSv1.2"], TLS_VERSIONS)),
+    ("sslcert", "PGSSLCERT", Used),
+    ("sslcertmode", "PGSSLCERTMODE",
+        Only(&["allow"], "diskproof sends a certificate where the server requests one")),
     ("sslcompression", "", Ignored),
-    ("sslcrl", "", Ignored),
-    ("sslcrldir", "", Ignored),
-    ("sslkey", "", Ignored),
+    ("sslcrl", "PGSSLCRL", Only(&[], NO_REVOCATION)),
+    ("sslcrldir", "PGSSLCRLDIR", Only(&[], NO_REVOCATION)),
+    ("sslkey", "PGSSLKEY", Used),
     ("sslkeylogfile", "", Ignored),
-    (
-        "sslmode",
-        "PGSSLMODE",
-        Only(&["disable", "allow", "prefer"], NO_TLS),
-    ),
-    ("sslnegotiation", "", Only(&["postgres"], NO_TLS)),
+    ("sslmode", "PGSSLMODE", Used),
+    ("sslnegotiation", "PGSSLNEGOTIATION", Used),
     ("sslpassword", "", Ignored),
-    ("sslrootcert", "", Ignored),
-    ("sslsni", "", Ignored),
-    (
-        "target_session_attrs",
-        "PGTARGETSESSIONATTRS",
-        Only(&["any"], "diskproof takes the first host that answers"),
-    ),
+    ("sslrootcert", "PGSSLROOTCERT", Used),
+    ("sslsni", "PGSSLSNI", Used),
+    ("target_session_attrs", "PGTARGETSESSIONATTRS",
+        Only(&["any"], "diskproof takes the first host that answers")),
     ("tcp_user_timeout", "", Ignored),
     ("user", "PGUSER", Used),
     ("oauth_client_id", "", Ignored),
@@ -127,7 +100,7 @@ const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
 ];
 
 /// Where to connect, and as whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ConnectInfo {
     pub(crate) hosts: Vec<ServerHost>,
     pub(crate) user: String,
@@ -136,6 +109,7 @@ pub struct ConnectInfo {
     pub(crate) application: String,
     /// For each host.
     pub(crate) connect_within: Duration,
+    pub(crate) tls: TlsUse,
     /// Why the password file is not used.
     pub(crate) ignored_file: Option<String>,
 }
@@ -168,6 +142,14 @@ pub(crate) enum ServerPlace {
 }
 
 impl ServerPlace {
+    /// The name that a certificate must have.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Socket { directory, .. } => directory.display().to_string(),
+            Self::Address { host, .. } => host.clone(),
+        }
+    }
+
     pub(crate) fn name_in_password_file(&self) -> String {
         match self {
             Self::Socket {
@@ -205,35 +187,31 @@ impl ConnectInfo {
     }
 
     fn of(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let given = parse_settings(text)?;
-        if let Some(at) = given
-            .iter()
-            .position(|(name, _)| KEYWORDS.iter().all(|(known, ..)| known != name))
-        {
+        let mut given = parse_settings(text)?;
+        if let Some(at) = given.iter().position(|(name, _)| !is_keyword(name)) {
             return Err(format!(
-                "{} is unknown; use host, port, user, dbname, password, passfile",
+                "{} is unknown; use host, port, user, dbname, password, passfile, sslmode, \
+                 sslrootcert, service",
                 nth_keyword(at)
             ));
         }
-        let setting = |name: &str| setting(&given, environment, name);
-        for (name, variable, of) in &KEYWORDS {
-            if let Only(values, why) = of
-                && let Some(value) = setting(name)
-                && !values.contains(&value.as_str())
-            {
-                let where_from = match given.iter().any(|(given, _)| given == name) {
-                    true => (*name).to_owned(),
-                    false => format!("{name} ({variable})"),
-                };
-                return Err(format!("{where_from}={value} cannot be used: {why}"));
-            }
+        let home = environment("HOME").filter(|home| !home.is_empty());
+        let home = home.or_else(home_of_user).map(PathBuf::from);
+        if let Some(name) = setting(&given, environment, "service") {
+            let named = setting(&given, environment, "servicefile");
+            let paths = service::paths(named, home.as_deref(), environment);
+            // What stands behind wins.
+            let of_service = service::read(&name, &paths, &is_keyword)?;
+            given.splice(0..0, of_service);
         }
+        let setting = |name: &str| setting(&given, environment, name);
+        refuse_unusable(&given, &setting)?;
         let user = match setting("user") {
             Some(user) => user,
             None => name_of_user().ok_or("name a user: user=NAME")?,
         };
         let database = setting("dbname").unwrap_or_else(|| user.clone());
-        let file = password_file(setting("passfile"), environment);
+        let file = password_file(setting("passfile"), home.as_deref());
         let password = setting("password").map(|text| Password::new(&text));
         let hosts = hosts(&setting)?
             .into_iter()
@@ -249,6 +227,7 @@ impl ConnectInfo {
             connect_within: connect_within(setting("connect_timeout"))?,
             options: setting("options"),
             application: setting("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
+            tls: TlsUse::of(&setting, home.as_deref())?,
             ignored_file: match file {
                 PasswordFile::Ignored(why) => Some(why),
                 PasswordFile::Text(_) | PasswordFile::Missing => None,
@@ -269,6 +248,40 @@ impl ConnectInfo {
         )
     }
 
+    /// What the session of a host says of itself.
+    pub(crate) fn config(&self, host: &ServerHost, mode: SslMode) -> Config {
+        let mut config = Config::new();
+        config
+            .user(&self.user)
+            .dbname(&self.database)
+            .application_name(&self.application)
+            // The last ones win.
+            .options([self.options.as_deref().unwrap_or(""), SESSION_OPTIONS].join(" "))
+            .ssl_mode(mode)
+            .ssl_negotiation(self.tls.negotiation)
+            .channel_binding(self.tls.channel_binding);
+        if let Some(password) = &host.password {
+            config.password(password.as_bytes());
+        }
+        config
+    }
+
+    /// An error of a login with what to do where no password was set.
+    pub(crate) fn with_password_remedy(&self, error: PostgresError) -> PostgresError {
+        match error {
+            PostgresError::NoPassword => {
+                let file = self.ignored_file.as_ref();
+                PostgresError::Login(format!(
+                    "the server requests a password for user {}, but none is set. Put it into \
+                     ~/.pgpass or PGPASSWORD{}",
+                    self.user,
+                    file.map_or(String::new(), |why| format!(" ({why})"))
+                ))
+            }
+            other => other,
+        }
+    }
+
     /// Whether a connection string holds a password, which every local user can read in the list
     /// of processes.
     pub fn has_password(text: &str) -> bool {
@@ -282,7 +295,31 @@ impl ConnectInfo {
     }
 }
 
-/// `2nd` says where without repeating what may be a part of a password.
+fn is_keyword(name: &str) -> bool {
+    KEYWORDS.iter().any(|(known, ..)| *known == name)
+}
+
+/// Refuses what demands more than diskproof does.
+fn refuse_unusable(
+    given: &[(String, String)],
+    setting: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), String> {
+    for (name, variable, of) in &KEYWORDS {
+        if let Only(values, why) = of
+            && let Some(value) = setting(name)
+            && !values.contains(&value.as_str())
+        {
+            let where_from = match given.iter().any(|(given, _)| given == name) {
+                true => (*name).to_owned(),
+                false => format!("{name} ({variable})"),
+            };
+            return Err(format!("{where_from}={value} cannot be used: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Says where without repeating what may be a part of a password.
 fn nth_keyword(at: usize) -> String {
     format!("keyword number {}", at + 1)
 }
@@ -306,16 +343,9 @@ fn setting(
     value.filter(|value| !value.is_empty())
 }
 
-fn password_file(
-    named: Option<String>,
-    environment: &dyn Fn(&str) -> Option<String>,
-) -> PasswordFile {
-    let home = || {
-        let home = environment("HOME").filter(|home| !home.is_empty());
-        home.or_else(home_of_user)
-            .map(|home| PathBuf::from(home).join(".pgpass"))
-    };
-    match named.map(PathBuf::from).or_else(home) {
+fn password_file(named: Option<String>, home: Option<&Path>) -> PasswordFile {
+    let path = named.map(PathBuf::from);
+    match path.or_else(|| home.map(|home| home.join(".pgpass"))) {
         Some(path) => PasswordFile::read(&path),
         None => PasswordFile::Missing,
     }
@@ -489,9 +519,9 @@ mod tests {
         );
         assert_eq!(info.hosts[0].password, Some(Password::new("env-password")));
         assert_eq!(info.connect_within, Duration::from_secs(2));
-        let tls = |name: &str| (name == "PGSSLMODE").then(|| "require".to_owned());
+        let tls = |name: &str| (name == "PGSSLCRL").then(|| "/x".to_owned());
         let why = ConnectInfo::of("user=x", &tls).unwrap_err();
-        assert!(why.starts_with("sslmode (PGSSLMODE)=require"), "{why}");
+        assert!(why.starts_with("sslcrl (PGSSLCRL)=/x"), "{why}");
     }
 
     #[test]
@@ -504,7 +534,8 @@ mod tests {
             "postgresql://u:se?cret=1@host",
             "postgresql://u:se%cret@host",
             "user=x password=secret port=cret",
-            "user=x password=secret sslmode=require",
+            "user=x password=secret sslmode=secret",
+            "user=x password=secret sslrootcert=system sslmode=require",
         ] {
             let why = parsed(text).unwrap_err();
             assert!(!why.contains("cret"), "{text}: {why}");
@@ -512,18 +543,49 @@ mod tests {
     }
 
     #[test]
-    fn demand_for_tls_is_refused_with_the_remedy() {
-        for text in [
-            "user=x sslmode=require",
-            "postgresql://x@h/d?sslmode=verify-full",
-            "postgresql://x@h/d?ssl=true",
-            "user=x channel_binding=require",
+    fn tls_is_tried_or_demanded_as_by_libpq() {
+        use SslMode::{Disable, Prefer, Require};
+        for (text, attempts) in [
+            ("user=x", &[Prefer, Disable][..]),
+            ("user=x sslmode=allow", &[Disable, Require]),
+            (
+                "user=x sslmode=disable sslrootcert=/no-such-file",
+                &[Disable],
+            ),
+            ("postgresql://x@h/d?ssl=true", &[Require]),
+            ("user=x sslrootcert=system", &[Require]),
         ] {
-            let why = parsed(text).unwrap_err();
-            assert!(why.contains("does not support TLS"), "{text}: {why}");
+            assert_eq!(parsed(text).unwrap().tls.attempts, attempts, "{text}");
         }
-        assert!(parsed("user=x sslmode=prefer sslrootcert=/x").is_ok());
-        assert!(parsed("user=x service=prod").is_err());
+        for text in [
+            "user=x sslmode=verify-full",
+            "user=x sslmode=verify-ca sslrootcert=/no-such-file",
+            "user=x sslmode=require sslcert=/no-such-file",
+            "user=x sslrootcert=system sslmode=verify-ca",
+            "user=x sslnegotiation=direct",
+            "user=x channel_binding=yes",
+            "user=x sslcrl=/x",
+        ] {
+            assert!(parsed(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn service_stands_between_the_string_and_the_environment() {
+        let here = tempfile::tempdir().unwrap();
+        let file = here.path().join("services");
+        std::fs::write(&file, "[prod]\nhost=of-service\nport=7\nuser=ann\n").unwrap();
+        let environment = |name: &str| match name {
+            "PGSERVICEFILE" => Some(file.display().to_string()),
+            "PGSERVICE" => Some("prod".to_owned()),
+            "PGPORT" | "PGDATABASE" => Some("8".to_owned()),
+            _ => None,
+        };
+        let info = ConnectInfo::of("host=given", &environment).unwrap();
+        assert_eq!(texts(&info), ["given:7"]);
+        assert_eq!((info.user.as_str(), info.database.as_str()), ("ann", "8"));
+        let why = ConnectInfo::of("service=test", &environment).unwrap_err();
+        assert!(why.contains("service=test is unknown"), "{why}");
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The counters of a server that the user runs: a session that only reads its statistics views.
 
-use crate::authentication::Credentials;
 use crate::client::{PostgresClient, ResultRow, StopCheck};
-use crate::conninfo::{ConnectInfo, ServerHost};
+use crate::conninfo::{ConnectInfo, ServerHost, ServerPlace};
 use crate::error::PostgresError;
-use crate::stream::ServerStream;
+use crate::stream::{ServerStream, TurnSocket};
 use crate::user::become_user_of;
 use diskproof_model::server_load::{ServerCounters, ServerIo, ServerWal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The oldest version with the views that are read.
 const VERSION_MIN: u32 = 130_000;
@@ -20,8 +22,6 @@ const VERSION_IO: u32 = 160_000;
 const VERSION_IO_BYTES: u32 = 180_000;
 /// A view is read within milliseconds; a server that takes longer is overloaded or stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// The server itself ends a statement before that.
-const STATEMENT_TIMEOUT: &str = "4000";
 
 const VERSION: &str = "SELECT current_setting('server_version_num'), \
     split_part(current_setting('server_version'), ' ', 1)";
@@ -100,28 +100,36 @@ impl StatSession {
         stop: &StopCheck,
     ) -> Result<Self, PostgresError> {
         let deadline = Instant::now() + info.connect_within;
+        let attempts = match host.place {
+            ServerPlace::Socket { .. } => &[SslMode::Disable],
+            ServerPlace::Address { .. } => info.tls.attempts,
+        };
+        let mut first = None;
+        for mode in attempts {
+            match Self::attempt(info, host, *mode, (stop, deadline)) {
+                Ok(session) => return Ok(session),
+                Err(error) if error.is_of_encryption() => first.get_or_insert(error),
+                Err(error) => return Err(first.unwrap_or(error)),
+            };
+        }
+        Err(first.unwrap_or(PostgresError::TimedOut))
+    }
+
+    fn attempt(
+        info: &ConnectInfo,
+        host: &ServerHost,
+        mode: SslMode,
+        (stop, deadline): (&StopCheck, Instant),
+    ) -> Result<Self, PostgresError> {
         let stream = ServerStream::open(host, deadline)?;
         let is_local = stream.is_local();
-        let who = Credentials {
-            user: &info.user,
-            password: host.password.as_ref(),
-            without_password: info.ignored_file.as_deref(),
-            is_private: stream.is_private(),
-        };
-        let mut parameters = vec![
-            ("database", info.database.as_str()),
-            ("application_name", &info.application),
-            ("client_encoding", "UTF8"),
-        ];
-        parameters.extend(info.options.as_deref().map(|options| ("options", options)));
-        // Later ones win over the options of the user.
-        parameters.extend([
-            ("default_transaction_read_only", "on"),
-            ("statement_timeout", STATEMENT_TIMEOUT),
-            ("lock_timeout", STATEMENT_TIMEOUT),
-        ]);
+        let config = info.config(host, mode);
+        let name = host.place.name();
+        let tls = MakeRustlsConnect::new(info.tls.config.clone());
+        let Ok(tls) = MakeTlsConnect::<TurnSocket>::make_tls_connect(&mut { tls }, &name);
         let stream = (stream, StopCheck::clone(stop));
-        let mut client = PostgresClient::log_in(stream, Some(deadline), &who, &parameters)?;
+        let logged_in = PostgresClient::log_in(stream, Some(deadline), &config, tls);
+        let mut client = logged_in.map_err(|error| info.with_password_remedy(error))?;
         client.set_deadline(Instant::now() + ANSWER_WITHIN);
         let server = WatchedServer {
             address: host.text(),

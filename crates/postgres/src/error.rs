@@ -1,6 +1,8 @@
 //! Why PostgreSQL cannot be measured, each with what to do about it.
 
 use diskproof_device::OpenError;
+use rustls::CertificateError;
+use std::error::Error as _;
 use std::io;
 
 /// Stands for a statement while the connection is being made.
@@ -59,6 +61,12 @@ pub enum PostgresError {
     /// The login that the server demands is not possible.
     #[error("cannot log in: {0}")]
     Login(String),
+    /// The server requests a password, and there is none.
+    #[error("cannot log in: the server requests a password")]
+    NoPassword,
+    /// TLS, or the certificates of the server or of the user.
+    #[error("no TLS with the server: {0}")]
+    Tls(String),
     /// The server did not answer in time.
     #[error("the server did not answer in time; check its log and its load")]
     TimedOut,
@@ -103,10 +111,116 @@ impl PostgresError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Statement { code, .. } => !code.starts_with("28") && !code.starts_with("3D"),
-            Self::Login(_) | Self::ConnectString(_) | Self::TooOld(_) => false,
+            Self::Login(_)
+            | Self::NoPassword
+            | Self::Tls(_)
+            | Self::ConnectString(_)
+            | Self::TooOld(_) => false,
             _ => true,
         }
     }
+
+    /// Whether the server may accept the same session with TLS, or without it. SQLSTATE 28P01 is a
+    /// wrong password.
+    pub(crate) fn is_of_encryption(&self) -> bool {
+        match self {
+            Self::Statement { code, .. } => code != "28P01",
+            Self::Tls(_) => true,
+            _ => false,
+        }
+    }
+
+    /// A login that would show the password to the network.
+    pub(crate) fn in_clear_text() -> Self {
+        Self::Login(
+            "the server requests the password in clear text (method 'password'), which the \
+             network could read. Use sslmode=require, connect over its Unix socket or loopback, \
+             or use scram-sha-256 in pg_hba.conf"
+                .to_owned(),
+        )
+    }
+
+    /// An error of tokio-postgres, which gives its kind in words only.
+    pub(crate) fn of(error: tokio_postgres::Error, statement: &str) -> Self {
+        if let Some(refusal) = error.as_db_error() {
+            return Self::Statement {
+                statement: statement.to_owned(),
+                message: format!("{}: {}", refusal.severity(), refusal.message()),
+                code: refusal.code().code().to_owned(),
+            };
+        }
+        let kind = error.to_string();
+        let why = error.source().map(ToString::to_string).unwrap_or_default();
+        let is_closed = error.is_closed();
+        match error
+            .into_source()
+            .map(|cause| cause.downcast::<io::Error>())
+        {
+            Some(Ok(error)) if kind == AUTHENTICATION => Self::Login(error.to_string()),
+            Some(Ok(error)) => Self::of_io(*error),
+            _ if is_closed => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
+            _ => match kind.as_str() {
+                CONFIGURATION => Self::NoPassword,
+                AUTHENTICATION => Self::Login(match why.starts_with("unsupported") {
+                    true => UNSUPPORTED.to_owned(),
+                    false => why,
+                }),
+                HANDSHAKE => Self::Tls(why),
+                _ => Self::Protocol([kind, why].join(" ").trim_end().to_owned()),
+            },
+        }
+    }
+
+    /// An error below the protocol: of our socket, of TLS, of the connection.
+    fn of_io(error: io::Error) -> Self {
+        use io::ErrorKind::{InvalidData, InvalidInput};
+        let error = match error.downcast::<Self>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
+        match error.downcast::<rustls::Error>() {
+            Ok(error) => Self::Tls(tls_text(&error)),
+            Err(error) if matches!(error.kind(), InvalidData | InvalidInput) => {
+                Self::Protocol(error.to_string())
+            }
+            Err(error) => Self::Connection(error),
+        }
+    }
+}
+
+/// What tokio-postgres calls the kinds of its errors.
+const AUTHENTICATION: &str = "authentication error";
+const CONFIGURATION: &str = "invalid configuration";
+const HANDSHAKE: &str = "error performing TLS handshake";
+const UNSUPPORTED: &str = "the server requests a method that diskproof does not support (GSSAPI, \
+    SSPI, OAuth); it supports trust, peer, password, md5, scram-sha-256 and cert (pg_hba.conf)";
+
+/// What a server's certificate lacks, and what to do about it.
+fn tls_text(error: &rustls::Error) -> String {
+    use CertificateError::{
+        BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
+        NotValidYet, NotValidYetContext, UnknownIssuer,
+    };
+    let rustls::Error::InvalidCertificate(why) = error else {
+        return error.to_string();
+    };
+    let (what, remedy) = match why {
+        Expired | ExpiredContext { .. } => ("has expired", "Renew it on the server"),
+        NotValidYet | NotValidYetContext { .. } => {
+            ("is not valid yet", "Compare the clocks of both machines")
+        }
+        UnknownIssuer | BadSignature => (
+            "is signed by an unknown issuer",
+            "Name the file of its authority: sslrootcert",
+        ),
+        NotValidForName | NotValidForNameContext { .. } => (
+            "is for another host",
+            "Connect to a name in its subjectAltName, with hostaddr where DNS does not know it, \
+             or use sslmode=verify-ca",
+        ),
+        _ => return format!("the server's certificate is refused: {error}"),
+    };
+    format!("the server's certificate {what} ({why}). {remedy}")
 }
 
 #[cfg(test)]

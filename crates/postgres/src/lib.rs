@@ -4,7 +4,6 @@
 //! crate that speaks to PostgreSQL. Does not know plans, figures and their meaning.
 #![forbid(unsafe_code)]
 
-mod authentication;
 mod client;
 mod cluster;
 mod commit_load;
@@ -16,15 +15,15 @@ mod guard;
 mod known_names;
 mod load;
 mod log;
-mod md5;
 mod password;
 mod pgbench;
 mod processes;
 mod programs;
 mod scan;
-mod scram;
+mod service;
 mod setting;
 mod stream;
+mod tls;
 mod user;
 
 pub use client::{PostgresClient, StopCheck};

@@ -1,4 +1,5 @@
-//! The socket of a session: Unix or TCP, with a deadline for connecting.
+//! The socket of a session: Unix or TCP, with a deadline for connecting, and as what the client
+//! reads and writes through. Knows no message.
 
 use crate::conninfo::{ServerHost, ServerPlace};
 use crate::error::PostgresError;
@@ -7,12 +8,24 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How often a server whose queue of connections is full is asked again.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// Longer ones would only delay the look at a deadline.
 const WAIT_MIN: Duration = Duration::from_millis(1);
+/// How often a wait for the server looks whether it should end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What a server may send for one request: the widest view has 80 rows of 300 bytes. The client
+/// keeps an answer whole, and small rows take 20 times their size.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// More than most answers. The buffer is cleared before each read.
+const READ_BYTES_MAX: usize = 4 << 10;
 
 /// A connected socket.
 #[derive(Debug)]
@@ -57,7 +70,7 @@ impl ServerStream {
         }
     }
 
-    pub(crate) fn set_timeouts(&self, time: Duration) -> io::Result<()> {
+    fn set_timeouts(&self, time: Duration) -> io::Result<()> {
         let time = Some(time);
         match self {
             Self::Unix(stream) => {
@@ -71,27 +84,142 @@ impl ServerStream {
             }
         }
     }
-}
 
-impl Read for ServerStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.read(buffer),
             Self::Tcp(stream) => stream.read(buffer),
         }
     }
-}
 
-impl Write for ServerStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.write(bytes),
             Self::Tcp(stream) => stream.write(bytes),
         }
     }
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// What the client and its socket know of each other. One thread uses both.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// Whether the next read may wait for the server.
+    may_wait: AtomicBool,
+    /// Whether the socket was not ready within [`LOOK_EVERY`].
+    has_waited: AtomicBool,
+    /// Bytes that the server may still send.
+    bytes_left: AtomicUsize,
+}
+
+impl Turn {
+    /// Begins a request.
+    pub(crate) fn begin(&self) {
+        self.bytes_left.store(ANSWER_BYTES_MAX, Relaxed);
+    }
+
+    /// Lets the socket wait once for the server.
+    pub(crate) fn allow_wait(&self) {
+        self.may_wait.store(true, Relaxed);
+    }
+
+    /// Ends that, and returns whether the socket has waited in vain.
+    pub(crate) fn end_wait(&self) -> bool {
+        self.may_wait.store(false, Relaxed);
+        let has_waited = self.has_waited.load(Relaxed);
+        self.has_waited.store(false, Relaxed);
+        has_waited
+    }
+}
+
+/// A socket that waits for the server in the read itself, in the turn of the client. So a request
+/// takes one system call to send and one to receive, and needs no runtime.
+#[derive(Debug)]
+pub(crate) struct TurnSocket {
+    stream: ServerStream,
+    turn: Arc<Turn>,
+    /// What must not be sent, as others could read it.
+    secret: Option<Vec<u8>>,
+}
+
+impl TurnSocket {
+    pub(crate) fn new(
+        stream: ServerStream,
+        turn: &Arc<Turn>,
+        secret: Option<Vec<u8>>,
+    ) -> io::Result<Self> {
+        stream.set_timeouts(LOOK_EVERY)?;
+        Ok(Self {
+            stream,
+            turn: Arc::clone(turn),
+            secret,
+        })
+    }
+
+    /// A result of the socket, as the client takes it.
+    fn polled<T>(&self, result: io::Result<T>) -> Poll<io::Result<T>> {
+        use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+        match result {
+            Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => {
+                self.turn.has_waited.store(true, Relaxed);
+                Poll::Pending
+            }
+            other => Poll::Ready(other),
+        }
+    }
+}
+
+impl AsyncRead for TurnSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.turn.may_wait.load(Relaxed) {
+            return Poll::Pending;
+        }
+        self.turn.may_wait.store(false, Relaxed);
+        let room = buffer.remaining().min(READ_BYTES_MAX);
+        let result = self.stream.read(buffer.initialize_unfilled_to(room));
+        let Poll::Ready(count) = self.polled(result)? else {
+            return Poll::Pending;
+        };
+        buffer.advance(count);
+        let left = self.turn.bytes_left.load(Relaxed).checked_sub(count);
+        Poll::Ready(match left {
+            Some(left) => {
+                self.turn.bytes_left.store(left, Relaxed);
+                Ok(())
+            }
+            None => Err(io::Error::other(PostgresError::Protocol(format!(
+                "more than {ANSWER_BYTES_MAX} bytes"
+            )))),
+        })
+    }
+}
+
+impl AsyncWrite for TurnSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self
+            .secret
+            .as_ref()
+            .is_some_and(|secret| bytes.starts_with(secret))
+        {
+            return Poll::Ready(Err(io::Error::other(PostgresError::in_clear_text())));
+        }
+        let result = self.stream.write(bytes);
+        self.polled(result)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -44,5 +44,7 @@ mod targets;
 mod together;
 mod trims;
 mod watch;
+mod watch_hostile;
 mod watch_server;
+mod watch_tls;
 mod write_cache;

@@ -14,16 +14,25 @@ use std::time::{Duration, Instant};
 
 /// Only what must happen within it.
 const WITHIN: Duration = Duration::from_secs(120);
-const PASSWORD: &str = "secret-of-the-test";
+pub(crate) const PASSWORD: &str = "secret-of-the-test";
 
 /// A server over TCP with passwords as SCRAM; it ends with the test.
-struct TestServer {
+pub(crate) struct TestServer {
     process: Child,
-    port: u16,
+    pub port: u16,
 }
 
 impl TestServer {
     fn start(bin: &Path, here: &Path) -> Self {
+        Self::start_with(bin, here, &|_| Vec::new())
+    }
+
+    /// `settings` may put files into the data directory, and returns settings of the server.
+    pub(crate) fn start_with(
+        bin: &Path,
+        here: &Path,
+        settings: &dyn Fn(&Path) -> Vec<&'static str>,
+    ) -> Self {
         let (data, pwfile) = (here.join("data"), here.join("password"));
         std::fs::create_dir(&data).unwrap();
         std::os::unix::fs::chown(&data, Some(65534), Some(65534)).unwrap();
@@ -36,7 +45,9 @@ impl TestServer {
                 .arg(&pwfile),
         );
         let port = free_port();
+        let settings = settings(&data);
         let process = as_user(&bin.join("postgres"))
+            .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .args(["-c", "listen_addresses=127.0.0.1"])
             .args(["-c", "unix_socket_directories="])
             .args(["-p", &port.to_string(), "-D"])
@@ -76,6 +87,11 @@ impl TestServer {
             // A process of the server may end meanwhile.
             let _ = kill_process(pid, signal);
         }
+    }
+
+    /// Lets it read its settings and certificates again.
+    pub(crate) fn reload(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::HUP).unwrap();
     }
 
     fn stop(&mut self) {
@@ -134,12 +150,12 @@ impl Drop for WatchLines {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-fn watch(conninfo: &str) -> Vec<String> {
+pub(crate) fn watch(conninfo: &str) -> Vec<String> {
     ["watch", "-i", "1s", "-c", "2", "--postgres", conninfo]
         .map(str::to_owned)
         .to_vec()

@@ -31,9 +31,10 @@ or with TERM=dumb it prints lines. watch opens no device and causes no I/O.
 
 --postgres adds the I/O statistics of a server (pg_stat_io; fewer figures before
 version 16) and their share of the disk's reads and writes. CONNINFO is a libpq
-connection string or URI, or a database name; PG* variables and ~/.pgpass
-complete it. The session is read-only. As root, watch connects to a Unix socket
-as the operating system user with the role's name, so that 'peer' accepts it.
+connection string or URI, or a database name; PG* variables, service files and
+~/.pgpass complete it. TLS follows sslmode and sslrootcert, as in psql. The
+session is read-only. As root, watch connects to a Unix socket as the operating
+system user with the role's name, so that 'peer' accepts it.
 
 --record saves the load: sizes, shares of reads and seeks, requests in flight, and
 the rate in each step. 'diskproof run --like ID TARGET' repeats it on any target.
@@ -47,7 +48,8 @@ Examples:
   diskproof watch -i 5s -c 12 | tee log      a minute in steps of 5 s
   sudo diskproof watch sda --record --time 10m
   diskproof run --like latest /mnt/new-disk  the same load elsewhere
-  sudo diskproof watch --postgres user=postgres   is the load PostgreSQL's?";
+  sudo diskproof watch --postgres user=postgres   is the load PostgreSQL's?
+  diskproof watch --postgres 'host=db1 user=monitor sslmode=verify-full'";
 
 /// Show the live load of disks: rates, latency, share of seeks, busy threads
 #[derive(Debug, clap::Args)]

@@ -18,6 +18,8 @@ const PERIOD_MIN: Duration = Duration::from_secs(1);
 /// How long before the end of a step the server is read, so that its answer is there in time.
 const LEAD_MAX: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// For the thread to look up, and to end its session.
+const LEAVE_WITHIN: Duration = Duration::from_millis(300);
 /// Between two attempts to connect again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Steps without an answer after which a step is not shown as the present one.
@@ -184,8 +186,13 @@ impl ServerWatch {
 
 impl Drop for ServerWatch {
     fn drop(&mut self) {
-        // The thread ends on its own; a resolver may keep it longer than anyone wants to wait.
         self.stop.store(true, Ordering::Relaxed);
+        self.begin = None;
+        // The thread takes leave of the server, which else logs a broken connection. A resolver may
+        // keep it longer than anyone wants to wait.
+        let end = Instant::now() + LEAVE_WITHIN;
+        let left = || end.saturating_duration_since(Instant::now());
+        while self.messages.recv_timeout(left()).is_ok() {}
     }
 }
 
@@ -198,7 +205,7 @@ fn remedy(error: &PostgresError) -> &'static str {
     let text = error.to_string();
     match () {
         () if text.contains("no encryption") || text.contains("SSL off") => {
-            ". diskproof does not speak TLS; connect over the server's Unix socket"
+            ". The server demands TLS: use sslmode=prefer or require, or its Unix socket"
         }
         () if text.contains("Peer authentication failed") => {
             ". On a Unix socket the server expects the operating system user of the same name: run \

@@ -43,6 +43,16 @@ pub(crate) fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S
     in_clean_environment(command, arguments)
 }
 
+/// The program with at most this much memory, without its stacks and what it maps from files.
+pub(crate) fn within_memory<S: AsRef<OsStr>>(
+    bytes: u64,
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--data={bytes}")).arg(PROGRAM);
+    in_clean_environment(command, arguments)
+}
+
 fn in_clean_environment<S: AsRef<OsStr>>(
     mut command: Command,
     arguments: impl IntoIterator<Item = S>,

@@ -1,0 +1,280 @@
+//! How a session uses TLS: whether it must, and which certificates it accepts, by the parameters of
+//! libpq (documentation of PostgreSQL, "SSL Support"). rustls does the rest.
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use tokio_postgres::config::{ChannelBinding, SslMode, SslNegotiation};
+use x509_cert::der::Decode as _;
+
+/// The authorities that the system trusts.
+const SYSTEM: &str = "system";
+
+/// How a session uses TLS.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsUse {
+    /// What is tried over TCP, one after the other.
+    pub attempts: &'static [SslMode],
+    pub negotiation: SslNegotiation,
+    pub channel_binding: ChannelBinding,
+    pub config: ClientConfig,
+}
+
+type Setting<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+impl TlsUse {
+    /// From the settings of the connection; `home` has the files that need no naming.
+    pub(crate) fn of(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
+        use SslMode::{Disable, Prefer, Require};
+        let root = setting("sslrootcert");
+        let is_system = root.as_deref() == Some(SYSTEM);
+        let default = if is_system { "verify-full" } else { "prefer" };
+        let mode = setting("sslmode").unwrap_or_else(|| default.to_owned());
+        let attempts: &[SslMode] = match mode.as_str() {
+            "disable" => &[Disable],
+            "allow" => &[Disable, Require],
+            "prefer" => &[Prefer, Disable],
+            "require" | "verify-ca" | "verify-full" => &[Require],
+            _ => {
+                return Err(
+                    "sslmode is none of disable, allow, prefer, require, verify-ca, \
+                            verify-full"
+                        .to_owned(),
+                );
+            }
+        };
+        if is_system && mode != "verify-full" {
+            // Anybody can get a certificate of such an authority for a name of his own.
+            return Err(format!(
+                "sslrootcert=system needs sslmode=verify-full, not {mode}"
+            ));
+        }
+        let negotiation = match setting("sslnegotiation").as_deref() {
+            None | Some("postgres") => SslNegotiation::Postgres,
+            Some("direct") if attempts == [Require] => SslNegotiation::Direct,
+            Some("direct") => return Err("sslnegotiation=direct needs sslmode=require".to_owned()),
+            Some(_) => return Err("sslnegotiation is neither postgres nor direct".to_owned()),
+        };
+        let channel_binding = match setting("channel_binding").as_deref() {
+            None | Some("prefer") => ChannelBinding::Prefer,
+            Some("disable") => ChannelBinding::Disable,
+            Some("require") => ChannelBinding::Require,
+            Some(_) => return Err("channel_binding is none of disable, prefer, require".to_owned()),
+        };
+        let check = CertificateCheck::new(root.map(PathBuf::from), (&mode, home))?;
+        let mut config = with_own_certificate(check, setting, (&mode, home))?;
+        config.enable_sni = setting("sslsni").as_deref() != Some("0");
+        // A server of version 17 or later demands it of a direct handshake.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Self {
+            attempts,
+            negotiation,
+            channel_binding,
+            config,
+        })
+    }
+}
+
+fn in_home(home: Option<&Path>, name: &str) -> Option<PathBuf> {
+    home.map(|home| home.join(".postgresql").join(name))
+}
+
+/// The certificate of the user, where there is one.
+fn with_own_certificate(
+    check: CertificateCheck,
+    setting: Setting<'_>,
+    (mode, home): (&str, Option<&Path>),
+) -> Result<ClientConfig, String> {
+    let provider = Arc::clone(&check.provider);
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(check));
+    let file = |keyword: &str, name: &str| {
+        let named = setting(keyword).map(PathBuf::from);
+        named.or_else(|| in_home(home, name).filter(|path| path.exists()))
+    };
+    let certificate = file("sslcert", "postgresql.crt").filter(|_| mode != "disable");
+    let Some(certificate) = certificate else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let key = file("sslkey", "postgresql.key").ok_or_else(|| {
+        format!(
+            "{}: its key is not there; name it: sslkey",
+            certificate.display()
+        )
+    })?;
+    refuse_readable_key(&key)?;
+    let chain = certificates(&certificate)?;
+    let private = PrivateKeyDer::from_pem_file(&key).map_err(|error| {
+        format!(
+            "{}: no key without a password can be read: {error}",
+            key.display()
+        )
+    })?;
+    let config = builder.with_client_auth_cert(chain, private);
+    config.map_err(|error| format!("{}: {error}", certificate.display()))
+}
+
+/// As libpq does: only its owner may read a key; of root's, a group may, too.
+fn refuse_readable_key(path: &Path) -> Result<(), String> {
+    let metadata = std::fs::metadata(path);
+    let metadata = metadata.map_err(|error| format!("{}: {error}", path.display()))?;
+    let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    match metadata.mode() & forbidden {
+        0 => Ok(()),
+        _ => Err(format!(
+            "{}: other users may read this key; use chmod 600",
+            path.display()
+        )),
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let broken = |why: String| format!("{}: {why}", path.display());
+    let read: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
+        .map_err(|error| broken(error.to_string()))?
+        .collect();
+    match read.map_err(|error| broken(error.to_string()))? {
+        none if none.is_empty() => Err(broken("it has no certificate in PEM form".to_owned())),
+        certificates => Ok(certificates),
+    }
+}
+
+/// Whether a server's certificate is accepted.
+#[derive(Debug)]
+struct CertificateCheck {
+    provider: Arc<CryptoProvider>,
+    /// Whether it must be of the name of the host.
+    checks_name: bool,
+    /// `None` accepts all.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+    /// Those of sslrootcert, of which the server may have one itself.
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl CertificateCheck {
+    fn new(root: Option<PathBuf>, (mode, home): (&str, Option<&Path>)) -> Result<Self, String> {
+        let provider = Arc::new(ring::default_provider());
+        let usual = in_home(home, "root.crt");
+        let is_usual_there = usual.as_ref().is_some_and(|path| path.exists());
+        // As libpq does: a file of authorities is used where TLS is a must.
+        let file = match (root, mode) {
+            (Some(path), "require" | "verify-ca" | "verify-full") => Some(path),
+            (None, "require") if is_usual_there => usual,
+            (None, "verify-ca" | "verify-full") => Some(usual.filter(|_| is_usual_there).ok_or(
+                "sslmode verifies the server's certificate, but there is no \
+                 ~/.postgresql/root.crt; name the file of its authority: sslrootcert",
+            )?),
+            _ => None,
+        };
+        let Some(file) = file else {
+            return Ok(Self {
+                provider,
+                checks_name: false,
+                authorities: None,
+                trusted: Vec::new(),
+            });
+        };
+        let trusted = match file.to_str() {
+            Some(SYSTEM) => rustls_native_certs::load_native_certs().certs,
+            _ => certificates(&file)?,
+        };
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(trusted.iter().cloned());
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider))
+                .build()
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Self {
+            provider,
+            checks_name: mode == "verify-full",
+            authorities: Some(authorities),
+            trusted,
+        })
+    }
+
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.provider.signature_verification_algorithms
+    }
+}
+
+impl ServerCertVerifier for CertificateCheck {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(authorities) = &self.authorities else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        // A self-signed certificate is its own authority, which a chain does not allow.
+        let checked = match self.trusted.contains(certificate) {
+            true => is_in_force(certificate, now)
+                .and_then(|()| ParsedCertificate::try_from(certificate))
+                .and_then(|parsed| rustls::client::verify_server_name(&parsed, name)),
+            false => authorities
+                .verify_server_cert(certificate, intermediates, name, ocsp, now)
+                .map(drop),
+        };
+        match checked {
+            // The name is the last that is checked.
+            Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }))
+                if !self.checks_name => {}
+            other => other?,
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, self.algorithms())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, self.algorithms())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms().supported_schemes()
+    }
+}
+
+/// Whether a certificate's time has begun and not ended.
+fn is_in_force(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let parsed =
+        x509_cert::Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let validity = parsed.tbs_certificate.validity;
+    let now = UNIX_EPOCH + Duration::from_secs(now.as_secs());
+    match () {
+        () if now < validity.not_before.to_system_time() => {
+            Err(CertificateError::NotValidYet.into())
+        }
+        () if now > validity.not_after.to_system_time() => Err(CertificateError::Expired.into()),
+        () => Ok(()),
+    }
+}
