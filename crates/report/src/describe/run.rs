@@ -1,9 +1,11 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
+use crate::text::list;
+use diskproof_model::block::{Align, Block, Cell, Column, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::figure::unit_of;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Expectation, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::units::format_duration;
 
 /// The verb and its targets.
@@ -55,7 +57,7 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
 }
 
 /// Workloads that the plan skips, by reason.
-pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
+fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for skipped in &plan.skipped {
         match reasons.iter_mut().find(|(why, _)| *why == skipped.why) {
@@ -66,8 +68,44 @@ pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
+/// The workloads that the plan skips, a fact per reason.
+pub(crate) fn skipped_facts(plan: &Plan) -> impl Iterator<Item = Block> {
+    let skipped = skipped(plan).into_iter();
+    skipped.map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
+}
+
+/// What was promised, and how it came out.
+pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
+    let row = |one: &Expectation| {
+        let outcome = match one.outcome() {
+            ExpectationOutcome::Met => Cell::toned(Tone::Good, "met"),
+            ExpectationOutcome::Undecided => Cell::toned(Tone::Warning, "UNDECIDED"),
+            ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
+        };
+        Row {
+            cells: vec![outcome, promise_text(one).into(), measured_text(one).into()],
+            ..Row::default()
+        }
+    };
+    let names = ["result", "promised, allowance", "measured (95 % interval)"];
+    let table = Table {
+        caption: "Promised and measured".to_owned(),
+        columns: names.map(|name| Column::new(name, Align::Left)).to_vec(),
+        rows: all.iter().map(row).collect(),
+        ..Table::default()
+    };
+    let open = all.iter().filter_map(|one| {
+        let text = format!("{}: {}", promise_text(one), decision_text(one)?);
+        Some(Block::toned_fact(Tone::Warning, "undecided", text))
+    });
+    match all {
+        [] => Vec::new(),
+        _ => [Block::Table(table)].into_iter().chain(open).collect(),
+    }
+}
+
 /// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92 MB/s, −5 %`.
-pub(crate) fn promise_text(expectation: &Expectation) -> String {
+fn promise_text(expectation: &Expectation) -> String {
     let Some(promise) = &expectation.promise else {
         return expectation.expression.clone();
     };
@@ -78,7 +116,7 @@ pub(crate) fn promise_text(expectation: &Expectation) -> String {
 }
 
 /// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.
-pub(crate) fn measured_text(expectation: &Expectation) -> String {
+fn measured_text(expectation: &Expectation) -> String {
     let promised = expectation.promise.as_ref();
     let unit = promised.map(|promise| promise.unit.as_str());
     let unit = unit.or(unit_of(&expectation.expression));
@@ -103,7 +141,7 @@ pub(crate) fn measured_text(expectation: &Expectation) -> String {
 }
 
 /// How to decide an undecided one: `measure it for 42 s to decide`.
-pub(crate) fn decision_text(expectation: &Expectation) -> Option<String> {
+fn decision_text(expectation: &Expectation) -> Option<String> {
     let time = format_duration(expectation.decided_by_ns?);
     Some(match expectation.observed_at_least {
         Some(_) => format!("too few operations: measure it for {time} or more to decide"),

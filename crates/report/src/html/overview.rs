@@ -1,16 +1,15 @@
 //! The top of the page: what was measured, the verdict, the expectations.
 
+use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::Chart;
 use crate::describe::findings::{advised_text, grade_text};
-use crate::describe::run::{
-    decision_text, measured_text, partial_text, promise_text, request_text, start_text,
-};
+use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
@@ -36,7 +35,10 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
             @if let Some(surface) = &record.surface { (tiles(surface)) }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
-        @if !record.expectations.is_empty() { (expectations(record)) }
+        @if !record.expectations.is_empty() {
+            @let content = blocks(&expectations(&record.expectations), Some(record));
+            (section("expectations", "Promised and measured", &content))
+        }
         (on_paper(record))
     }
 }
@@ -238,41 +240,5 @@ fn thresholds_text(item: &UseGrade) -> String {
         grade_text(Some(Grade::Good)),
         text(thresholds.good_from),
         shown(&capitalized(&thresholds.source))
-    )
-}
-
-fn expectations(record: &Record) -> Markup {
-    let table = html! {
-        table.plain {
-            thead {
-                tr {
-                    th scope="col" { "Result" }
-                    th scope="col" { "Promised, allowance" }
-                    th scope="col" { "Measured (95 % interval)" }
-                }
-            }
-            tbody { @for expectation in &record.expectations { tr {
-                td {
-                    @match expectation.outcome() {
-                        ExpectationOutcome::Met => span.tag.good { "✓ met" },
-                        ExpectationOutcome::Undecided => span.tag.warning { "? undecided" },
-                        ExpectationOutcome::Missed => span.tag.failure { "✕ missed" },
-                    }
-                }
-                td {
-                    @if expectation.promise.is_some() { (shown(&promise_text(expectation))) }
-                    @else { code { (shown(&expectation.expression)) } }
-                }
-                td {
-                    (measured_text(expectation))
-                    @if let Some(how) = decision_text(expectation) { br; (how) }
-                }
-            } } }
-        }
-    };
-    section(
-        "expectations",
-        "Promised and measured",
-        &super::elements::wide_table("Promised and measured", &table),
     )
 }
