@@ -23,7 +23,6 @@ use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
 use diskproof_report::json;
-use diskproof_report::terminal::Detail;
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
@@ -330,7 +329,7 @@ fn shown(duration: Duration) -> String {
 
 /// What a run prints: its page, and the commands with `--commands`.
 fn page(record: &Record, flags: &MeasuringFlags) -> String {
-    let page = record_page(record, Detail::Whole);
+    let page = record_page(record, flags.detail());
     if flags.prints_commands() {
         format!("{page}\n{}", commands_page(record))
     } else {

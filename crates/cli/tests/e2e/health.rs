@@ -168,7 +168,7 @@ fn check_asks_once_before_the_load_and_warns() {
     let page = with_smartctl(
         place.path(),
         &tells("nvme-used"),
-        &[&["check", "--read-only"], &SHORT[..]].concat(),
+        &[&["check", "--read-only", "-v"], &SHORT[..]].concat(),
     );
     assert!(
         page.out.contains("health   ") && page.out.contains("75 % of endurance used"),

@@ -14,7 +14,7 @@ use diskproof_model::record::{
     LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
 };
 use diskproof_model::target::WriteCache;
-use diskproof_model::units::format_percent;
+use diskproof_model::units::{counted, format_percent};
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
@@ -113,41 +113,45 @@ impl<'r> Figures<'r> {
     /// The rows, the remarks on them, and the meaning of the signs.
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let measurements = self.measurements();
-        let mut blocks = vec![self.table()];
+        let mut blocks = vec![Block::Table(self.table())];
         blocks.extend(remarks::notes(&measurements, |_| true));
         let all = common_conditions(&measurements);
         let all = all.map_or(String::new(), |all| format!("All {all}. "));
-        let unit = LatencyUnit::of(&measurements).name();
+        let unit = LatencyUnit::of(self.record).name();
         let legend = format!("{all}Latencies in {unit}. {}", legend(&measurements));
         blocks.push(Block::text(Tone::Dim, legend));
         blocks
     }
 
-    /// The rows and what failed.
-    pub(crate) fn digest(&self) -> Vec<Block> {
-        let measurements = self.measurements();
-        let unit = LatencyUnit::of(&measurements).name();
-        let legend = format!("Latencies in {unit}. ±: half of the 95 % interval.");
-        let mut blocks = vec![self.table()];
-        blocks.extend(remarks::notes(&measurements, |kind| {
-            matches!(kind, RemarkKind::Failed | RemarkKind::Verified)
-        }));
-        blocks.push(Block::text(Tone::Dim, legend));
+    /// So many rows and what failed.
+    pub(crate) fn digest(&self, rows_max: usize, notes_max: usize) -> Vec<Block> {
+        let mut table = self.table();
+        let rows = table.rows.len();
+        table.rows.truncate(rows_max);
+        let more = rows.saturating_sub(rows_max) as u64;
+        let mut blocks = vec![Block::Table(table)];
+        if more > 0 {
+            let text = format!("{}: -v", counted(more, "more row"));
+            blocks.push(Block::text(Tone::Dim, text));
+        }
+        let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
+        let notes = remarks::notes(&self.measurements(), is_urgent);
+        blocks.extend(notes.into_iter().take(notes_max));
         blocks
     }
 
-    fn table(&self) -> Block {
+    fn table(&self) -> Table {
         use Place::{Always, Drawn, Page, Roomy};
         let words = |name: &str, place| Column {
             place,
             ..Column::new(name, Align::Left)
         };
-        let unit = LatencyUnit::of(&self.measurements());
+        let unit = LatencyUnit::of(self.record);
         let rows = self
             .own
             .iter()
             .flat_map(|(index, m)| self.rows(*index, m, unit));
-        Block::Table(Table {
+        Table {
             caption: "Figures".to_owned(),
             titles: Titles::Beside("workload".to_owned()),
             columns: vec![
@@ -171,7 +175,7 @@ impl<'r> Figures<'r> {
             ],
             rows: rows.collect(),
             ..Table::default()
-        })
+        }
     }
 
     /// A row for each operation.
@@ -252,10 +256,21 @@ fn figure_cells(
     cells
 }
 
-/// All latencies of a table have one unit: µs if the longest median is shorter than this, else ms.
+/// All latencies of a page have one unit: µs if the longest median is shorter than this, else ms.
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
-/// The unit of all latencies of a table.
+/// What the rows of all tables share, and the meaning of their columns.
+pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
+    let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+    let rows: Vec<&MeasurementRecord> = rows.collect();
+    let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
+    let unit = LatencyUnit::of(record).name();
+    let shared = shared.unwrap_or_default();
+    (!rows.is_empty())
+        .then(|| format!("{shared}latencies in {unit} · ±: half of the 95 % interval"))
+}
+
+/// The unit of all latencies of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LatencyUnit {
     Microseconds,
@@ -263,8 +278,9 @@ enum LatencyUnit {
 }
 
 impl LatencyUnit {
-    fn of(measurements: &[&MeasurementRecord]) -> Self {
-        let ops = measurements.iter().flat_map(|m| shown_ops(m));
+    fn of(record: &Record) -> Self {
+        let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+        let ops = rows.flat_map(shown_ops);
         let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
         match longest {
             Some(ns) if ns < MICROSECONDS_BELOW_NS => Self::Microseconds,

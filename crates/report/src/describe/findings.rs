@@ -1,4 +1,4 @@
-//! Findings, advice and grades as blocks.
+//! Findings and advice as blocks.
 
 use crate::labels;
 use crate::text::list;
@@ -6,10 +6,6 @@ use diskproof_model::block::{Align, Block, Cell, Column, Narrow, Row, Table, Ton
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
-use diskproof_model::verdict::Grade;
-
-/// Findings that a short page prints; more are counted.
-const FINDINGS_MAX: usize = 3;
 
 /// The role of a severity.
 pub(crate) fn tone(severity: Severity) -> Tone {
@@ -30,38 +26,90 @@ pub(crate) fn findings(all: &[Finding]) -> Vec<Block> {
     blocks
 }
 
-/// The findings that put figures in doubt or the data at risk, and how many others there are.
-pub(crate) fn findings_in_short(all: &[Finding]) -> Vec<Block> {
-    let mut urgent: Vec<&Finding> = Vec::new();
-    for severity in [Severity::Failure, Severity::Warning] {
-        urgent.extend(all.iter().filter(|finding| finding.severity == severity));
-    }
-    urgent.truncate(FINDINGS_MAX);
-    let mut blocks: Vec<Block> = urgent
-        .iter()
+/// Findings on what sets the rate in place of the disk.
+const LIMITERS: [&str; 2] = ["rate-limited", "burst-exhausted"];
+
+fn is_limiter(finding: &Finding) -> bool {
+    LIMITERS.contains(&finding.code.as_str())
+}
+
+/// What sets the rate in place of the disk, as a part of the verdict.
+pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
+    all.iter()
+        .filter(|finding| is_limiter(finding))
         .map(|finding| {
-            let label = labels::severity(finding.severity);
-            let text = format!(
+            let (first, _) = finding
+                .claim
+                .split_once(". ")
+                .unwrap_or((&finding.claim, ""));
+            let text = format!("{}. ({})", first.trim_end_matches('.'), finding.code);
+            Block::toned_fact(Tone::Warning, "limit", text)
+        })
+}
+
+/// How much of the findings a short page prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgent {
+    /// The title of the most severe one.
+    First,
+    /// The titles and remedies of so many.
+    WithRemedy(usize),
+}
+
+/// The findings that put figures in doubt or the data at risk, most severe first, and how many
+/// others there are. Those of [`limits`] stand in the verdict.
+pub(crate) fn findings_in_short(all: &[Finding], urgent: Urgent) -> Vec<Block> {
+    let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
+    let of = |severity| {
+        others
+            .iter()
+            .filter(move |finding| finding.severity == severity)
+    };
+    let first = of(Severity::Failure).chain(of(Severity::Warning));
+    let (shown, more) = match urgent {
+        Urgent::First => (1, others.len().saturating_sub(1)),
+        Urgent::WithRemedy(count) => (count, others.len().saturating_sub(count)),
+    };
+    let shown: Vec<&&Finding> = first.take(shown).collect();
+    let more = if shown.is_empty() {
+        others.len()
+    } else {
+        more.max(others.len() - shown.len())
+    };
+    let is_note = |finding: &&&Finding| finding.severity == Severity::Note;
+    let what = match others.iter().filter(is_note).count() == more {
+        true => "note",
+        false => "finding",
+    };
+    let what = if shown.is_empty() {
+        what.to_owned()
+    } else {
+        format!("more {what}")
+    };
+    let more = (more > 0).then(|| format!("{}: -v", counted(more as u64, &what)));
+    let fact = |finding: &&&Finding| {
+        let text = match (urgent, &more) {
+            (Urgent::First, Some(more)) => format!("{}; {more}", finding.heading()),
+            (Urgent::First, None) => finding.heading().to_owned(),
+            _ => format!(
                 "{} ({}). {}",
                 finding.heading(),
                 finding.code,
                 finding.remedy
-            );
-            Block::toned_fact(tone(finding.severity), label, text)
-        })
-        .collect();
-    let more = (all.len() - urgent.len()) as u64;
-    let what = match all.iter().filter(|f| f.severity > Severity::Note).count() {
-        count if count > urgent.len() => "more finding",
-        _ if urgent.is_empty() => "note",
-        _ => "more note",
+            ),
+        };
+        Block::toned_fact(
+            tone(finding.severity),
+            labels::severity(finding.severity),
+            text,
+        )
     };
-    if more > 0 {
-        blocks.push(Block::text(
-            Tone::Dim,
-            format!("{}: -v", counted(more, what)),
-        ));
-    }
+    let mut blocks: Vec<Block> = shown.iter().map(fact).collect();
+    let is_counted = urgent == Urgent::First && !blocks.is_empty();
+    blocks.extend(
+        more.filter(|_| !is_counted)
+            .map(|text| Block::text(Tone::Dim, text)),
+    );
     blocks
 }
 
@@ -144,9 +192,4 @@ pub(crate) fn advised_text(advice: &Advice) -> String {
         (None, Some([low, high])) => format!("{low} to {high}"),
         (None, None) => "leave unchanged".to_owned(),
     }
-}
-
-/// The word for a grade in a table.
-pub(crate) fn grade_text(grade: Option<Grade>) -> &'static str {
-    grade.map_or("not graded", Grade::as_str)
 }

@@ -13,6 +13,7 @@ pub(crate) mod latency_search;
 pub(crate) mod layers;
 pub(crate) mod observed;
 pub(crate) mod page;
+pub(crate) mod ping;
 pub(crate) mod plan;
 pub(crate) mod proof;
 pub(crate) mod remarks;

@@ -1,20 +1,28 @@
 //! The page of a run: its sections in order. The only place that decides what a page contains; a
 //! renderer decides how it looks.
 
-use super::figures::{Figures, conditions, limited_by_text};
-use super::findings::{advice, advice_in_short, conf_lines, findings, findings_in_short};
+use super::figures::{Figures, conditions, limited_by_text, shared_conditions};
+use super::findings::{Urgent, advice, advice_in_short, conf_lines, findings, findings_in_short};
 use super::health::health_text;
 use super::proof::{engines_text, proof_text};
 use super::run::{expectations, not_run, partial_text, request_text, skipped_facts, start_text};
 use super::target::{disk_name, host_text, summary};
 use super::verdict::{grades, verdict};
-use super::{files, inserts, latency_search, layers, observed, surface, sweep};
+use super::{files, inserts, latency_search, layers, observed, ping, surface, sweep};
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
+
+/// A run of at most this time has a page of one screen.
+const BRIEF_NS: u64 = 30_000_000_000;
+/// Rows of a table, notes below it and findings on a short page.
+const ROWS_MAX: usize = 16;
+const NOTES_MAX: usize = 3;
+const NOTES_BRIEF: usize = 2;
+const FINDINGS_MAX: usize = 3;
 
 /// The sections of a page.
 pub(crate) fn sections(record: &Record) -> Vec<Section> {
@@ -30,18 +38,21 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
         .map(|caveat| Block::text(Tone::Dim, caveat))
         .collect();
     let postgres = record.postgres.iter().flat_map(inserts::blocks).collect();
+    // On one screen, the end follows the figures as their notes do.
+    let (caveats_on, end_id) = match is_brief(record) {
+        true => (Whole, "notes"),
+        false => (Always, "end"),
+    };
     sections.extend([
-        Section::new("caveats", Whole, caveats),
+        Section::new("caveats", caveats_on, caveats),
         Section::new("figures", Always, observed::likeness(record)),
         Section::new("figures", Always, postgres),
         Section::new("findings", Whole, findings(&record.findings)),
-        Section::new("findings", Short, findings_in_short(&record.findings)),
         Section::new("advice", Whole, advice(&record.advice)),
         Section::new("advice", File, conf_lines(&record.advice)),
-        Section::new("advice", Short, advice_in_short(&record.advice)),
         Section::new("details", Whole, details(record)),
         Section::new("end", Whole, end(record)),
-        Section::new("end", Short, end_in_short(record)),
+        Section::new(end_id, Short, end_in_short(record)),
     ]);
     sections.retain(|section| !section.blocks.is_empty());
     sections
@@ -76,14 +87,29 @@ fn figures(record: &Record) -> Vec<Section> {
         }
         let pinged = record.measurements.iter().enumerate();
         let pinged = pinged.filter(|(_, m)| m.target == target && m.ping.is_some());
-        let pinged: Vec<Block> = pinged.map(|(index, _)| Block::Ping(index)).collect();
-        sections.extend(part(Always, pinged));
+        for (index, m) in pinged {
+            let ping = m.ping.iter();
+            let after_idle = ping.clone().any(|ping| !ping.after_idle.is_empty());
+            sections.extend(part(
+                if after_idle { Always } else { Whole },
+                vec![Block::Ping(index)],
+            ));
+            let digest = ping
+                .filter(|_| !after_idle)
+                .flat_map(|ping| ping::digest(m, ping));
+            sections.extend(part(Short, digest.collect()));
+        }
         if let Some(pinged) = Figures::of(record, target, |m| m.ping.is_some()) {
             sections.extend(part(File, pinged.blocks()));
         }
         if let Some(figures) = figures {
             sections.extend(part(Whole, figures.blocks()));
-            sections.extend(part(Short, figures.digest()));
+            let notes_max = if is_brief(record) {
+                NOTES_BRIEF
+            } else {
+                NOTES_MAX
+            };
+            sections.extend(part(Short, figures.digest(ROWS_MAX, notes_max)));
         }
         let missing = not_run(record, target);
         if !missing.is_empty() {
@@ -97,7 +123,7 @@ fn figures(record: &Record) -> Vec<Section> {
             vec![Block::text(Tone::Error, "nothing was measured")],
         ));
     }
-    sections.extend(part(Whole, skipped_facts(&record.plan).collect()));
+    sections.extend(part(Always, skipped_facts(&record.plan).collect()));
     sections
 }
 
@@ -222,12 +248,26 @@ fn run(record: &Record) -> String {
     format!("run {run} · method {method} · seed {seed}")
 }
 
-/// One line: the run, and how to read the rest.
+/// Whether the page is one screen: of a quick run, and below the lines of single requests.
+fn is_brief(record: &Record) -> bool {
+    let mut measured = record.measurements.iter();
+    record.plan.time_limit_ns.is_some_and(|ns| ns <= BRIEF_NS)
+        || measured.len() > 0 && measured.all(|m| m.ping.is_some())
+}
+
+/// Findings, settings to change, and one line of method.
 fn end_in_short(record: &Record) -> Vec<Block> {
-    let id = record.run_id.get(..8).unwrap_or(&record.run_id);
-    let text = format!(
-        "method {} · all of it: -v, or diskproof show {id} -v",
-        record.method
+    let urgent = match is_brief(record) {
+        true => Urgent::First,
+        false => Urgent::WithRemedy(FINDINGS_MAX),
+    };
+    let mut blocks = findings_in_short(&record.findings, urgent);
+    blocks.extend(advice_in_short(&record.advice));
+    let conditions = shared_conditions(record);
+    let method = format!(
+        "{}all: -v",
+        conditions.map_or(String::new(), |text| text + " · ")
     );
-    vec![Block::text(Tone::Dim, text)]
+    blocks.push(Block::text(Tone::Dim, method));
+    blocks
 }

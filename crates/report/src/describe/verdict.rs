@@ -1,6 +1,7 @@
 //! The verdict as blocks: a row for each use, the decision of `commit`, and trust.
 
 use super::commits;
+use super::findings::limits;
 use crate::labels;
 use diskproof_model::block::{Align, Block, Cell, Column, Place, Row, Table, Tone};
 use diskproof_model::digits::figure_text;
@@ -23,6 +24,7 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     }
     let summary = commits::summary(record).into_iter();
     blocks.extend(summary.map(|(label, text)| Block::toned_fact(Tone::Bold, label, text)));
+    blocks.extend(limits(&record.findings));
     blocks.push(trust(verdict));
     blocks
 }
@@ -30,7 +32,11 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
 /// The headline and the trust once more, for the end of a page that is longer than the screen.
 pub(crate) fn answer(record: &Record) -> Vec<Block> {
     let verdict = record.verdict.iter();
-    let answer = verdict.flat_map(|of| [Block::text(Tone::Bold, &of.headline), trust(of)]);
+    let limits = limits(&record.findings).collect::<Vec<_>>();
+    let answer = verdict.flat_map(|of| {
+        let headline = [Block::text(Tone::Bold, &of.headline)].into_iter();
+        headline.chain(limits.clone()).chain([trust(of)])
+    });
     answer.collect()
 }
 
@@ -85,16 +91,16 @@ fn row(grade: &UseGrade) -> Row {
     }
 }
 
-/// The figure that the next better grade requires; empty for a good one.
+/// The figure that decides about the next better grade; empty for a good one.
 fn threshold_text(grade: &UseGrade) -> String {
     let thresholds = &grade.thresholds;
-    let (name, from) = match (grade.grade, grade.or) {
-        (Some(Grade::Poor), None) => (Grade::Limited, thresholds.limited_from),
+    let (word, from) = match (grade.grade, grade.or) {
+        (Some(Grade::Poor), None) => ("poor below", thresholds.limited_from),
         (Some(Grade::Good), None) | (None, _) => return String::new(),
-        _ => (Grade::Good, thresholds.good_from),
+        _ => ("good from", thresholds.good_from),
     };
     let from = figure_text(from, Some(from * 1e-3), &grade.figure.unit);
-    format!("({} from {from})", name.as_str())
+    format!("({word} {from})")
 }
 
 /// Whether the figures can be relied on.

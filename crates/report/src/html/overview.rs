@@ -4,7 +4,7 @@ use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::Chart;
-use crate::describe::findings::{advised_text, grade_text};
+use crate::describe::findings::{advised_text, limits};
 use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
@@ -28,7 +28,7 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
             @for target in record.targets.iter() { (disk_lines(target)) }
             @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
             @if let Some(why) = partial_text(record) {
-                p.alert.failure { strong { "Partial run: " } (shown(why)) }
+                p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
             (workload_tiles(record))
@@ -106,6 +106,7 @@ fn workload_tiles(record: &Record) -> Markup {
 fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
         p.headline { (shown(&verdict.headline)) }
+        (blocks(&limits(&record.findings).collect::<Vec<_>>(), Some(record)))
         (trust(verdict))
         @if !verdict.grades.is_empty() {
             ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
@@ -234,10 +235,8 @@ fn thresholds_text(item: &UseGrade) -> String {
     let thresholds = &item.thresholds;
     let text = |value: f64| figure_text(value, Some(value * 1e-3), &item.figure.unit);
     format!(
-        "{} from {}, {} from {}. {}.",
-        capitalized(grade_text(Some(Grade::Limited))),
+        "Poor below {}, good from {}. {}.",
         text(thresholds.limited_from),
-        grade_text(Some(Grade::Good)),
         text(thresholds.good_from),
         shown(&capitalized(&thresholds.source))
     )

@@ -34,7 +34,7 @@ pub fn write_record(
     let all = sections(record).into_iter();
     for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
         match section.id {
-            "title" => write_first_blocks(page, Some(record), &section.blocks)?,
+            "title" | "notes" => write_first_blocks(page, Some(record), &section.blocks)?,
             _ => write_blocks(page, Some(record), &section.blocks)?,
         }
     }

@@ -5,6 +5,7 @@ mod charts;
 mod fio_json;
 mod fixture;
 mod layers;
+mod short;
 mod svg;
 mod tables;
 
@@ -284,8 +285,9 @@ fn verification_is_a_remark() {
     ] {
         record.measurements[0].verify = Some(verify);
         let page = record_page(&record, &PLAIN_80);
-        let note = format!("{word:9}  sequential-write: {text}");
-        assert!(page.contains(&note), "{note}: {page}");
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let note = format!(" {word} sequential-write: {text}");
+        assert!(words.contains(&note), "{note}: {page}");
         assert!(page.contains(&format!(" {word}\n")), "{page}");
     }
 }
