@@ -21,7 +21,7 @@ use crate::describe;
 use crate::describe::run::request_text;
 use crate::format::{Format, OutputFile, Requires};
 use crate::text::clean;
-use diskproof_model::block::{Section, Shown};
+use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::record::Record;
 use document::{DataBlock, HtmlPage};
 use elements::{section, shown};
@@ -129,9 +129,12 @@ fn page(record: &Record) -> io::Result<String> {
 /// The described sections of this id under one heading.
 fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
     let is_own = |of: &&Section| of.id == id && of.shown != Shown::Short;
-    let content = html! {
-        @for of in described.iter().filter(is_own) { (blocks::blocks(&of.blocks, Some(record))) }
+    // Here the section has a heading.
+    let of = |section: &Section| match section.blocks.as_slice() {
+        [Block::Heading(_), blocks @ ..] if id != "figures" => blocks::blocks(blocks, Some(record)),
+        blocks => blocks::blocks(blocks, Some(record)),
     };
+    let content = html! { @for own in described.iter().filter(is_own) { (of(own)) } };
     let none = html! { p.alert.good { span.sign aria-hidden="true" { "✓" } " None." } };
     let content = if content.0.is_empty() { none } else { content };
     section(id, heading, &content)
