@@ -194,9 +194,10 @@ pub enum Mark {
     /// Nothing.
     #[default]
     None,
-    /// A shade, from 0 for the lowest to 1 for the highest value of the table.
-    Heat(f64),
-    /// An interval, by its half-width as a share of the value.
+    /// A shade, from 0 for the lowest to 1 for the highest value of the table; none for a value
+    /// that does not count.
+    Heat(Option<f64>),
+    /// An interval, by its half-width as a share of the value; infinite where that is unknown.
     Interval(f64),
     /// A ratio with its interval.
     Ratio {

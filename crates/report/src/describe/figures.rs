@@ -240,7 +240,7 @@ fn figure_cells(
         request(kind, &m.workload).into(),
         rate.trim_end_matches("/s").replace(" M", "M").into(),
         labels::interval(&op.iops).into(),
-        Cell::drawn(interval.map_or(Mark::None, Mark::Interval)),
+        Cell::drawn(Mark::Interval(interval.unwrap_or(f64::INFINITY))),
         labels::megabytes(&op.throughput).into(),
     ];
     let times = [

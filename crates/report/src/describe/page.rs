@@ -62,14 +62,20 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
 fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
     let part = |shown, blocks| vec![Section::new("figures", shown, blocks)];
-    if let Some(of) = &record.sweep {
-        return part(Always, sweep::blocks(record, of));
+    let own_form = if let Some(of) = &record.sweep {
+        Some(sweep::blocks(record, of))
     } else if let Some(of) = &record.files {
-        return part(Always, files::blocks(record, of));
+        Some(files::blocks(record, of))
     } else if let Some(of) = &record.layers {
-        return part(Always, layers::blocks(record, of));
-    } else if let Some(of) = &record.observed {
-        return part(Always, observed::blocks(of));
+        Some(layers::blocks(record, of))
+    } else {
+        record.observed.as_ref().map(observed::blocks)
+    };
+    if let Some(blocks) = own_form {
+        let mut sections = part(Always, blocks);
+        let rows = (0..targets(record)).filter_map(|target| Figures::of(record, target, |_| true));
+        sections.extend(rows.flat_map(|rows| part(File, rows.blocks())));
+        return sections;
     }
     let searched = record.latency_search.iter();
     let searched = searched.flat_map(|of| latency_search::blocks(record, of));
@@ -163,6 +169,11 @@ fn title(record: &Record) -> Vec<Block> {
         }
     }
     names.push(format!("host {}", record.host.name));
+    // As much of the id as other commands need.
+    names.push(format!(
+        "run {}",
+        record.run_id.get(..8).unwrap_or(&record.run_id)
+    ));
     let mut blocks = vec![
         Block::text(Tone::Bold, title.join(" · ")),
         Block::text(Tone::Dim, names.join(" · ")),

@@ -112,7 +112,7 @@ fn by_size_and_depth(
         }
     };
     let table = Table {
-        caption: title.clone(),
+        caption: what.to_owned(),
         columns: Column::numbers(names.iter().map(String::as_str)),
         rows: sizes.iter().map(row).collect(),
         narrow: Narrow::Split,
@@ -140,7 +140,7 @@ fn map(matrix: &SweepMatrix) -> [Block; 2] {
         let Some(rate) = cell.iops.as_ref().filter(|rate| rate.value > 0.0) else {
             return Cell {
                 note: why,
-                mark: Mark::Heat(0.0),
+                mark: Mark::Heat(None),
                 ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
             };
         };
@@ -157,9 +157,9 @@ fn map(matrix: &SweepMatrix) -> [Block; 2] {
             text,
             tone: if is_measured { Tone::Plain } else { Tone::Dim },
             mark: if is_measured {
-                Mark::Heat(share)
+                Mark::Heat(Some(share))
             } else {
-                Mark::Heat(0.0)
+                Mark::Heat(None)
             },
             note: list(
                 [labels::interval(rate) + &p99, why]

@@ -92,8 +92,10 @@ fn rows(table: &Table) -> Markup {
     let style = if has_groups { "figures" } else { "plain" };
     html! {
         table class=(style) {
-            @if !table.caption.is_empty() && !has_groups { caption { (shown(&table.caption)) } }
-            thead { tr { @for (_, column) in &columns { (heading(column)) } } }
+            @if !table.caption.is_empty() && !has_groups {
+                caption { (capitalized(&shown(&table.caption))) }
+            }
+            thead { tr { @for (index, column) in &columns { (heading(table, *index, column)) } } }
             @for group in table.rows.chunk_by(|_, next| next.group.is_none()) {
                 tbody id=[group[0].group.as_ref().and_then(|of| of.anchor.as_deref())] {
                     @if let Some(of) = &group[0].group { (title(of, columns.len())) }
@@ -104,13 +106,21 @@ fn rows(table: &Table) -> Markup {
     }
 }
 
-fn heading(column: &Column) -> Markup {
+fn heading(table: &Table, index: usize, column: &Column) -> Markup {
     let is_number = column.align == Align::Right;
+    // Percentiles keep their small letter.
+    let name = match column.name.contains(|c: char| c.is_ascii_digit()) {
+        true => column.name.clone(),
+        false => capitalized(&column.name),
+    };
     html! {
         @if column.place == Place::Drawn {
-            th.interval scope="col" { span.unseen { (capitalized(&column.name)) " drawn" } }
+            @let is_interval = |row: &Row| matches!(row.cells[index].mark, Mark::Interval(_));
+            th.interval[table.rows.iter().any(is_interval)] scope="col" {
+                span.unseen { (capitalized(&column.name)) " drawn" }
+            }
         } @else {
-            th.number[is_number] scope="col" { (shown(&capitalized(&column.name))) }
+            th.number[is_number] scope="col" { (shown(&name)) }
         }
     }
 }
@@ -148,7 +158,7 @@ fn cell(cell: &Cell, column: &Column) -> Markup {
         ""
     };
     let heat = match cell.mark {
-        Mark::Heat(share) => format!(" heat-{:.0}", (share * HEAT_MAX).clamp(0.0, HEAT_MAX)),
+        Mark::Heat(Some(share)) => format!(" heat-{:.0}", (share * HEAT_MAX).clamp(0.0, HEAT_MAX)),
         _ if cell.tone == Tone::Dim => " predicted".to_owned(),
         _ => String::new(),
     };
@@ -156,7 +166,9 @@ fn cell(cell: &Cell, column: &Column) -> Markup {
     let text = shown(cell.text.trim());
     html! {
         @match &cell.mark {
-            Mark::Interval(width) => td.drawn.interval { (error_bar(*width)) },
+            Mark::Interval(width) => td.drawn.interval {
+                @if width.is_finite() { (error_bar(*width)) }
+            },
             Mark::Ratio { ratio, reach, margin } => {
                 td.drawn { (forest(*ratio, *reach, *margin)) }
             },

@@ -230,7 +230,7 @@ fn shaded(cell: &Cell) -> String {
     let Mark::Heat(share) = cell.mark else {
         return cell.text.clone();
     };
-    let step = (share * SHADES.len() as f64) as usize;
+    let step = (share.unwrap_or(0.0) * SHADES.len() as f64) as usize;
     format!("{}{:>7}", SHADES[step.min(SHADES.len() - 1)], cell.text)
 }
 
