@@ -28,7 +28,7 @@ pub fn use_text(text: &str) {
 /// Prints the record in every format, and compares it with itself.
 pub fn use_record(record: &Record) {
     let mut out = Vec::new();
-    terminal::write_record(record, &STYLE, &mut out)
+    terminal::write_record(record, terminal::Detail::Whole, &STYLE, &mut out)
         .and_then(|()| terminal::write_commands(record, &STYLE, &mut out))
         .expect("writing to memory cannot fail");
     for format in FORMATS {

@@ -162,6 +162,7 @@ fn fitness_headline(record: &Record) -> Option<String> {
             "Fit for {profile}: {} met.",
             match record.expectations.len() {
                 1 => "its limit is".to_owned(),
+                2 => "both limits are".to_owned(),
                 count => format!("all {count} limits are"),
             }
         ),
@@ -856,7 +857,7 @@ mod tests {
         let (met, open) = (judged("a>=1", true, false), judged("b<=2ms", false, true));
         let missed = judged("c<=3ms", false, false);
         let both = [met.clone(), met.clone()];
-        assert_eq!(headline(&both), "Fit for etcd: all 2 limits are met.");
+        assert_eq!(headline(&both), "Fit for etcd: both limits are met.");
         assert_eq!(headline(&both[..1]), "Fit for etcd: its limit is met.");
         assert_eq!(
             headline(&[met, open.clone()]),

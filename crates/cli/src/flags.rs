@@ -11,6 +11,7 @@ use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::units::parse_size;
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
+use diskproof_report::terminal::Detail;
 use std::path::{Path, PathBuf};
 
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
@@ -37,7 +38,7 @@ pub struct MeasuringFlags {
     /// Print no progress and no notes on stderr
     #[arg(short = 'q', long)]
     pub quiet: bool,
-    /// Print each step on a separate line, and the commands of --commands after the result
+    /// Print all findings, advice, conditions and commands, and each step on a line
     #[arg(short = 'v', long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// After the result, print a command of fio or another tool for each figure
@@ -91,6 +92,14 @@ impl MeasuringFlags {
     /// Whether the record goes to stdout instead of the page.
     pub fn prints_json(&self) -> bool {
         self.json || self.outputs.iter().any(|path| is_stdout(path))
+    }
+
+    /// How much of the result is printed.
+    pub fn detail(&self) -> Detail {
+        match self.verbose {
+            true => Detail::Whole,
+            false => Detail::Short,
+        }
     }
 
     /// Whether the commands follow the page.

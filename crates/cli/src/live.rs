@@ -89,6 +89,8 @@ pub(crate) struct Live {
     next_note_ns: u64,
     /// The step of the survey that was printed last.
     step: String,
+    /// Measurements that ended.
+    ended: usize,
     /// When the last line about resuming a scan was printed.
     resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
@@ -127,6 +129,7 @@ impl Live {
             is_late: false,
             next_note_ns: FIRST_NOTE_NS,
             step: String::new(),
+            ended: 0,
             resume_noted: Instant::now(),
             heartbeat: Heartbeat::default(),
             tool: None,
@@ -295,8 +298,10 @@ impl Live {
                     )
                 })
                 .collect();
-            let place = self.place(&measurement.workload.name).unwrap_or(0);
-            let (step, all) = (self.current.start + place + 1, self.plan.workloads.len());
+            // Slices of several workloads alternate, so the place in the plan says nothing.
+            let step = self.ended / self.plan.targets.len().max(1) + 1;
+            let all = self.plan.workloads.len();
+            self.ended += 1;
             let left = match self.left_ns(1.0) {
                 Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
                 _ => String::new(),
@@ -483,7 +488,9 @@ impl Live {
             .left_ns(done)
             .map(|left| format!("{} left", format_duration(left)));
         let done = self.group_done(done);
-        let (step, all) = (self.current.start + 1, self.plan.workloads.len().max(1));
+        let all = self.plan.workloads.len().max(1);
+        let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
+        let step = (over + 1).min(all);
         let silence = self.silence(progress, SILENCE_SHOWN_NS);
         if is_joint {
             let each = self
@@ -499,7 +506,7 @@ impl Live {
                 .chain(each)
                 .collect::<Vec<_>>()
                 .join(", ");
-            return format!("{step}-{}/{all} {}{figures}", self.current.end, bar(done));
+            return format!("{step}/{all} {}{figures}", bar(done));
         }
         let rate = [
             Some(format!("{}/s", format_rate(ops))),

@@ -6,6 +6,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::style::{Color, Style};
+use diskproof_report::terminal::Detail;
 use diskproof_report::{ascii, json, terminal};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -99,8 +100,8 @@ pub(crate) fn print_plan(
 }
 
 /// The page of a record, with colours, as wide as stdout.
-pub(crate) fn record_page(record: &Record) -> String {
-    text(|out| terminal::write_record(record, &colored(), out))
+pub(crate) fn record_page(record: &Record, detail: Detail) -> String {
+    text(|out| terminal::write_record(record, detail, &colored(), out))
 }
 
 /// The page of a record's commands, with colours.

@@ -260,8 +260,7 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
     if stat.f_files > 0 && count > room {
         reasons.add(
             format!(
-                "not enough free inodes: {} are free, but {} (10 % of the filesystem's) must stay \
-                 free",
+                "not enough free inodes: {} left, but {} (10 % of the filesystem's) must stay free",
                 stat.f_favail,
                 stat.f_files / KEPT_INODES_SHARE
             ),
@@ -306,8 +305,8 @@ fn judge_filesystem(
         let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
         let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
-            "not enough free space: {free} are free, but {kept} (10 % of the filesystem, at least \
-             2 GiB) must stay free"
+            "not enough free space: {free} left, but {kept} (10 % of the filesystem, at least 2 GiB) \
+             must stay free"
         );
         let remedy = match scratch_bytes_max(identity) {
             0 if creation == Creation::ManyFiles => {

@@ -1,6 +1,8 @@
 //! The parts of a page. What a page says is written once, as blocks; the terminal, the browser page
 //! and Markdown lay them out. Every text is as measured or as given: renderers make it safe.
 
+use crate::comparison::Ratio;
+use crate::finding::Finding;
 use std::borrow::Cow;
 
 /// The role of a text, which decides how a renderer emphasises it.
@@ -44,7 +46,31 @@ pub struct Span<'a> {
     pub text: Cow<'a, str>,
 }
 
-/// One part of a page.
+/// A part of a page with one purpose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// What it is about; also its anchor.
+    pub id: &'static str,
+    /// Where it is shown.
+    pub shown: Shown,
+    /// What it says.
+    pub blocks: Vec<Block>,
+}
+
+/// Where a section is shown. This alone decides what a short page keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// On every page.
+    Always,
+    /// On whole pages.
+    Whole,
+    /// On short pages, in place of those of whole ones.
+    Short,
+    /// On pages that are files.
+    File,
+}
+
+/// One block of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     /// The title of what follows, up to the next heading.
@@ -57,6 +83,19 @@ pub enum Block {
     Table(Table),
     /// A chart of the record, by its id.
     Chart(&'static str),
+    /// A finding with its claim and remedy.
+    Finding(Finding),
+    /// A text for a shell or a file, with what it does.
+    Command {
+        /// What it does.
+        what: String,
+        /// The text.
+        text: String,
+    },
+    /// What the requests of a measurement add up to, by its index in the record.
+    Ping(usize),
+    /// The map of a scan.
+    Scan,
 }
 
 /// A label and what it says.
@@ -70,18 +109,129 @@ pub struct Fact {
     pub text: String,
 }
 
-/// A table. The first column names the row; a renderer that has too little room writes each row as
-/// its name and a list of the other cells, each with the name of its column.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A table. The first column names the row, or the group of rows if there are groups.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     /// What the table shows, for pages that have captions.
     pub caption: String,
-    /// Names of the columns.
-    pub columns: Vec<String>,
-    /// How the cells after the first align.
-    pub align: Align,
+    /// The columns.
+    pub columns: Vec<Column>,
     /// The rows; each has a cell a column.
-    pub rows: Vec<Vec<String>>,
+    pub rows: Vec<Row>,
+    /// The place of the titles of groups.
+    pub titles: Titles,
+    /// What to do where the width is too small.
+    pub narrow: Narrow,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// How its cells align.
+    pub align: Align,
+    /// Where it is shown.
+    pub place: Place,
+}
+
+/// Where a column is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Place {
+    /// Everywhere.
+    #[default]
+    Always,
+    /// Where there is room; the highest number gives way first.
+    Roomy(u8),
+    /// On pages that scroll.
+    Page,
+    /// Where the marks of its cells can be drawn.
+    Drawn,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Row {
+    /// The group that begins with this row.
+    pub group: Option<Group>,
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// The role of the row.
+    pub tone: Tone,
+}
+
+/// What several rows are about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Group {
+    /// Its title.
+    pub title: String,
+    /// Conditions, for pages that scroll.
+    pub note: String,
+    /// Why its rows are in doubt, for every page.
+    pub warning: String,
+    /// Codes of the findings that concern it.
+    pub codes: Vec<String>,
+    /// Where links to it lead.
+    pub anchor: Option<String>,
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cell {
+    /// The text.
+    pub text: String,
+    /// Its role, if it differs from that of the row.
+    pub tone: Tone,
+    /// What is drawn with it.
+    pub mark: Mark,
+    /// More about it, for pages that can show it on request.
+    pub note: String,
+}
+
+/// What is drawn in a cell.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Mark {
+    /// Nothing.
+    #[default]
+    None,
+    /// A shade, from 0 for the lowest to 1 for the highest value of the table; none for a value
+    /// that does not count.
+    Heat(Option<f64>),
+    /// An interval, by its half-width as a share of the value; infinite where that is unknown.
+    Interval(f64),
+    /// A ratio with its interval.
+    Ratio {
+        /// The ratio.
+        ratio: Ratio,
+        /// The natural logarithm of the ratio at the end of the scale.
+        reach: f64,
+        /// Differences up to this share are ignored.
+        margin: f64,
+    },
+    /// Values over time.
+    Course(Vec<f64>),
+}
+
+/// The place of the titles of groups on a narrow page.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Titles {
+    /// On a line above the rows.
+    #[default]
+    Above,
+    /// In a column before the others, of this name.
+    Beside(String),
+}
+
+/// What to do with a table that is too wide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Narrow {
+    /// Write each row as its name and a list of the other cells with the names of their columns.
+    #[default]
+    Stack,
+    /// Write as many columns as fit, and the others below with the first column again.
+    Split,
+    /// Write two cells as a title, and the others below it.
+    Entries,
 }
 
 /// How a cell aligns.
@@ -92,6 +242,13 @@ pub enum Align {
     /// For numbers.
     #[default]
     Right,
+}
+
+impl Section {
+    /// A section.
+    pub fn new(id: &'static str, shown: Shown, blocks: Vec<Block>) -> Self {
+        Self { id, shown, blocks }
+    }
 }
 
 impl Block {
@@ -122,9 +279,9 @@ impl Block {
     ) -> Self {
         Self::Table(Table {
             caption: caption.to_owned(),
-            columns: columns.into_iter().map(str::to_owned).collect(),
-            align: Align::Right,
-            rows,
+            columns: Column::numbers(columns),
+            rows: rows.into_iter().map(Row::from).collect(),
+            ..Table::default()
         })
     }
 
@@ -135,5 +292,70 @@ impl Block {
         facts
             .into_iter()
             .map(|(label, text)| Self::fact(label, text))
+    }
+}
+
+impl Column {
+    /// A column that is always shown.
+    pub fn new(name: &str, align: Align) -> Self {
+        Self {
+            name: name.to_owned(),
+            align,
+            place: Place::Always,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: &str, place: Place) -> Self {
+        Self {
+            place,
+            ..Self::new(name, Align::Right)
+        }
+    }
+
+    /// A column of words, then columns of numbers.
+    pub fn numbers<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
+        let mut align = Align::Left;
+        let names = names.into_iter();
+        names
+            .map(|name| Self::new(name, std::mem::take(&mut align)))
+            .collect()
+    }
+}
+
+impl From<Vec<String>> for Row {
+    fn from(cells: Vec<String>) -> Self {
+        Self {
+            cells: cells.into_iter().map(Cell::from).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
+impl Cell {
+    /// A text in this role.
+    pub fn toned(tone: Tone, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            tone,
+            ..Self::default()
+        }
+    }
+
+    /// A drawing without a text.
+    pub fn drawn(mark: Mark) -> Self {
+        Self {
+            mark,
+            ..Self::default()
+        }
     }
 }

@@ -6,7 +6,7 @@ use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncP
 use diskproof_model::record::Estimate;
 use diskproof_model::shape::TrimMode;
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
-use diskproof_model::units::{format_bytes, format_latency, format_percent, format_rate};
+use diskproof_model::units::{format_bytes, format_percent, format_rate};
 
 /// The cache mode. `cached` alone would read as if nothing had reached the disk.
 pub(crate) fn cache(policy: CachePolicy) -> &'static str {
@@ -217,11 +217,6 @@ pub(crate) fn short_block(block_bytes: u32, mix: &[BlockShare]) -> String {
     }
 }
 
-/// A latency with three digits; `–` if a percentile would rest on fewer than ten samples.
-pub(crate) fn latency(ns: Option<u64>) -> String {
-    ns.map_or_else(|| UNKNOWN.to_owned(), format_latency)
-}
-
 /// The sign for an unknown figure.
 pub(crate) const UNKNOWN: &str = "–";
 
@@ -245,6 +240,17 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
         Severity::Note => "note",
     }
+}
+
+/// Three digits, whole numbers above.
+pub(crate) fn three_digits(value: f64) -> String {
+    let decimals = match value {
+        v if v == 0.0 || v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]

@@ -1,18 +1,15 @@
 //! A record or a comparison as Markdown, for tickets and pull requests: the verdict and tables.
 
-use crate::describe::comparison::{
-    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, ratio_text, run_text,
-    sides_text, subject_text,
-};
-use crate::describe::figures::{conditions, limited_by_text, shown_latency, shown_ops};
-use crate::describe::run::{measured_text, promise_text, request_text, start_text};
-use crate::describe::{self, inserts};
+use crate::describe::comparison::{MetricDetail, blocks};
+use crate::describe::page::sections;
+use crate::describe::run::{request_text, start_text};
+use crate::describe::verdict::answer;
 use crate::format::{Format, OutputFile, Requires};
 use crate::labels;
 use crate::text::clean;
-use diskproof_model::block::Block;
-use diskproof_model::comparison::{Comparison, MetricComparison, Side};
-use diskproof_model::record::{Expectation, Record};
+use diskproof_model::block::{Block, Group, Place, Section, Shown, Table, Tone};
+use diskproof_model::comparison::Comparison;
+use diskproof_model::record::Record;
 use std::io::{self, Write};
 
 /// The format.
@@ -25,7 +22,7 @@ pub const FORMAT: Format = Format {
     identity: None,
 };
 
-/// Writes the verdict, the figures, the expectations and the findings.
+/// Writes the verdict, the expectations, the figures and the findings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let title = format!(
         "{} · {}",
@@ -33,150 +30,77 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         start_text(&record.started)
     );
     writeln!(out, "# {}\n", cell(&title))?;
-    if let Some(verdict) = &record.verdict {
-        writeln!(
-            out,
-            "**{}** {}\n",
-            cell(&verdict.headline),
-            cell(&verdict.trust.why)
-        )?;
-    }
-    if !record.measurements.is_empty() {
-        let heading = [
-            "workload",
-            "conditions",
-            "op",
-            "per s",
-            "± 95 %",
-            "throughput",
-            "p50",
-            "p99",
-        ];
-        let mut rows = Vec::new();
-        for m in &record.measurements {
-            for (kind, op) in shown_ops(m) {
-                let latency = shown_latency(op);
-                rows.push(vec![
-                    m.workload.name.clone(),
-                    conditions(&m.workload),
-                    kind.as_str().to_owned(),
-                    op.iops.value_text(),
-                    labels::interval(&op.iops),
-                    op.throughput.value_text(),
-                    labels::latency(latency.p50),
-                    labels::latency(latency.p99),
-                ]);
-            }
-        }
-        write_table(&heading, &rows, out)?;
-        for m in &record.measurements {
-            if let Some(limited) = &m.limited_by {
-                let text = format!("{}: {}", m.workload.name, limited_by_text(limited));
-                writeln!(out, "* {}", cell(&text))?;
-            }
-        }
-    }
-    write_blocks(&describe::parts(record), out)?;
-    let servers = record.postgres.iter();
-    write_blocks(&servers.flat_map(inserts::blocks).collect::<Vec<_>>(), out)?;
-    write_expectations(record, out)?;
-    for finding in &record.findings {
-        let (heading, claim) = (cell(finding.heading()), cell(&finding.claim));
-        writeln!(
-            out,
-            "* **{}: {heading}.** {claim}",
-            labels::severity(finding.severity)
-        )?;
-    }
-    Ok(())
+    write_blocks(&answer(record), out)?;
+    let sections = sections(record).into_iter();
+    let is_kept = |section: &Section| {
+        section.shown != Shown::Short
+            && ["expectations", "figures", "findings"].contains(&section.id)
+    };
+    sections
+        .filter(is_kept)
+        .try_for_each(|section| write_blocks(&section.blocks, out))
 }
 
-/// Charts have no form in Markdown.
+/// Writes the summaries and the table of a comparison.
+fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    for candidate in &comparison.candidates {
+        writeln!(out, "**{}**\n", cell(&candidate.summary))?;
+    }
+    write_blocks(&blocks(comparison, MetricDetail::Independent), out)
+}
+
+/// Drawings have no form in Markdown.
 fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
     for block in blocks {
         match block {
             Block::Heading(text) => writeln!(out, "\n## {}\n", cell(text))?,
+            Block::Text(Tone::Bold, text) => writeln!(out, "**{}**\n", cell(text))?,
             Block::Text(_, text) => writeln!(out, "{}\n", cell(text))?,
             Block::Fact(fact) => writeln!(out, "* {}: {}", cell(&fact.label), cell(&fact.text))?,
-            Block::Table(table) => {
-                writeln!(out)?;
-                let columns: Vec<&str> = table.columns.iter().map(String::as_str).collect();
-                write_table(&columns, &table.rows, out)?;
-            }
-            Block::Chart(_) => {}
+            Block::Table(table) => write_table(table, out)?,
+            Block::Finding(finding) => writeln!(
+                out,
+                "* **{}: {}.** {}",
+                labels::severity(finding.severity),
+                cell(finding.heading()),
+                cell(&finding.claim)
+            )?,
+            Block::Command { what, text } => writeln!(out, "* {}: {}", cell(what), cell(text))?,
+            Block::Chart(_) | Block::Ping(_) | Block::Scan => {}
         }
     }
     Ok(())
 }
 
-fn write_expectations(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    if record.expectations.is_empty() {
-        return Ok(());
-    }
-    let row = |one: &Expectation| {
-        let result = one.outcome().as_str().to_owned();
-        vec![result, promise_text(one), measured_text(one)]
-    };
-    let rows: Vec<Vec<String>> = record.expectations.iter().map(row).collect();
-    writeln!(out)?;
-    write_table(
-        &["result", "promised, allowance", "measured (95 %)"],
-        &rows,
-        out,
-    )?;
-    writeln!(out)
-}
-
-/// Writes the sides and the table of a comparison.
-fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    write_side("A", &comparison.baseline, out)?;
-    for (index, candidate) in comparison.candidates.iter().enumerate() {
-        let letter = letter(index);
-        write_side(&letter, &candidate.side, out)?;
-        writeln!(out, "\n**{}**\n", cell(&candidate.summary))?;
-        let ratio = format!("{letter}/A");
-        let heading = ["metric", "A", &letter, &ratio, "change", "95 %", "verdict"];
-        let metrics = candidate.metrics.iter();
-        let rows: Vec<Vec<String>> = metrics
-            .filter(|metric| is_shown(metric, MetricDetail::Independent, candidate))
-            .map(row)
-            .collect();
-        write_table(&heading, &rows, out)?;
-        for note in &candidate.notes {
-            writeln!(out, "* {}", cell(note))?;
-        }
-    }
-    Ok(())
-}
-
-fn write_side(letter: &str, side: &Side, out: &mut dyn Write) -> io::Result<()> {
-    for run in &side.runs {
-        writeln!(out, "* {letter}: {}", cell(&run_text(run)))?;
-    }
-    Ok(())
-}
-
-fn row(metric: &MetricComparison) -> Vec<String> {
-    let text = |text: fn(diskproof_model::comparison::Ratio) -> String| {
-        metric.ratio.map_or(labels::UNKNOWN.to_owned(), text)
-    };
-    let [of_a, of_b] = sides_text(metric);
-    vec![
-        format!("{} {}", subject_text(metric), figure_name(metric)),
-        of_a,
-        of_b,
-        text(ratio_text),
-        text(change_text),
-        text(interval_text),
-        metric.verdict.as_str().to_owned(),
-    ]
-}
-
-fn write_table(heading: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "| {} |", heading.join(" | "))?;
+/// Titles and notes of groups are columns.
+fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let shown: Vec<usize> = (0..table.columns.len())
+        .filter(|index| matches!(table.columns[*index].place, Place::Always | Place::Roomy(_)))
+        .collect();
+    let groups = || table.rows.iter().filter_map(|row| row.group.as_ref());
+    let (has_titles, has_notes) = (
+        groups().next().is_some(),
+        groups().any(|group| !group.note.is_empty()),
+    );
+    let names = shown
+        .iter()
+        .map(|index| table.columns[*index].name.as_str());
+    let lead = [("workload", has_titles), ("conditions", has_notes)];
+    let lead = lead
+        .into_iter()
+        .filter_map(|(name, is_shown)| is_shown.then_some(name));
+    let heading: Vec<&str> = lead.chain(names).collect();
+    writeln!(out, "\n| {} |", heading.join(" | "))?;
     writeln!(out, "|{}", "---|".repeat(heading.len()))?;
-    for row in rows {
-        let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+    let mut group = &Group::default();
+    for row in &table.rows {
+        group = row.group.as_ref().unwrap_or(group);
+        let lead = [(&group.title, has_titles), (&group.note, has_notes)];
+        let lead = lead
+            .into_iter()
+            .filter_map(|(text, is_shown)| is_shown.then_some(text));
+        let texts = lead.chain(shown.iter().map(|index| &row.cells[*index].text));
+        let cells: Vec<String> = texts.map(|text| cell(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)
@@ -220,7 +144,11 @@ mod tests {
         let mut out = Vec::new();
         write_record(&record, &mut out).unwrap();
         let page = String::from_utf8(out).unwrap();
-        let rows: usize = record.measurements.iter().map(|m| shown_ops(m).len()).sum();
+        let rows: usize = record
+            .measurements
+            .iter()
+            .map(|m| crate::describe::figures::shown_ops(m).len())
+            .sum();
         let lines = page.lines().filter(|line| line.starts_with("| ")).count();
         assert_eq!(lines, rows + 1, "{page}");
     }
@@ -244,7 +172,7 @@ mod tests {
         assert_eq!(columns(csv.lines().last().unwrap()), columns(heading));
         let markdown = written(&FORMAT);
         assert!(
-            markdown.contains("| metric | A | B | B/A | change |"),
+            markdown.contains("| workload |  | A | B | B/A | change |"),
             "{markdown}"
         );
         let svg = written(&crate::svg::FORMAT);

@@ -8,7 +8,7 @@ use crate::labels;
 use crate::text::{clean, columns};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{format_bytes, format_duration};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -109,7 +109,7 @@ fn row(m: &MeasurementRecord, kind: &str, op: &OpRecord) -> String {
         labels::interval(&op.iops),
     );
     if let Some(p99) = shown_latency(op).p99 {
-        let _ = write!(row, ", p99 {}", labels::latency(Some(p99)));
+        let _ = write!(row, ", p99 {}", format_duration(p99));
     }
     let _ = write!(row, " ({})", conditions(&m.workload));
     row

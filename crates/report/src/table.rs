@@ -48,18 +48,29 @@ impl Columns {
         self.widths.iter().sum::<usize>() + self.gap * self.widths.len().saturating_sub(1)
     }
 
-    /// One row as a line.
-    pub(crate) fn line(&self, row: &[String]) -> String {
-        let mut line = String::new();
-        for ((cell, width), align) in row.iter().zip(&self.widths).zip(&self.aligns) {
+    /// The columns between two of them.
+    pub(crate) fn gap(&self) -> usize {
+        self.gap
+    }
+
+    /// The cells of a row, each as wide as its column and the gap behind it.
+    pub(crate) fn cells(&self, row: &[String]) -> Vec<String> {
+        let cells = row.iter().zip(&self.widths).zip(&self.aligns);
+        let padded = cells.map(|((cell, width), align)| {
             let cell = clean(cell);
             let pad = " ".repeat(width.saturating_sub(columns(&cell)));
+            let gap = " ".repeat(self.gap);
             match align {
-                Align::Left => line.extend([cell.as_str(), &pad]),
-                Align::Right => line.extend([pad.as_str(), &cell]),
+                Align::Left => [cell, pad, gap].concat(),
+                Align::Right => [pad, cell, gap].concat(),
             }
-            line.push_str(&" ".repeat(self.gap));
-        }
+        });
+        padded.collect()
+    }
+
+    /// One row as a line.
+    pub(crate) fn line(&self, row: &[String]) -> String {
+        let mut line = self.cells(row).concat();
         line.truncate(line.trim_end().len());
         line
     }

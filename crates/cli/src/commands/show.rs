@@ -14,7 +14,7 @@ use diskproof_model::record::Record;
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::json;
-use diskproof_report::terminal::MetricDetail;
+use diskproof_report::terminal::{Detail, MetricDetail};
 use std::path::{Path, PathBuf};
 
 /// Print a saved run exactly as it was printed originally, or a record from a file
@@ -44,6 +44,9 @@ pub struct ShowFlags {
     /// No notes on stderr
     #[arg(short = 'q', long)]
     pub quiet: bool,
+    /// Print all findings, advice and conditions
+    #[arg(short = 'v', long, conflicts_with = "quiet")]
+    pub verbose: bool,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorWhen,
@@ -99,7 +102,11 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     if show.prints_json() {
         ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
     } else if outputs.is_empty() || show.commands {
-        let mut page = page.unwrap_or_else(|| record_page(&record));
+        let mut page = match page {
+            _ if show.verbose => record_page(&record, Detail::Whole),
+            Some(page) => page,
+            None => record_page(&record, Detail::Short),
+        };
         let commands = commands_page(&record);
         // The saved page of a run with --commands already ends with them.
         if show.commands && !page.ends_with(&commands) {

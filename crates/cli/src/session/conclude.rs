@@ -350,7 +350,7 @@ fn shown(duration: Duration) -> String {
 
 /// What a run prints: its page, and the commands with `--commands`.
 fn page(record: &Record, flags: &MeasuringFlags) -> String {
-    let page = record_page(record);
+    let page = record_page(record, flags.detail());
     if flags.prints_commands() {
         format!("{page}\n{}", commands_page(record))
     } else {

@@ -23,7 +23,7 @@ use std::time::Instant;
 
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
                                undecided. Measure longer (--time), or less (smaller --bs, --size)";
-pub(super) const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
+pub(super) const INTERRUPTED: &str = "interrupted by the user";
 
 /// How scratch files get their content, so that reads find data and writes do not extend the file.
 #[derive(Debug, Clone, Copy)]

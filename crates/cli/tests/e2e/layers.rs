@@ -84,7 +84,7 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
             .unwrap()
             .contains("disk.img on")
     );
-    let again = run(["show", &json]);
+    let again = run(["show", "-v", &json]);
     assert_eq!(again.code, Some(0), "{}", again.err);
     assert!(again.out.contains("rate change"), "{}", again.out);
 }

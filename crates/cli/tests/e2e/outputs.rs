@@ -392,7 +392,7 @@ fn verdict_follows_a_page_that_is_longer_than_the_screen() {
     let first_words: String = verdict.trust.why.chars().take(40).collect();
     let show = program(["show", "run.json"]);
     let show = format!("'{}' show run.json", show.get_program().to_str().unwrap());
-    for (rows, shown) in [(24, 2), (900, 1)] {
+    for (rows, shown) in [(10, 2), (900, 1)] {
         let line = format!("stty rows {rows} cols 80; {show}");
         let screen = Command::new("script")
             .args(["-qec", &line, "/dev/null"])

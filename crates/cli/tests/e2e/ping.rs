@@ -28,7 +28,10 @@ fn lines(out: &str) -> Vec<&str> {
 #[test]
 fn every_request_has_a_line_and_nothing_stays() {
     let here = place();
-    let ran = ping(here.path(), &["-c", "5", "-i", "20ms", "--size", "1M"]);
+    let ran = ping(
+        here.path(),
+        &["-c", "5", "-i", "20ms", "--size", "1M", "-v"],
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let lines = lines(&ran.out);
     assert_eq!(lines.len(), 5, "{}", ran.out);
@@ -198,7 +201,7 @@ fn slow_request_ends_the_ping_with_exit_code_1() {
         ran.err
     );
     assert!(
-        ran.out.contains("MISSED     ping.read.max<=5ms"),
+        ran.out.contains("MISSED  ping.read.max<=5ms"),
         "{}",
         ran.out
     );

@@ -205,6 +205,7 @@ fn page_of_a_check() {
     };
     insta::assert_snapshot!(printed(|out| terminal::write_record(
         &record(&["--quick"]),
+        terminal::Detail::Short,
         &style,
         out
     )));

@@ -523,7 +523,7 @@ fn where_direct_io_is_refused_the_figures_say_so() {
         assert_eq!(names(directory.path()), [""; 0]);
         let page = check(directory.path(), &SHORT).out;
         assert!(
-            page.contains(", buffered") && !page.contains(", direct"),
+            page.contains(" buffered") && !page.contains(", direct"),
             "{page}"
         );
     }

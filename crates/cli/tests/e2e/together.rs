@@ -118,7 +118,7 @@ fn commits_and_reads_run_at_the_same_time() {
 
 /// The page of commands names both workloads, and one command of fio runs them.
 fn assert_one_command_for_both(plan: &str, target: &Path) {
-    let page = run_plan(plan, target, &["--commands"]);
+    let page = run_plan(plan, target, &["-v"]);
     assert!(
         page.out.contains("together with reads") && page.out.contains("together with commits"),
         "{}",

@@ -15,7 +15,7 @@ fn watch_prints_steps_and_states_its_method() {
     let ran = run(["watch", "-i", "100ms", "-c", "3"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(
-        ran.out.contains("seeks    traced:") || ran.out.contains("estimated (~)"),
+        ran.out.contains("seeks      traced:") || ran.out.contains("estimated (~)"),
         "{}",
         ran.out
     );

@@ -1,12 +1,15 @@
 //! A comparison in words: letters of sides, names of metrics, ratios, what would decide.
 
 use super::run::start_text;
-use crate::text::glue;
+use crate::labels;
+use crate::text::{glue, list};
+use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Tone};
 use diskproof_model::comparison::{
-    Candidate, Figure, MetricComparison, Needed, Ratio, RunReference,
+    Candidate, Comparison, Condition, ConditionOutcome, Difference, Figure, Holder,
+    MetricComparison, Needed, Ratio, RunReference, Side, Verdict,
 };
 use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
-use diskproof_model::units::format_duration;
+use diskproof_model::units::{counted, format_duration, format_percent};
 
 /// How many metrics are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +19,263 @@ pub enum MetricDetail {
     Independent,
     /// All metrics.
     All,
+}
+
+/// The parts of a comparison below its summary: the sides, what differs, the metrics, what would
+/// decide, the conditions to fail on.
+pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
+    let letters: Vec<String> = (0..comparison.candidates.len()).map(letter).collect();
+    let mut blocks = side("A", &comparison.baseline);
+    for (letter, candidate) in letters.iter().zip(&comparison.candidates) {
+        blocks.extend(side(letter, &candidate.side));
+    }
+    for (letter, candidate) in letters.iter().zip(&comparison.candidates) {
+        blocks.extend(differences(letter, candidate));
+        let metrics = metrics(letter, candidate, detail, comparison.margin);
+        blocks.push(Block::Heading(format!("{letter} against A")));
+        blocks.push(Block::Table(metrics));
+        blocks.extend(open(candidate, detail));
+        blocks.extend(unmatched(letter, candidate));
+        let notes = candidate.notes.iter();
+        blocks.extend(notes.map(|note| Block::toned_fact(Tone::Note, "note", note)));
+    }
+    blocks.extend(conditions(comparison));
+    blocks.push(Block::text(Tone::Dim, legend(comparison)));
+    blocks
+}
+
+fn side(letter: &str, side: &Side) -> Vec<Block> {
+    match side.runs.as_slice() {
+        [run] => vec![Block::fact(letter, run_text(run))],
+        runs => {
+            let count = format!("{}: {}", side.label, counted(runs.len() as u64, "run"));
+            let each = runs.iter().enumerate();
+            let each = each.map(|(index, run)| {
+                Block::fact(&format!("  {letter}{}", index + 1), run_text(run))
+            });
+            [Block::fact(letter, count)]
+                .into_iter()
+                .chain(each)
+                .collect()
+        }
+    }
+}
+
+fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
+    let row = |of: &Difference| vec![of.what.clone(), of.a.clone(), of.b.clone()];
+    let title = format!("what differs from A to {letter}");
+    let rows = candidate.differences.iter().map(row).map(Row::from);
+    let table = Table {
+        caption: title.clone(),
+        columns: ["", "A", letter]
+            .map(|name| Column::new(name, Align::Left))
+            .to_vec(),
+        rows: rows.collect(),
+        ..Table::default()
+    };
+    match candidate.differences.as_slice() {
+        [] => Vec::new(),
+        _ => vec![Block::Heading(title), Block::Table(table)],
+    }
+}
+
+/// Every metric with its ratio, by workload.
+fn metrics(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f64) -> Table {
+    let is_shown = |metric: &&MetricComparison| is_shown(metric, detail, candidate);
+    let shown: Vec<&MetricComparison> = candidate.metrics.iter().filter(is_shown).collect();
+    let reach = reach(&shown, margin);
+    let mut before = None;
+    let rows = shown.iter().map(|metric| {
+        let subject = (&metric.subject, metric.target);
+        let is_new = before.replace(subject) != Some(subject);
+        Row {
+            group: is_new.then(|| group(metric)),
+            ..row(metric, reach, margin)
+        }
+    });
+    let number = |name: &str| Column::number(name, Place::Always);
+    Table {
+        caption: format!("Metrics of {letter} against A"),
+        columns: vec![
+            Column::new("", Align::Left),
+            number("A"),
+            number(letter),
+            Column::number(&format!("{letter}/A"), Place::Roomy(1)),
+            number("change"),
+            number("95 %"),
+            Column {
+                place: Place::Drawn,
+                ..number("ratio")
+            },
+            Column::new("verdict", Align::Left),
+        ],
+        rows: rows.collect(),
+        ..Table::default()
+    }
+}
+
+fn group(metric: &MetricComparison) -> Group {
+    let why = list(metric.reasons.iter().map(|reason| &reason.why));
+    Group {
+        title: subject_text(metric),
+        warning: match why.as_str() {
+            "" => why,
+            why => format!("not comparable: {why}"),
+        },
+        ..Group::default()
+    }
+}
+
+fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Row {
+    let of_ratio =
+        |text: fn(Ratio) -> String| metric.ratio.map_or(labels::UNKNOWN.to_owned(), text);
+    let [of_a, of_b] = sides_text(metric);
+    let (tone, sign) = look(metric.verdict);
+    let mark = |ratio| Mark::Ratio {
+        ratio,
+        reach,
+        margin,
+    };
+    let cells = vec![
+        format!("  {}", figure_name(metric)).into(),
+        of_a.into(),
+        of_b.into(),
+        of_ratio(ratio_text).into(),
+        of_ratio(change_text).into(),
+        of_ratio(interval_text).into(),
+        Cell::drawn(metric.ratio.map_or(Mark::None, mark)),
+        format!("{sign} {}", metric.verdict.as_str()).into(),
+    ];
+    Row {
+        group: None,
+        cells,
+        tone,
+    }
+}
+
+/// The role of a verdict, and a sign for readers who do not see the colour.
+pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
+    match verdict {
+        Verdict::Better => (Tone::Good, "▲"),
+        Verdict::Worse => (Tone::Error, "▼"),
+        Verdict::Same => (Tone::Plain, "="),
+        Verdict::FasterOnce => (Tone::Plain, "△"),
+        Verdict::SlowerOnce => (Tone::Plain, "▽"),
+        Verdict::Undecided => (Tone::Dim, "?"),
+        Verdict::NotComparable => (Tone::Warning, "≠"),
+        Verdict::Observed => (Tone::Plain, "·"),
+    }
+}
+
+/// What would decide; metrics with the same answer share an entry.
+fn open(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
+    let is_open = |m: &&MetricComparison| m.verdict.is_open() && is_shown(m, detail, candidate);
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for metric in candidate.metrics.iter().filter(is_open) {
+        let text = needed_text(metric);
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(&metric.metric),
+            None => groups.push((text, vec![&metric.metric])),
+        }
+    }
+    let texts = groups
+        .into_iter()
+        .map(|(text, names)| Block::text(Tone::Plain, format!("{}: {text}", list(names))));
+    let texts: Vec<Block> = texts.collect();
+    match texts.as_slice() {
+        [] => texts,
+        _ => [Block::Heading("what would decide".to_owned())]
+            .into_iter()
+            .chain(texts)
+            .collect(),
+    }
+}
+
+fn unmatched(letter: &str, candidate: &Candidate) -> Vec<Block> {
+    let of_side = |(holder, name): (Holder, &str)| {
+        let own = candidate.unmatched.iter().filter(|one| one.only == holder);
+        let names = own.map(|one| match &one.why {
+            Some(why) => format!("{} (not in the other: {why})", one.subject),
+            None => one.subject.clone(),
+        });
+        let names = list(names);
+        (!names.is_empty()).then(|| Block::fact(&format!("only in {name}"), names))
+    };
+    let sides = [(Holder::A, "A"), (Holder::B, letter)];
+    sides.into_iter().filter_map(of_side).collect()
+}
+
+fn conditions(comparison: &Comparison) -> Vec<Block> {
+    let fact = |condition: &Condition| {
+        let (label, tone) = match condition.outcome {
+            ConditionOutcome::Holds => ("FAILED", Tone::Error),
+            ConditionOutcome::DoesNotHold => ("passed", Tone::Good),
+            ConditionOutcome::Undecided => ("UNDECIDED", Tone::Warning),
+            ConditionOutcome::Unanswered => ("UNANSWERED", Tone::Error),
+        };
+        let of = match comparison.candidates.len() {
+            1 => String::new(),
+            _ => format!(" ({})", condition.candidate),
+        };
+        let text = format!("{}{of}: {}", condition.expression, condition.why);
+        Block::toned_fact(tone, label, text)
+    };
+    let facts: Vec<Block> = comparison.conditions.iter().map(fact).collect();
+    match facts.as_slice() {
+        [] => facts,
+        _ => [Block::Heading("conditions to fail on".to_owned())]
+            .into_iter()
+            .chain(facts)
+            .collect(),
+    }
+}
+
+fn legend(comparison: &Comparison) -> String {
+    let margin = format_percent(comparison.margin);
+    format!(
+        "95 %: confidence interval of the ratio. better, worse: significantly different after \
+         correction for the number of metrics, and by more than {margin}. same: the whole interval \
+         is within {margin}. All metrics: --all, --json. Explanations: docs/compare.md."
+    )
+}
+
+/// Three lines instead of a table that would repeat one word: the summary, the largest changes,
+/// what would decide. `None` where a metric is decided.
+pub(crate) fn undecided(comparison: &Comparison) -> Option<Vec<Block>> {
+    let [candidate] = comparison.candidates.as_slice() else {
+        return None;
+    };
+    let mut all = candidate.metrics.iter().peekable();
+    all.peek()?;
+    if !all.all(|metric| metric.verdict == Verdict::Undecided) {
+        return None;
+    }
+    let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
+    let mut ratios: Vec<Ratio> = headline().filter_map(|metric| metric.ratio).collect();
+    ratios.sort_by(|one, other| one.value.total_cmp(&other.value));
+    let changes = match ratios.as_slice() {
+        [] => "No change has an interval: too little was measured.".to_owned(),
+        [one] => {
+            let (change, interval) = (change_text(*one), interval_text(*one));
+            format!("The change is {change} (95 %: {interval}).")
+        }
+        [first, .., last] => {
+            let (first, last) = (change_text(*first), change_text(*last));
+            format!("The changes lie between {first} and {last}.")
+        }
+    };
+    let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
+    let longest = headline().max_by(|one, other| times(one).total_cmp(&times(other)));
+    let needed = longest.map_or_else(
+        || "Measure for longer.".to_owned(),
+        |metric| format!("To decide every workload: {}.", needed_text(metric)),
+    );
+    let mut blocks = vec![
+        Block::text(Tone::Plain, format!("{changes} The table: --all.")),
+        Block::text(Tone::Plain, needed),
+    ];
+    blocks.extend(conditions(comparison));
+    Some(blocks)
 }
 
 /// A measurement this many times as long is not worth suggesting.
@@ -31,7 +291,7 @@ pub(crate) fn letter(index: usize) -> String {
 }
 
 /// A run with the facts that identify it.
-pub(crate) fn run_text(run: &RunReference) -> String {
+fn run_text(run: &RunReference) -> String {
     let mut facts = vec![
         run.name.clone(),
         start_text(&run.started),
@@ -117,7 +377,7 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
 }
 
 /// The ratio with the digits that its interval supports, and those from which the change follows.
-pub(crate) fn ratio_text(ratio: Ratio) -> String {
+fn ratio_text(ratio: Ratio) -> String {
     let own = rounded(ratio.value, Some(half_width(ratio)));
     let printed = own.replace(',', "").parse().unwrap_or(f64::NAN);
     match percent_text(printed, half_width(ratio)) == change_text(ratio) {
@@ -184,7 +444,7 @@ fn half_width(ratio: Ratio) -> f64 {
 }
 
 /// What would decide an undecided metric.
-pub(crate) fn needed_text(metric: &MetricComparison) -> String {
+fn needed_text(metric: &MetricComparison) -> String {
     match (metric.needed, metric.ratio) {
         (_, None) => "no interval: measured too briefly; measure for at least 2 s".to_owned(),
         (Some(Needed { times, .. }), _) if times > TIMES_MAX => {
@@ -241,7 +501,7 @@ fn times_text(times: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::comparison::{Basis, Direction, Verdict};
+    use diskproof_model::comparison::{Basis, Direction};
     use diskproof_model::record::Estimate;
 
     #[test]

@@ -1,13 +1,20 @@
-//! The figures of a measurement in words: their conditions, the operations with their own row, the
-//! meaning of signs in a table.
+//! The table of workloads: every figure with its interval, its conditions and the remarks on it.
 
+use super::remarks::{self, RemarkKind};
 use crate::labels;
 use crate::text::list;
+use diskproof_model::block::{
+    Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Titles, Tone,
+};
+use diskproof_model::finding::Severity;
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
-use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
+use diskproof_model::record::{
+    LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
+};
 use diskproof_model::target::WriteCache;
+use diskproof_model::units::{counted, format_percent};
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
@@ -36,7 +43,7 @@ fn span(workload: &WorkloadRecord) -> String {
 }
 
 /// Span and cache mode if all measurements share them, so that a table need not repeat them.
-pub(crate) fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<String> {
+fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<String> {
     let common = |m: &MeasurementRecord| {
         let w = &m.workload;
         let span = labels::span(w.span_start_bytes, w.span_bytes);
@@ -49,14 +56,14 @@ pub(crate) fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<S
         .then_some(first)
 }
 
-/// One request of a row, in fio's words: `read 8k`, `write 1M×8`.
-pub(crate) fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
+/// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
+fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
     let block = labels::short_block(workload.block_bytes, &workload.block_mix);
     let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
     match (kind, in_flight) {
-        (OpKind::Sync, _) => kind.as_str().to_owned(),
-        (_, 1) => format!("{} {block}", kind.as_str()),
-        (_, n) => format!("{} {block}×{n}", kind.as_str()),
+        (OpKind::Sync, _) => String::new(),
+        (_, 1) => block,
+        (_, n) => format!("{block}×{n}"),
     }
 }
 
@@ -77,6 +84,228 @@ pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
     op.latency_intended.as_ref().unwrap_or(&op.latency)
 }
 
+/// The measurements of a target, each with its index in the record.
+type Own<'r> = Vec<(usize, &'r MeasurementRecord)>;
+
+/// The table of workloads of one target.
+pub(crate) struct Figures<'r> {
+    record: &'r Record,
+    own: Own<'r>,
+}
+
+impl<'r> Figures<'r> {
+    /// Of a target, without what has another form; nothing where nothing else was measured.
+    pub(crate) fn of(
+        record: &'r Record,
+        target: usize,
+        is_listed: fn(&MeasurementRecord) -> bool,
+    ) -> Option<Self> {
+        let all = record.measurements.iter().enumerate();
+        let is_row = |m: &MeasurementRecord| m.target == target && is_listed(m);
+        let own: Own<'_> = all.filter(|(_, m)| is_row(m)).collect();
+        (!own.is_empty()).then_some(Self { record, own })
+    }
+
+    fn measurements(&self) -> Vec<&'r MeasurementRecord> {
+        self.own.iter().map(|(_, m)| *m).collect()
+    }
+
+    /// The rows, the remarks on them, and the meaning of the signs.
+    pub(crate) fn blocks(&self) -> Vec<Block> {
+        let measurements = self.measurements();
+        let mut blocks = vec![Block::Table(self.table())];
+        blocks.extend(remarks::notes(&measurements, |_| true));
+        let all = common_conditions(&measurements);
+        let all = all.map_or(String::new(), |all| format!("All {all}. "));
+        let unit = LatencyUnit::of(self.record).name();
+        let legend = format!("{all}Latencies in {unit}. {}", legend(&measurements));
+        blocks.push(Block::text(Tone::Dim, legend));
+        blocks
+    }
+
+    /// So many rows and what failed.
+    pub(crate) fn digest(&self, rows_max: usize, notes_max: usize) -> Vec<Block> {
+        let mut table = self.table();
+        let rows = table.rows.len();
+        table.rows.truncate(rows_max);
+        let more = rows.saturating_sub(rows_max) as u64;
+        let mut blocks = vec![Block::Table(table)];
+        if more > 0 {
+            let text = format!("{}: -v", counted(more, "more row"));
+            blocks.push(Block::text(Tone::Dim, text));
+        }
+        let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
+        let notes = remarks::notes(&self.measurements(), is_urgent);
+        blocks.extend(notes.into_iter().take(notes_max));
+        blocks
+    }
+
+    fn table(&self) -> Table {
+        use Place::{Always, Drawn, Page, Roomy};
+        let words = |name: &str, place| Column {
+            place,
+            ..Column::new(name, Align::Left)
+        };
+        let unit = LatencyUnit::of(self.record);
+        let rows = self
+            .own
+            .iter()
+            .flat_map(|(index, m)| self.rows(*index, m, unit));
+        Table {
+            caption: "Figures".to_owned(),
+            titles: Titles::Beside("workload".to_owned()),
+            columns: vec![
+                words("op", Always),
+                words("block", Roomy(9)),
+                Column::number("per s", Always),
+                Column::number("± 95 %", Always),
+                words("95 % interval", Drawn),
+                Column::number("MB/s", Roomy(4)),
+                Column::number("mean", Page),
+                Column::number("p50", Roomy(5)),
+                Column::number("p90", Page),
+                Column::number("p99", Always),
+                Column::number("p99.9", Roomy(8)),
+                Column::number("p99.99", Page),
+                Column::number("max", Roomy(7)),
+                Column::number("in flight", Page),
+                Column::number("CPU", Page),
+                words("remarks", Always),
+                words("rate over time, from zero", Drawn),
+            ],
+            rows: rows.collect(),
+            ..Table::default()
+        }
+    }
+
+    /// A row for each operation.
+    fn rows(&self, index: usize, m: &MeasurementRecord, unit: LatencyUnit) -> Vec<Row> {
+        let limited = m.limited_by.as_ref().map(limited_by_text);
+        let doubts = self.record.findings.iter();
+        let doubts = doubts.filter(|f| f.severity >= Severity::Warning && f.concerns(index));
+        let mut group = Some(Group {
+            title: m.workload.name.clone(),
+            note: list([conditions(&m.workload)].into_iter().chain(limited)),
+            codes: doubts.map(|finding| finding.code.clone()).collect(),
+            anchor: Some(format!("figure-{index}")),
+            ..Group::default()
+        });
+        let words = remarks::words(m);
+        let mut rows: Vec<Row> = Vec::new();
+        for (kind, op) in shown_ops(m) {
+            let is_first = rows.is_empty();
+            let mut cells = figure_cells(kind, op, m, unit);
+            let of_all = |text: String| Cell::from(if is_first { text } else { String::new() });
+            cells.push(of_all(format!("{:.1}", m.achieved_depth)));
+            cells.push(of_all(format_percent(m.cpu_share())));
+            cells.push(of_all(words.clone()));
+            let rates = m.cells_over_time(op);
+            let rates = rates.map(|(_, seconds, cell)| cell.ops as f64 / seconds);
+            cells.push(Cell::drawn(Mark::Course(rates.collect())));
+            rows.push(Row {
+                group: group.take(),
+                cells,
+                tone: Tone::Plain,
+            });
+        }
+        if rows.is_empty() {
+            let mut cells = vec![Cell::default(); COLUMNS];
+            cells[COLUMNS - 2] = "not measured".to_owned().into();
+            rows.push(Row {
+                group,
+                cells,
+                tone: Tone::Error,
+            });
+        }
+        rows
+    }
+}
+
+/// Columns of the table.
+const COLUMNS: usize = 17;
+
+/// The cells from the operation to the longest latency.
+fn figure_cells(
+    kind: OpKind,
+    op: &OpRecord,
+    m: &MeasurementRecord,
+    unit: LatencyUnit,
+) -> Vec<Cell> {
+    let latency = shown_latency(op);
+    let interval = op.iops.relative_half_width();
+    let rate = op.iops.value_text();
+    let any = |ns: u64| (op.count > 0).then_some(ns);
+    let mut cells: Vec<Cell> = vec![
+        kind.as_str().to_owned().into(),
+        request(kind, &m.workload).into(),
+        rate.trim_end_matches("/s").replace(" M", "M").into(),
+        labels::interval(&op.iops).into(),
+        Cell::drawn(Mark::Interval(interval.unwrap_or(f64::INFINITY))),
+        labels::megabytes(&op.throughput).into(),
+    ];
+    let times = [
+        any(latency.mean.round() as u64),
+        latency.p50,
+        latency.p90,
+        latency.p99,
+        latency.p99_9,
+        latency.p99_99,
+        any(latency.max),
+    ];
+    cells.extend(times.map(|ns| Cell::from(unit.text(ns))));
+    cells
+}
+
+/// All latencies of a page have one unit: µs if the longest median is shorter than this, else ms.
+const MICROSECONDS_BELOW_NS: u64 = 100_000;
+
+/// What the rows of all tables share, and the meaning of their columns.
+pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
+    let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+    let rows: Vec<&MeasurementRecord> = rows.collect();
+    let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
+    let unit = LatencyUnit::of(record).name();
+    let shared = shared.unwrap_or_default();
+    (!rows.is_empty())
+        .then(|| format!("{shared}latencies in {unit} · ±: half of the 95 % interval"))
+}
+
+/// The unit of all latencies of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LatencyUnit {
+    Microseconds,
+    Milliseconds,
+}
+
+impl LatencyUnit {
+    fn of(record: &Record) -> Self {
+        let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+        let ops = rows.flat_map(shown_ops);
+        let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
+        match longest {
+            Some(ns) if ns < MICROSECONDS_BELOW_NS => Self::Microseconds,
+            _ => Self::Milliseconds,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
+        }
+    }
+
+    fn text(self, ns: Option<u64>) -> String {
+        let Some(ns) = ns else {
+            return labels::UNKNOWN.to_owned();
+        };
+        match self {
+            Self::Microseconds => labels::three_digits(ns as f64 / 1e3),
+            Self::Milliseconds => labels::three_digits(ns as f64 / 1e6),
+        }
+    }
+}
+
 /// What the intervals of a table know of: a single run cannot know how the next one differs.
 fn basis(measurements: &[&MeasurementRecord]) -> String {
     let runs = measurements.iter().filter_map(|m| m.run_to_run);
@@ -90,7 +319,7 @@ fn basis(measurements: &[&MeasurementRecord]) -> String {
 }
 
 /// The meaning of the signs that occur in a table.
-pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
+fn legend(measurements: &[&MeasurementRecord]) -> String {
     let ops: Vec<&OpRecord> = measurements
         .iter()
         .flat_map(|m| shown_ops(m))

@@ -1,14 +1,56 @@
 //! Labels and values that identify a machine, a target, a filesystem and a block device.
 
+use super::health::health_facts;
 use super::target::LabeledValue;
 use crate::labels;
+use diskproof_model::block::Block;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{
     Filesystem, HostFacts, Layer, LayerKind, TargetIdentity, TargetKind, WriteCache,
 };
 use diskproof_model::units::{counted, format_bytes, format_throughput};
 
 /// The machine.
-pub(crate) fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
+pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
+    section("host", host_facts(host))
+}
+
+/// The target, its filesystem, its layers and their health; each begins with a heading.
+pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec<Vec<Block>> {
+    let target = format!("target {}", identity.path);
+    let mut sections = vec![section(&target, target_facts(identity))];
+    let filesystems = identity.filesystem.iter();
+    sections.extend(filesystems.map(|of| {
+        section(
+            &format!("filesystem {}", of.mount_point),
+            filesystem_facts(of),
+        )
+    }));
+    let layers = identity.layers.iter();
+    sections.extend(layers.map(|layer| {
+        let title = format!("{} {}", labels::layer_kind(layer.kind), layer.name);
+        section(&title, layer_facts(layer))
+    }));
+    sections.extend(
+        health
+            .iter()
+            .map(|disk| section(&format!("health of {}", disk.disk), health_facts(disk))),
+    );
+    sections
+}
+
+fn section(title: &str, facts: Vec<LabeledValue>) -> Vec<Block> {
+    let known = facts
+        .into_iter()
+        .filter_map(|(label, value)| Some((label, value?)));
+    [Block::Heading(title.to_owned())]
+        .into_iter()
+        .chain(Block::facts(known))
+        .collect()
+}
+
+/// The machine.
+fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
     let user = if host.uid == 0 {
         "root".to_owned()
     } else {
@@ -30,7 +72,7 @@ pub(crate) fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
 }
 
 /// The target.
-pub(crate) fn target_facts(identity: &TargetIdentity) -> Vec<LabeledValue> {
+fn target_facts(identity: &TargetIdentity) -> Vec<LabeledValue> {
     let size = match identity.kind {
         TargetKind::Directory => "filesystem size",
         TargetKind::File | TargetKind::BlockDevice => "size",
@@ -52,7 +94,7 @@ pub(crate) fn target_facts(identity: &TargetIdentity) -> Vec<LabeledValue> {
 }
 
 /// The filesystem below a directory or file.
-pub(crate) fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
+fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
     vec![
         ("type", Some(filesystem.kind.clone())),
         ("source", Some(filesystem.source.clone())),
@@ -63,7 +105,7 @@ pub(crate) fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
 }
 
 /// A block device.
-pub(crate) fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
+fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
     let below = layer.below.join(", ");
     let serial = layer.serial.clone();
     let mut facts = vec![

@@ -30,11 +30,18 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
             .collect();
         disks.extend(trimmed_device(record, target));
         let disks = Vec::from_iter(disks).join(", ");
-        format!(
-            "the kernel's counters of {disks} confirm {} of the bytes{}",
-            share_text(range),
-            why_apart(range)
-        )
+        match range.1 {
+            MANY.. => format!(
+                "the kernel's counters of {disks} show up to {:.0} times the bytes{}",
+                range.1,
+                why_apart(range)
+            ),
+            _ => format!(
+                "the kernel's counters of {disks} confirm {} of the bytes{}",
+                share_text(range),
+                why_apart(range)
+            ),
+        }
     });
     match (known, why.is_empty()) {
         (None, true) => None,
@@ -57,6 +64,8 @@ fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
 /// From these shares on the difference deserves a clause.
 const LESS: f64 = 0.9;
 const MORE: f64 = 1.1;
+/// From here on a percentage is no help.
+const MANY: f64 = 10.0;
 
 /// Why the counters differ from what was measured, as the end of a sentence.
 fn why_apart((low, high): (f64, f64)) -> &'static str {

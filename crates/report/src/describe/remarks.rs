@@ -2,6 +2,7 @@
 //! settle, the result of a verification.
 
 use crate::text::list;
+use diskproof_model::block::{Block, Tone};
 use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, PhaseKind, PhaseRecord};
@@ -25,38 +26,60 @@ pub(crate) enum RemarkKind {
 }
 
 impl RemarkKind {
-    /// All, in the order of printing.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Failed,
-        Self::Cached,
-        Self::Drifting,
-        Self::Phases,
-        Self::Shortened,
-        Self::Verified,
-    ];
-
-    /// Its sign alongside a figure.
-    pub(crate) fn sign(self) -> char {
+    fn tone(self) -> Tone {
         match self {
-            Self::Failed => '!',
-            Self::Cached => '*',
-            Self::Drifting => '~',
-            Self::Phases => '+',
-            Self::Shortened => '-',
-            Self::Verified => '=',
+            Self::Failed => Tone::Error,
+            Self::Verified | Self::Phases | Self::Shortened => Tone::Note,
+            Self::Cached | Self::Drifting => Tone::Warning,
         }
     }
 }
 
+/// The words of the remarks on a measurement, for a table.
+pub(crate) fn words(m: &MeasurementRecord) -> String {
+    let mut remarks = remarks(m);
+    remarks.sort_by_key(|remark| remark.kind);
+    let mut words: Vec<&str> = remarks.iter().map(|remark| remark.word).collect();
+    words.dedup();
+    words.join(", ")
+}
+
+/// The remarks of the selected kinds on all measurements, grouped by text.
+pub(crate) fn notes(
+    measurements: &[&MeasurementRecord],
+    is_selected: fn(RemarkKind) -> bool,
+) -> Vec<Block> {
+    let mut notes: Vec<(MeasurementRemark, Vec<&str>)> = Vec::new();
+    for m in measurements {
+        for remark in remarks(m).into_iter().filter(|one| is_selected(one.kind)) {
+            match notes.iter_mut().find(|(known, _)| *known == remark) {
+                Some((_, names)) => names.push(&m.workload.name),
+                None => notes.push((remark, vec![&m.workload.name])),
+            }
+        }
+    }
+    notes.sort_by_key(|(remark, _)| remark.kind);
+    let note = |(remark, names): (MeasurementRemark, Vec<&str>)| {
+        let text = match names.len() == measurements.len() {
+            true => remark.text,
+            false => format!("{}: {}", list(names), remark.text),
+        };
+        Block::toned_fact(remark.kind.tone(), remark.word, text)
+    };
+    notes.into_iter().map(note).collect()
+}
+
 /// A remark on a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct MeasurementRemark {
-    pub(crate) kind: RemarkKind,
-    pub(crate) text: String,
+struct MeasurementRemark {
+    kind: RemarkKind,
+    /// For a table.
+    word: &'static str,
+    text: String,
 }
 
 /// All remarks on a measurement.
-pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark> {
+fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark> {
     let all = [
         errors(measurement),
         ending(measurement.stopped),
@@ -65,7 +88,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark>
         cache(measurement),
         (measurement.settled == Some(false)).then(|| {
             let text = "the rate was still changing at the end";
-            remark(RemarkKind::Drifting, text)
+            remark(RemarkKind::Drifting, "unsettled", text)
         }),
         phases(measurement),
         shortened(measurement),
@@ -81,7 +104,7 @@ fn shortened(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
         format_duration(measurement.wall_ns),
         format_duration(planned_ns)
     );
-    Some(remark(RemarkKind::Shortened, text))
+    Some(remark(RemarkKind::Shortened, "shortened", text))
 }
 
 /// What came before the last phase, where it differs by enough to matter, and the time of all
@@ -123,7 +146,7 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
             0 => format!("the figures begin after {text}"),
             ns => format!("the figures omit {}, with {text}", format_duration(ns)),
         };
-        remark(RemarkKind::Phases, text)
+        remark(RemarkKind::Phases, "phases", text)
     })
 }
 
@@ -142,9 +165,10 @@ fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
 /// Difference between the rates of two phases that needs a remark.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
-fn remark(kind: RemarkKind, text: impl Into<String>) -> MeasurementRemark {
+fn remark(kind: RemarkKind, word: &'static str, text: impl Into<String>) -> MeasurementRemark {
     MeasurementRemark {
         kind,
+        word,
         text: text.into(),
     }
 }
@@ -157,16 +181,16 @@ fn errors(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
         "{} failed ({names}); the figure counts only successful operations",
         counted(failed, "operation")
     );
-    (failed > 0).then(|| remark(RemarkKind::Failed, text))
+    (failed > 0).then(|| remark(RemarkKind::Failed, "errors", text))
 }
 
 fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
-    let text = match stopped {
-        StopReason::Interrupted => "interrupted",
-        StopReason::Errors => "stopped: too many operations failed",
-        StopReason::Hung => "stopped: the target no longer answered",
-        StopReason::TooSlow => "stopped: a request took longer than allowed",
-        StopReason::BelowFloor => "stopped: the rate fell below its limit",
+    let (word, text) = match stopped {
+        StopReason::Interrupted => ("cut short", "interrupted"),
+        StopReason::Errors => ("stopped", "stopped: too many operations failed"),
+        StopReason::Hung => ("hung", "stopped: the target no longer answered"),
+        StopReason::TooSlow => ("stopped", "stopped: a request took longer than allowed"),
+        StopReason::BelowFloor => ("stopped", "stopped: the rate fell below its limit"),
         StopReason::Precision
         | StopReason::Time
         | StopReason::Bytes
@@ -175,7 +199,7 @@ fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
         | StopReason::Steady
         | StopReason::Unread => return None,
     };
-    Some(remark(RemarkKind::Failed, text))
+    Some(remark(RemarkKind::Failed, word, text))
 }
 
 fn missed_starts(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
@@ -184,7 +208,7 @@ fn missed_starts(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
         "{} started over 1 ms late or not at all; latencies count from the intended start",
         counted(missed, "request")
     );
-    Some(remark(RemarkKind::Failed, text))
+    Some(remark(RemarkKind::Failed, "late starts", text))
 }
 
 fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
@@ -203,7 +227,7 @@ fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
             "cached: the page cache may have answered instead of the disk".to_owned()
         }
     };
-    Some(remark(RemarkKind::Cached, text))
+    Some(remark(RemarkKind::Cached, cache.used.as_str(), text))
 }
 
 /// Whether the blocks that earlier runs wrote were correct.
@@ -235,7 +259,16 @@ fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<MeasurementRemark> {
             format!("{wrong} of {blocks} are not what an earlier run wrote{by}"),
         ),
     };
-    Some(remark(kind, text))
+    Some(verified(kind, verify.wrong_blocks() > 0, text))
+}
+
+fn verified(kind: RemarkKind, is_wrong: bool, text: String) -> MeasurementRemark {
+    let word = match (kind, is_wrong) {
+        (_, true) => "wrong data",
+        (RemarkKind::Verified, false) => "verified",
+        (_, false) => "unverified",
+    };
+    remark(kind, word, text)
 }
 
 /// The share of the written blocks that was read back, and whether they were correct.
@@ -273,5 +306,5 @@ fn verification(verify: &VerifyResult) -> Option<MeasurementRemark> {
             (RemarkKind::Failed, text)
         }
     };
-    Some(remark(kind, text))
+    Some(verified(kind, verify.bad_blocks > 0, text))
 }

@@ -1,9 +1,12 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
+use crate::text::list;
+use diskproof_model::block::{Align, Block, Cell, Column, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::figure::unit_of;
+use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 
 /// The verb and its targets.
@@ -31,13 +34,32 @@ pub(crate) fn start_text(started: &str) -> String {
 }
 
 /// Why the run is partial; `None` for a complete one.
-pub(crate) fn partial_text(record: &Record) -> Option<&str> {
+pub(crate) fn partial_text(record: &Record) -> Option<String> {
     let is_partial = record.partial || record.ended_early.is_some();
     is_partial.then(|| {
-        record.ended_early.as_deref().unwrap_or(
-            "the run ended before its plan was complete; these are the results until then",
-        )
+        let why = record.ended_early.as_deref();
+        let why = why.unwrap_or("the run ended before its plan was complete");
+        format!("{why}{}", progress_text(record).unwrap_or_default())
     })
+}
+
+/// How far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3 not
+/// run.` `None` where decisions during the run would have added workloads.
+fn progress_text(record: &Record) -> Option<String> {
+    let planned = record.plan.workloads.len() * record.plan.targets.len().max(1);
+    let is_planned = record.sweep.is_none() && record.latency_search.is_none();
+    let is_cut = |m: &&MeasurementRecord| m.stopped == StopReason::Interrupted;
+    let measured = record.measurements.len();
+    let cut = record.measurements.iter().filter(is_cut).count();
+    let mut parts = vec![format!(
+        "{} of {planned} workloads finished",
+        measured - cut
+    )];
+    parts.extend((cut > 0).then(|| format!("{cut} cut short")));
+    let missing = planned.checked_sub(measured)?;
+    parts.extend((missing > 0).then(|| format!("{missing} not run")));
+    let elapsed = format_duration(record.elapsed_ns());
+    (is_planned && planned > 1).then(|| format!(". After {elapsed}: {}.", list(parts)))
 }
 
 /// Names of planned workloads that did not run on a target.
@@ -55,7 +77,7 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
 }
 
 /// Workloads that the plan skips, by reason.
-pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
+fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for skipped in &plan.skipped {
         match reasons.iter_mut().find(|(why, _)| *why == skipped.why) {
@@ -66,8 +88,44 @@ pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
+/// The workloads that the plan skips, a fact per reason.
+pub(crate) fn skipped_facts(plan: &Plan) -> impl Iterator<Item = Block> {
+    let skipped = skipped(plan).into_iter();
+    skipped.map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
+}
+
+/// What was promised, and how it came out.
+pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
+    let row = |one: &Expectation| {
+        let outcome = match one.outcome() {
+            ExpectationOutcome::Met => Cell::toned(Tone::Good, "met"),
+            ExpectationOutcome::Undecided => Cell::toned(Tone::Warning, "UNDECIDED"),
+            ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
+        };
+        Row {
+            cells: vec![outcome, promise_text(one).into(), measured_text(one).into()],
+            ..Row::default()
+        }
+    };
+    let names = ["result", "promised, allowance", "measured (95 % interval)"];
+    let table = Table {
+        caption: "Promised and measured".to_owned(),
+        columns: names.map(|name| Column::new(name, Align::Left)).to_vec(),
+        rows: all.iter().map(row).collect(),
+        ..Table::default()
+    };
+    let open = all.iter().filter_map(|one| {
+        let text = format!("{}: {}", promise_text(one), decision_text(one)?);
+        Some(Block::toned_fact(Tone::Warning, "undecided", text))
+    });
+    match all {
+        [] => Vec::new(),
+        _ => [Block::Table(table)].into_iter().chain(open).collect(),
+    }
+}
+
 /// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92 MB/s, −5 %`.
-pub(crate) fn promise_text(expectation: &Expectation) -> String {
+fn promise_text(expectation: &Expectation) -> String {
     let Some(promise) = &expectation.promise else {
         return expectation.expression.clone();
     };
@@ -87,7 +145,7 @@ pub fn unmet_text(expectation: &Expectation) -> Option<String> {
 }
 
 /// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.
-pub(crate) fn measured_text(expectation: &Expectation) -> String {
+fn measured_text(expectation: &Expectation) -> String {
     let promised = expectation.promise.as_ref();
     let unit = promised.map(|promise| promise.unit.as_str());
     let unit = unit.or(unit_of(&expectation.expression));
@@ -112,7 +170,7 @@ pub(crate) fn measured_text(expectation: &Expectation) -> String {
 }
 
 /// How to decide an undecided one: `measure it for 42 s to decide`.
-pub(crate) fn decision_text(expectation: &Expectation) -> Option<String> {
+fn decision_text(expectation: &Expectation) -> Option<String> {
     let time = format_duration(expectation.decided_by_ns?);
     Some(match expectation.observed_at_least {
         Some(_) => format!("too few operations: measure it for {time} or more to decide"),

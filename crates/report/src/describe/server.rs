@@ -2,7 +2,7 @@
 //! rates, a row for each kind of process.
 
 use crate::text::{glue, list};
-use diskproof_model::block::{Block, Table};
+use diskproof_model::block::{Block, Column, Row, Table};
 use diskproof_model::server_load::{ExplainedLoad, ObservedServer, ServerCounters, ServerIo};
 use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
@@ -122,16 +122,18 @@ pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64
     let all: Vec<_> = io.into_iter().map(|io| row(io, wall_ns)).collect();
     let is_used = |column: &usize| all.iter().any(|(_, cells)| !cells[*column].is_empty());
     let used: Vec<usize> = (0..COLUMNS.len()).filter(is_used).collect();
-    let columns = used.iter().map(|column| COLUMNS[*column].to_owned());
+    let columns = used.iter().map(|column| COLUMNS[*column]);
     let line = |(name, cells): &(String, [String; COLUMNS.len()])| {
         let cells = used.iter().map(|column| cells[*column].clone());
-        std::iter::once(name.clone()).chain(cells).collect()
+        Row::from(
+            std::iter::once(name.clone())
+                .chain(cells)
+                .collect::<Vec<_>>(),
+        )
     };
     Table {
         caption: "PostgreSQL server".to_owned(),
-        columns: std::iter::once("server".to_owned())
-            .chain(columns)
-            .collect(),
+        columns: Column::numbers(std::iter::once("server").chain(columns)),
         rows: all.iter().map(line).collect(),
         ..Table::default()
     }

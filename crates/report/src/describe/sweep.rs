@@ -1,12 +1,15 @@
 //! A sweep in words: its best figures, the knee, the limit of bandwidth, the cost model, and the
 //! cells that are not measured.
 
+use super::sweep_view;
+use crate::labels;
 use crate::text::list;
-use diskproof_model::digits::figure_text;
+use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Row, Table, Tone};
+use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::sweep::{
-    BandwidthLimit, CellState, CostModel, DepthKnee, SpanGain, SpanStep, SweepCell, SweepMatrix,
-    SweepRecord,
+    BandwidthLimit, CellState, CostModel, DepthKnee, SpanGain, SpanRate, SpanStep, SweepCell,
+    SweepMatrix, SweepRecord, size_word,
 };
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, format_latency, format_percent};
@@ -18,13 +21,228 @@ const FAST_GAIN: f64 = 2.0;
 /// No disk whose platters turn answers in less, on average.
 const ARM_MIN_NS: f64 = 2e6;
 
+/// Latencies of a table are in microseconds if the median is below this, else in milliseconds.
+const MICROSECONDS_BELOW_NS: f64 = 1e6;
+/// What the figures of a matrix show.
+const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
+                      only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
+                      impossible. –: not measured, or fewer than ten samples beyond it. Every \
+                      cell with its interval: -o FILE.csv";
+
+/// The answers of a sweep, then its matrices.
+pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
+    let view = record.plan.sweep.as_ref().and_then(|plan| plan.view);
+    let mut blocks = Vec::new();
+    blocks.extend(
+        view.into_iter()
+            .flat_map(|view| sweep_view::blocks(record, sweep, view)),
+    );
+    blocks.extend(sweep.matrices.iter().flat_map(answers));
+    // A view has the figures of a single depth already.
+    let is_shown = |matrix: &&SweepMatrix| view.is_none() || axes(matrix).1.len() > 1;
+    let shown: Vec<&SweepMatrix> = sweep.matrices.iter().filter(is_shown).collect();
+    blocks.extend(shown.iter().flat_map(|matrix| map(matrix)));
+    blocks.extend(shown.iter().flat_map(|matrix| latencies(matrix)));
+    if !sweep.spans.is_empty() {
+        blocks.extend(spans(record, sweep));
+    }
+    blocks.extend(intervals_text(record).map(|text| Block::fact("± 95 %", text)));
+    let missing = missing_texts(record).into_iter();
+    blocks.extend(missing.map(|text| Block::text(Tone::Plain, text)));
+    if !shown.is_empty() {
+        blocks.push(Block::text(Tone::Dim, LEGEND));
+    }
+    blocks
+}
+
+/// What a reader decides by.
+fn answers(matrix: &SweepMatrix) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Heading(matrix.operation.words().to_owned()),
+        Block::fact("best", best_text(matrix)),
+    ];
+    let unknown = || "not found with these sizes, depths and intervals".to_owned();
+    let (sizes, depths) = axes(matrix);
+    if depths.len() > 1 {
+        let knee = matrix.knee.as_ref().map_or_else(unknown, knee_text);
+        blocks.push(Block::fact("knee", knee));
+    }
+    if sizes.len() > 1 {
+        let limit = matrix.bandwidth_limit.as_ref();
+        blocks.push(Block::fact("rate", limit.map_or_else(unknown, limit_text)));
+    }
+    let model = matrix.cost_model.as_ref().map(model_text);
+    blocks.extend(model.map(|text| Block::fact("cost", text)));
+    blocks
+}
+
+/// The sizes and depths of a matrix, in order.
+fn axes(matrix: &SweepMatrix) -> (Vec<u32>, Vec<u32>) {
+    let (mut sizes, mut depths) = (Vec::new(), Vec::new());
+    for cell in &matrix.cells {
+        if !sizes.contains(&cell.block_bytes) {
+            sizes.push(cell.block_bytes);
+        }
+        if !depths.contains(&cell.depth) {
+            depths.push(cell.depth);
+        }
+    }
+    (sizes, depths)
+}
+
+/// A table of sizes and depths under its title.
+fn by_size_and_depth(
+    matrix: &SweepMatrix,
+    what: &str,
+    of: impl Fn(&SweepCell) -> Cell,
+) -> [Block; 2] {
+    let (sizes, depths) = axes(matrix);
+    let title = format!("{}: {what}", matrix.operation.words());
+    let names = depths.iter().map(|depth| format!("d{depth}"));
+    let names: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let row = |size: &u32| {
+        let cells = depths.iter().map(|depth| {
+            let cell = matrix.cell(*size, *depth);
+            cell.map_or_else(Cell::default, &of)
+        });
+        let size = Cell::from(size_word(u64::from(*size)));
+        Row {
+            cells: std::iter::once(size).chain(cells).collect(),
+            ..Row::default()
+        }
+    };
+    let table = Table {
+        caption: what.to_owned(),
+        columns: Column::numbers(names.iter().map(String::as_str)),
+        rows: sizes.iter().map(row).collect(),
+        narrow: Narrow::Split,
+        ..Table::default()
+    };
+    [Block::Heading(title), Block::Table(table)]
+}
+
+/// The heat map of the rate.
+fn map(matrix: &SweepMatrix) -> [Block; 2] {
+    let measured = matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.state == CellState::Measured);
+    let known = measured.filter_map(|cell| cell.iops.as_ref());
+    let logs = known
+        .filter(|rate| rate.value > 0.0)
+        .map(|rate| rate.value.ln());
+    let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
+        (low.min(log), high.max(log))
+    });
+    let what = "operations per second by block size and depth";
+    by_size_and_depth(matrix, what, |cell| {
+        let why = cell.why.clone().unwrap_or_default();
+        let Some(rate) = cell.iops.as_ref().filter(|rate| rate.value > 0.0) else {
+            return Cell {
+                note: why,
+                mark: Mark::Heat(None),
+                ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
+            };
+        };
+        let p99 = cell.latency_p99_ns.map(format_latency);
+        let p99 = p99.map_or(String::new(), |p99| format!(", p99 {p99}"));
+        let is_measured = cell.state == CellState::Measured;
+        let share = (rate.value.ln() - low) / (high - low).max(f64::MIN_POSITIVE);
+        let text = format!(
+            "{}{}",
+            short_rate(rate.value, rate.half_width_95),
+            sign(cell)
+        );
+        Cell {
+            text,
+            tone: if is_measured { Tone::Plain } else { Tone::Dim },
+            mark: if is_measured {
+                Mark::Heat(Some(share))
+            } else {
+                Mark::Heat(None)
+            },
+            note: list(
+                [labels::interval(rate) + &p99, why]
+                    .iter()
+                    .filter(|one| !one.is_empty()),
+            ),
+        }
+    })
+}
+
+/// A rate in at most six columns: `83`, `8.31k`, `66.4k`, `1.23M`.
+fn short_rate(value: f64, half_width: Option<f64>) -> String {
+    let (scale, unit) = match value {
+        v if v >= 999_500.0 => (1e6, "M"),
+        v if v >= 999.5 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let text = rounded(value / scale, half_width.map(|half| half / scale));
+    format!("{text}{unit}")
+}
+
+/// The 99th percentiles of the latency.
+fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
+    let means = matrix.cells.iter().filter_map(|cell| cell.latency_mean_ns);
+    let mut means: Vec<f64> = means.collect();
+    means.sort_by(f64::total_cmp);
+    let Some(median) = means.get(means.len() / 2) else {
+        return Vec::new();
+    };
+    let (scale, unit) = match *median < MICROSECONDS_BELOW_NS {
+        true => (1e3, "µs"),
+        false => (1e6, "ms"),
+    };
+    let mut cells = matrix.cells.iter();
+    if cells.all(|cell| cell.latency_p99_ns.is_none()) {
+        let words = matrix.operation.words();
+        let why = format!("{words}: no cell has enough requests for a 99th percentile");
+        return vec![Block::text(Tone::Dim, why)];
+    }
+    let what = format!("99th percentile of the latency in {unit}");
+    let table = by_size_and_depth(matrix, &what, |cell| {
+        let text = cell
+            .latency_p99_ns
+            .map(|ns| labels::three_digits(ns as f64 / scale));
+        let text = text.unwrap_or_else(|| no_figure(cell).to_owned());
+        Cell::from(text)
+    });
+    table.into()
+}
+
+/// Single random reads by span: which part a cache answers, and the gain of a short stroke.
+fn spans(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
+    let row = |span: &SpanRate| {
+        let iops = span.iops.as_ref();
+        let mean = span
+            .latency_mean_ns
+            .map(|ns| format_latency(ns.max(0.0).round() as u64));
+        let rate = iops.map(|iops| rounded(iops.value, iops.half_width_95));
+        vec![
+            format_bytes(span.span_bytes),
+            rate.unwrap_or_else(|| "not measured".to_owned()),
+            iops.map(labels::interval).unwrap_or_default(),
+            mean.unwrap_or_default(),
+            span.gain
+                .map_or(String::new(), |gain| format!("× {gain:.2}")),
+        ]
+    };
+    let title = "single random reads by span, from the start of the target";
+    let names = ["span", "reads/s", "± 95 %", "mean", "gain"];
+    [
+        Block::Heading(title.to_owned()),
+        Block::text(Tone::Plain, spans_text(record, sweep)),
+        Block::table(title, names, sweep.spans.iter().map(row).collect()),
+    ]
+}
+
 /// A share of a figure that is one unit of its third digit, so that three digits print.
 fn three_digits(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
 
 /// What the reads over spans show: up to which span a cache answers, what a short stroke gains.
-pub(crate) fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
+fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
     let disks = record.targets.iter().flat_map(TargetIdentity::disks);
     let rotational: Vec<Option<bool>> = disks.map(|disk| disk.rotational).collect();
     spans_on(&rotational, sweep)
@@ -94,7 +312,7 @@ fn slowest_ns(sweep: &SweepRecord) -> f64 {
 }
 
 /// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
-pub(crate) fn best_text(matrix: &SweepMatrix) -> String {
+fn best_text(matrix: &SweepMatrix) -> String {
     let text = |cell: Option<&SweepCell>, of: fn(&SweepCell) -> Option<&Estimate>| {
         let cell = cell?;
         let size = format_bytes(u64::from(cell.block_bytes));
@@ -116,7 +334,7 @@ pub(crate) fn best_text(matrix: &SweepMatrix) -> String {
 }
 
 /// The knee: `depth 8 (4 to 16) at 8 KiB: 61,000/s, 7.4 times the rate of one request`.
-pub(crate) fn knee_text(knee: &DepthKnee) -> String {
+fn knee_text(knee: &DepthKnee) -> String {
     let range = match knee.depth_high {
         Some(high) if high == knee.depth_low => String::new(),
         Some(high) => format!(" ({} to {high})", knee.depth_low),
@@ -141,7 +359,7 @@ pub(crate) fn knee_text(knee: &DepthKnee) -> String {
 }
 
 /// Where bandwidth is the limit: `from 128 KiB on (32 KiB to 256 KiB), 3070 MB/s ±1 %`.
-pub(crate) fn limit_text(limit: &BandwidthLimit) -> String {
+fn limit_text(limit: &BandwidthLimit) -> String {
     let size = |bytes: u32| format_bytes(u64::from(bytes));
     let range = match limit.block_bytes_high {
         Some(high) if high == limit.block_bytes_low => String::new(),
@@ -156,7 +374,7 @@ pub(crate) fn limit_text(limit: &BandwidthLimit) -> String {
 }
 
 /// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
-pub(crate) fn model_text(model: &CostModel) -> String {
+fn model_text(model: &CostModel) -> String {
     let rate = three_digits(model.bytes_per_second, "B/s");
     format!(
         "latency = max({} + size/rate, depth × ({} + size/rate)), rate {rate}; typical error {}",
@@ -167,7 +385,7 @@ pub(crate) fn model_text(model: &CostModel) -> String {
 }
 
 /// The sign of a cell behind its figure: predicted, rough, or none.
-pub(crate) fn sign(cell: &SweepCell) -> char {
+fn sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
         CellState::Measured if is_rough(cell) => '?',
@@ -176,13 +394,13 @@ pub(crate) fn sign(cell: &SweepCell) -> char {
 }
 
 /// Whether the rate of a measured cell is known only roughly.
-pub(crate) fn is_rough(cell: &SweepCell) -> bool {
+fn is_rough(cell: &SweepCell) -> bool {
     let width = cell.iops.as_ref().and_then(Estimate::relative_half_width);
     cell.state == CellState::Measured && width.is_none_or(|width| width > ROUGH)
 }
 
 /// The sign of a cell without a figure.
-pub(crate) fn no_figure(cell: &SweepCell) -> &'static str {
+fn no_figure(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
         _ => "–",
@@ -191,7 +409,7 @@ pub(crate) fn no_figure(cell: &SweepCell) -> &'static str {
 
 /// How well the cells of all matrices are known: `half of the intervals are below ±1.2 %, the
 /// widest is ±34 % (randread-4M-d64)`.
-pub(crate) fn intervals_text(record: &Record) -> Option<String> {
+fn intervals_text(record: &Record) -> Option<String> {
     let sweep = record.sweep.as_ref()?;
     let mut widths = Vec::new();
     for matrix in &sweep.matrices {
@@ -219,7 +437,7 @@ pub(crate) fn intervals_text(record: &Record) -> Option<String> {
 }
 
 /// How many cells were not measured, and the reasons.
-pub(crate) fn missing_texts(record: &Record) -> Vec<String> {
+fn missing_texts(record: &Record) -> Vec<String> {
     let mut reasons: Vec<(&str, CellState, Vec<String>)> = Vec::new();
     let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     for matrix in matrices {
@@ -257,7 +475,7 @@ pub(crate) fn missing_texts(record: &Record) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::sweep::SpanRate;
+    use diskproof_model::sweep::SweepOperation;
 
     /// Spans of 1, 4, 16 … MiB with these latencies in microseconds.
     fn over(latencies_us: &[f64]) -> SweepRecord {
@@ -300,5 +518,57 @@ mod tests {
         let slow = over(&[80.0, 140.0, 180.0, 230.0, 250.0]);
         let text = spans_on(&[Some(false)], &slow);
         assert!(text.starts_with("Up to 1 MiB the rate"), "{text}");
+    }
+
+    #[test]
+    fn latencies_without_any_percentile_are_one_line() {
+        let blocks = |latency_p99_ns| {
+            let matrix = SweepMatrix {
+                operation: SweepOperation::RandRead,
+                cells: vec![SweepCell {
+                    block_bytes: 4096,
+                    depth: 1,
+                    state: CellState::Measured,
+                    why: None,
+                    iops: None,
+                    throughput: None,
+                    latency_mean_ns: Some(1e7),
+                    latency_p50_ns: None,
+                    latency_p99_ns,
+                    latency_max_ns: None,
+                }],
+                knee: None,
+                bandwidth_limit: None,
+                cost_model: None,
+            };
+            latencies(&matrix)
+        };
+        assert!(matches!(blocks(None)[..], [Block::Text(..)]));
+        let some = blocks(Some(10_000_000));
+        let [_, Block::Table(table)] = &some[..] else {
+            panic!("{some:?}");
+        };
+        assert_eq!(table.rows[0].cells[1].text, "10.0");
+    }
+
+    #[test]
+    fn figures_fit_their_columns() {
+        let cases = [
+            (82.7, Some(1.0), "83"),
+            (8312.0, Some(20.0), "8.31k"),
+            (66_412.0, Some(200.0), "66.4k"),
+            (999_400.0, Some(1000.0), "999k"),
+            (1_234_567.0, Some(2000.0), "1.23M"),
+            (0.5, None, "0.50"),
+        ];
+        for (value, half_width, text) in cases {
+            let short = short_rate(value, half_width);
+            assert_eq!(short, text);
+            assert!(short.len() <= 6);
+        }
+        assert_eq!(
+            [0.0512, 8.214, 5120.4].map(labels::three_digits),
+            ["0.051", "8.21", "5120"]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Settings that a PostgreSQL server tried, in words: the cells of the table and what they mean.
 
 use crate::labels;
-use diskproof_model::block::{Align, Block, Table, Tone};
+use diskproof_model::block::{Align, Block, Column, Table, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::trial::{TrialGain, TrialOutcome, TrialPlan, TrialRecord};
 use diskproof_model::units::{counted, format_bytes, format_duration};
@@ -25,9 +25,9 @@ pub(crate) fn blocks(trials: &[TrialRecord]) -> Vec<Block> {
     }
     let table = Table {
         caption: "Settings that were tried".to_owned(),
-        columns: COLUMNS.map(str::to_owned).to_vec(),
-        align: Align::Left,
-        rows: trials.iter().map(row).collect(),
+        columns: COLUMNS.map(|name| Column::new(name, Align::Left)).to_vec(),
+        rows: trials.iter().map(|trial| row(trial).into()).collect(),
+        ..Table::default()
     };
     vec![
         Block::Heading(TITLE.to_owned()),

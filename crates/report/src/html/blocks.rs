@@ -1,16 +1,26 @@
 //! Blocks on the page for a browser. Charts have a section of their own.
 
-use super::elements::{capitalized, shown, wide_table};
-use diskproof_model::block::{Align, Block, Fact, Table, Tone};
+use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
+use super::findings::finding;
+use diskproof_model::block::{
+    Align, Block, Cell, Column, Fact, Group, Mark, Place, Row, Table, Tone,
+};
+use diskproof_model::comparison::Ratio;
+use diskproof_model::record::Record;
 use maud::{Markup, html};
 
+/// The relative half-width at which an error bar's scale ends; wider intervals are dashed.
+const BAR_SCALE: f64 = 0.5;
+/// The darkest colour: `heat-5`.
+const HEAT_MAX: f64 = 5.0;
+
 /// The blocks in order; facts that follow each other are one list.
-pub(super) fn blocks(all: &[Block]) -> Markup {
+pub(super) fn blocks(all: &[Block], record: Option<&Record>) -> Markup {
     let are_facts = |a: &Block, b: &Block| matches!((a, b), (Block::Fact(_), Block::Fact(_)));
-    html! { @for group in all.chunk_by(are_facts) { (part(group)) } }
+    html! { @for group in all.chunk_by(are_facts) { (part(group, record)) } }
 }
 
-fn part(group: &[Block]) -> Markup {
+fn part(group: &[Block], record: Option<&Record>) -> Markup {
     match &group[0] {
         Block::Heading(text) => html! { h3 { (shown(&capitalized(text))) } },
         Block::Text(tone, text) => paragraph(*tone, text),
@@ -18,7 +28,11 @@ fn part(group: &[Block]) -> Markup {
             dl.facts { @for block in group { @if let Block::Fact(fact) = block { (entry(fact)) } } }
         },
         Block::Table(table) => wide_table(&shown(&table.caption), &rows(table)),
-        Block::Chart(_) => Markup::default(),
+        Block::Command { what, text } => html! {
+            p { (capitalized(what)) ":" } (command(text, what))
+        },
+        Block::Finding(of) => html! { @if let Some(record) = record { (finding(record, of)) } },
+        Block::Chart(_) | Block::Ping(_) | Block::Scan => Markup::default(),
     }
 }
 
@@ -26,29 +40,240 @@ fn entry(fact: &Fact) -> Markup {
     html! { div { dt { (shown(&fact.label)) } dd { (shown(&fact.text)) } } }
 }
 
-fn paragraph(tone: Tone, text: &str) -> Markup {
-    let text = shown(text);
+/// The class of a role.
+pub(super) fn class(tone: Tone) -> &'static str {
     match tone {
-        Tone::Error => html! { p.alert.failure { (capitalized(&text)) } },
-        Tone::Warning => html! { p.alert.warning { (capitalized(&text)) } },
+        Tone::Error => "failure",
+        Tone::Warning => "warning",
+        Tone::Good => "good",
+        Tone::Note | Tone::Dot => "note",
+        Tone::Dim => "undecided",
+        Tone::Plain | Tone::Bold => "",
+    }
+}
+
+fn paragraph(tone: Tone, text: &str) -> Markup {
+    let text = unbroken_dash(&shown(text));
+    match tone {
+        Tone::Error | Tone::Warning => html! {
+            p class={"alert " (class(tone))} { (capitalized(&text)) }
+        },
         Tone::Dim => html! { p.legend { (text) } },
         Tone::Bold => html! { p { strong { (text) } } },
         Tone::Plain | Tone::Good | Tone::Note | Tone::Dot => html! { p { (text) } },
     }
 }
 
+/// Browsers break a line between a dash and a no-break space; a word joiner (U+2060) forbids it.
+fn unbroken_dash(text: &str) -> String {
+    text.replace("–\u{a0}", "–\u{2060}\u{a0}")
+}
+
+/// The columns that have a text or a drawing.
+fn used(table: &Table) -> Vec<(usize, &Column)> {
+    let is_drawn = |cell: &Cell| matches!(cell.mark, Mark::Interval(_) | Mark::Ratio { .. });
+    let is_used = |index: usize, column: &Column| {
+        let mut cells = table.rows.iter().map(|row| &row.cells[index]);
+        index == 0
+            || match column.place {
+                Place::Drawn => cells.any(is_drawn),
+                _ => cells.any(|cell| !cell.text.trim().is_empty()),
+            }
+    };
+    let columns = table.columns.iter().enumerate();
+    columns
+        .filter(|(index, column)| is_used(*index, column))
+        .collect()
+}
+
 fn rows(table: &Table) -> Markup {
-    let is_number = |column: usize| column > 0 && table.align == Align::Right;
+    let columns = used(table);
+    let has_groups = table.rows.iter().any(|row| row.group.is_some());
+    let style = if has_groups { "figures" } else { "plain" };
     html! {
-        table.plain {
-            @if !table.caption.is_empty() { caption { (shown(&table.caption)) } }
-            thead { tr { @for (column, name) in table.columns.iter().enumerate() {
-                th.number[is_number(column)] scope="col" { (capitalized(name)) }
-            } } }
-            tbody { @for row in &table.rows { tr { @for (column, cell) in row.iter().enumerate() {
-                @if column == 0 { th scope="row" { (shown(cell)) } }
-                @else { td.number[is_number(column)] { (shown(cell)) } }
-            } } } }
+        table class=(style) {
+            @if !table.caption.is_empty() && !has_groups {
+                caption { (capitalized(&shown(&table.caption))) }
+            }
+            thead { tr { @for (index, column) in &columns { (heading(table, *index, column)) } } }
+            @for group in table.rows.chunk_by(|_, next| next.group.is_none()) {
+                tbody id=[group[0].group.as_ref().and_then(|of| of.anchor.as_deref())] {
+                    @if let Some(of) = &group[0].group { (title(of, columns.len())) }
+                    @for row in group { (line(row, &columns)) }
+                }
+            }
         }
+    }
+}
+
+fn heading(table: &Table, index: usize, column: &Column) -> Markup {
+    let is_number = column.align == Align::Right;
+    // Percentiles keep their small letter.
+    let name = match column.name.contains(|c: char| c.is_ascii_digit()) {
+        true => column.name.clone(),
+        false => capitalized(&column.name),
+    };
+    html! {
+        @if column.place == Place::Drawn {
+            @let is_interval = |row: &Row| matches!(row.cells[index].mark, Mark::Interval(_));
+            th.interval[table.rows.iter().any(is_interval)] scope="col" {
+                span.unseen { (capitalized(&column.name)) " drawn" }
+            }
+        } @else {
+            th.number[is_number] scope="col" { (shown(&name)) }
+        }
+    }
+}
+
+fn title(group: &Group, columns: usize) -> Markup {
+    html! {
+        tr.head { th colspan=(columns) scope="rowgroup" { div.pinned {
+            strong { (shown(&group.title)) }
+            " " span.conditions { (shown(&group.note)) }
+            @if !group.warning.is_empty() {
+                " " span.reasons.warning { (shown(&group.warning)) }
+            }
+            @for code in &group.codes {
+                " " a.tag.warning href={"#" (finding_anchor(code))} { "! " (shown(code)) }
+            }
+        } } }
+    }
+}
+
+fn line(row: &Row, columns: &[(usize, &Column)]) -> Markup {
+    let of_row = Some(class(row.tone)).filter(|class| !class.is_empty());
+    html! {
+        tr class=[of_row] { @for (position, (index, column)) in columns.iter().enumerate() {
+            @let one = &row.cells[*index];
+            @if position == 0 { th.operation scope="row" { (shown(one.text.trim())) } }
+            @else { (cell(one, column)) }
+        } }
+    }
+}
+
+fn cell(cell: &Cell, column: &Column) -> Markup {
+    let number = if column.align == Align::Right {
+        "number"
+    } else {
+        ""
+    };
+    let heat = match cell.mark {
+        Mark::Heat(Some(share)) => format!(" heat-{:.0}", (share * HEAT_MAX).clamp(0.0, HEAT_MAX)),
+        _ if cell.tone == Tone::Dim => " predicted".to_owned(),
+        _ => String::new(),
+    };
+    let note = Some(shown(&cell.note)).filter(|note| !note.is_empty());
+    let text = shown(cell.text.trim());
+    html! {
+        @match &cell.mark {
+            Mark::Interval(width) => td.drawn.interval {
+                @if width.is_finite() { (error_bar(*width)) }
+            },
+            Mark::Ratio { ratio, reach, margin } => {
+                td.drawn { (forest(*ratio, *reach, *margin)) }
+            },
+            _ => td class={(number) (heat)} title=[note] {
+                @match cell.tone {
+                    Tone::Good | Tone::Warning | Tone::Error => {
+                        span class={"tag " (class(cell.tone))} { (text) }
+                    },
+                    Tone::Bold => strong { (text) },
+                    _ => (text),
+                }
+            },
+        }
+    }
+}
+
+/// An interval as a picture. The cell next to it holds the text, so screen readers skip the
+/// picture.
+fn error_bar(width: f64) -> Markup {
+    let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
+    let (left, right) = (
+        format!("{:.1}", 50.0 - reach),
+        format!("{:.1}", 50.0 + reach),
+    );
+    let cap = if width > BAR_SCALE { "3 3" } else { "none" };
+    html! {
+        svg.errorbar viewBox="0 0 100 16" width="100" height="16" aria-hidden="true"
+            focusable="false"
+        {
+            title { "The scale ends at ±50 %" }
+            line.scale x1="2" x2="98" y1="8" y2="8" {}
+            line.reach x1=(left) x2=(right) y1="8" y2="8" stroke-dasharray=(cap) {}
+            line.reach x1=(left) x2=(left) y1="3" y2="13" {}
+            line.reach x1=(right) x2=(right) y1="3" y2="13" {}
+            circle.value cx="50" cy="8" r="3" {}
+        }
+    }
+}
+
+/// A ratio with its interval on a logarithmic scale, so that half and double lie equally far from
+/// one.
+fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
+    let place = |ratio: f64| {
+        (80.0
+            + (if ratio > 0.0 {
+                ratio.ln()
+            } else {
+                f64::NEG_INFINITY
+            } / reach)
+                .clamp(-1.0, 1.0)
+                * 76.0)
+            .clamp(3.0, 157.0)
+    };
+    let px = |value: f64| format!("{value:.1}");
+    let (low, high) = (
+        place(ratio.low_95),
+        place(ratio.high_95.unwrap_or(f64::INFINITY)),
+    );
+    let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));
+    html! {
+        svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" focusable="false"
+        {
+            rect.band x=(px(band_low)) width=(px(band_high - band_low)) y="0" height="16" {}
+            line.one x1="80" x2="80" y1="0" y2="16" {}
+            line.reach x1=(px(low)) x2=(px(high)) y1="8" y2="8" {}
+            circle.value cx=(px(place(ratio.value))) cy="8" r="3.5" {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forest_places_half_and_double_equally_far_from_one() {
+        let drawn = |value| {
+            forest(
+                Ratio {
+                    value,
+                    low_95: value,
+                    high_95: Some(value),
+                },
+                4.0_f64.ln(),
+                0.02,
+            )
+            .into_string()
+        };
+        assert!(
+            drawn(0.5).contains("cx=\"42.0\"") && drawn(2.0).contains("cx=\"118.0\""),
+            "{}",
+            drawn(2.0)
+        );
+        // A ratio beyond the scale is drawn at its edge; an interval without an end reaches it.
+        assert!(drawn(100.0).contains("cx=\"156.0\""));
+        let open = forest(
+            Ratio {
+                value: 1.0,
+                low_95: 0.0,
+                high_95: None,
+            },
+            1.0,
+            0.02,
+        )
+        .into_string();
+        assert!(open.contains("x1=\"4.0\" x2=\"156.0\""), "{open}");
     }
 }

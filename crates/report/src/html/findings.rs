@@ -1,37 +1,26 @@
-//! Findings by severity with their evidence and remedy, then the settings for PostgreSQL.
+//! A finding with its evidence and remedy.
 
-use super::elements::{command, finding_anchor, section, shown, wide_table};
-use crate::describe::findings::advised_text;
+use super::elements::{command, finding_anchor, shown, wide_table};
 use crate::describe::run::third_digit;
 use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Evidence, Finding, Severity};
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::Record;
 use diskproof_model::units::{format_bytes, format_latency};
 use maud::{Markup, html};
 
-/// The section `findings`.
-pub(super) fn findings(record: &Record) -> Markup {
-    let content = html! {
-        @if record.findings.is_empty() {
-            p.alert.good { span.sign aria-hidden="true" { "✓" } " No findings." }
-        }
-        @for (index, item) in record.findings.iter().enumerate() { (finding(record, index, item)) }
-    };
-    section("findings", "Findings", &content)
-}
-
-fn finding(record: &Record, index: usize, finding: &Finding) -> Markup {
+/// A finding with its evidence.
+pub(super) fn finding(record: &Record, finding: &Finding) -> Markup {
     let (class, label) = match finding.severity {
         Severity::Failure => ("finding failure", "✕ Failure"),
         Severity::Warning => ("finding warning", "! Warning"),
         Severity::Note => ("finding note", "i Note"),
     };
     // A link by code leads to the first finding of its kind.
-    let is_first = record
+    let mut alike = record
         .findings
         .iter()
-        .position(|other| other.code == finding.code)
-        == Some(index);
+        .filter(|other| other.code == finding.code);
+    let is_first = alike.next() == Some(finding);
     html! {
         article class=(class) id=[is_first.then(|| finding_anchor(&finding.code))] {
             h3 {
@@ -113,57 +102,6 @@ fn quantity(value: f64, unit: &str) -> String {
 fn plain_number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// The section `advice`.
-pub(super) fn advice(advice: &[Advice]) -> Markup {
-    if advice.is_empty() {
-        return html! {};
-    }
-    let table = html! {
-        // Rows are blocks on a phone; the roles keep it a table for screen readers.
-        table.plain.advice role="table" {
-            thead role="rowgroup" {
-                tr role="row" {
-                    th scope="col" role="columnheader" { "Setting" }
-                    th scope="col" role="columnheader" { "Value" }
-                    th scope="col" role="columnheader" { "Why" }
-                }
-            }
-            tbody role="rowgroup" { @for item in advice { tr role="row" {
-                th scope="row" role="rowheader" { code { (shown(&item.setting)) } }
-                td role="cell" { strong { (shown(&advised_text(item))) } }
-                td role="cell" {
-                    (shown_whole(&item.why))
-                    @if !item.from.is_empty() {
-                        span.source { " From " (shown(&item.from.join(", "))) "." }
-                    }
-                }
-            } } }
-        }
-    };
-    let changes = advice.iter().filter(|item| item.changes());
-    let lines: Vec<String> = changes.map(conf_line).collect();
-    let content = html! {
-        (wide_table("Settings for postgresql.conf", &table))
-        @if !lines.is_empty() {
-            p { "Lines for postgresql.conf:" }
-            (command(&lines.join("\n"), "lines for postgresql.conf"))
-        } @else {
-            p { "No change is needed: each value above is the default, or the figures do not \
-                 support another one." }
-        }
-    };
-    section("advice", "Settings for PostgreSQL", &content)
-}
-
-/// `random_page_cost = 2.6  # if the cache holds 90 % of the pages`.
-fn conf_line(item: &Advice) -> String {
-    let value = item.value.as_deref().unwrap_or_default();
-    match &item.condition {
-        Some(condition) => format!("{} = {value}  # {condition}", item.setting),
-        None => format!("{} = {value}", item.setting),
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! For the vendor: the disk, its firmware and health, the machine, the method, and the data.
 
+use super::blocks::blocks;
 use super::elements::{command, facts, section, shown, wide_table};
-use crate::describe::health::health_facts;
-use crate::describe::identity::{filesystem_facts, host_facts, layer_facts, target_facts};
+use crate::describe::identity::{host, sections};
 use crate::describe::target::{layers_text, tested_text};
 use crate::labels;
+use diskproof_model::block::Block;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
 use diskproof_model::shell::quoted;
@@ -15,45 +16,25 @@ use maud::{Markup, html};
 /// The section `disk`.
 pub(super) fn machine(record: &Record) -> Markup {
     let content = html! {
-        @for target in &record.targets {
-            div.cards {
-                @for layer in &target.layers { div.card {
-                    h3 { (labels::layer_kind(layer.kind)) " " (shown(&layer.name)) }
-                    (facts(&layer_facts(layer)))
-                } }
-                @for health in health_of(record, target) {
-                    div.card {
-                        h3 { "Health of " (shown(&health.disk)) }
-                        (facts(&health_facts(health)))
-                    }
-                }
-                div.card {
-                    h3 { "Target" }
-                    @let tested = tested_text(target, &record.plan);
-                    (facts(&[("path", Some(target.path.clone())), ("tested", Some(tested))]))
-                    (facts(&target_facts(target)))
-                    (facts(&[("layers", layers_text(target))]))
-                }
-                @if let Some(filesystem) = &target.filesystem {
-                    div.card {
-                        h3 { "Filesystem" }
-                        (facts(&[("mounted at", Some(filesystem.mount_point.clone()))]))
-                        (facts(&filesystem_facts(filesystem)))
-                    }
-                }
-            }
-        }
-        div.cards { div.card { h3 { "Machine" } (facts(&host_facts(&record.host))) } }
+        @for target in &record.targets { (cards(&about(record, target))) }
+        (cards(&[host(&record.host)]))
     };
     section("disk", "Disk and machine", &content)
 }
 
-fn health_of<'a>(
-    record: &'a Record,
-    target: &'a TargetIdentity,
-) -> impl Iterator<Item = &'a DiskHealth> {
+fn cards(sections: &[Vec<Block>]) -> Markup {
+    html! {
+        div.cards { @for section in sections { div.card { (blocks(section, None)) } } }
+    }
+}
+
+fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
     let is_own = |health: &&DiskHealth| target.disks().any(|disk| disk.name == health.disk);
-    record.health.iter().filter(is_own)
+    let health: Vec<&DiskHealth> = record.health.iter().filter(is_own).collect();
+    let mut sections = sections(target, &health);
+    sections[0].push(Block::fact("tested", tested_text(target, &record.plan)));
+    sections[0].extend(layers_text(target).map(|text| Block::fact("layers", text)));
+    sections
 }
 
 /// The section `method`.

@@ -7,25 +7,25 @@ mod charts;
 mod comparison;
 mod document;
 mod elements;
-mod figures;
 mod findings;
 mod machine;
 mod map;
 mod overview;
 mod read_back;
-mod sweep;
 
 pub use comparison::write_comparison;
 pub use read_back::{PageError, page_json, read_record};
 
 use crate::chart::{Chart, charts};
+use crate::describe;
 use crate::describe::run::request_text;
 use crate::format::{Format, OutputFile, Requires};
 use crate::text::clean;
+use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::record::Record;
 use document::{DataBlock, HtmlPage};
-use elements::shown;
-use maud::html;
+use elements::{section, shown};
+use maud::{Markup, html};
 use std::io::{self, Write};
 
 /// The format.
@@ -76,15 +76,17 @@ fn page(record: &Record) -> io::Result<String> {
         ("method", "Method"),
         ("data", "Data"),
     ]);
+    let described = describe::page::sections(record);
+    let part = |id, heading: &str| part(record, &described, id, heading);
     let body = html! {
         (overview::overview(record, hero))
         // On a wide screen the findings stand next to the charts.
         div.evidence.split[has_charts] {
             div.side tabindex="0" role="region" aria-label="Findings and settings" {
-                (findings::findings(record))
-                (findings::advice(&record.advice))
+                (part("findings", "Findings"))
+                @if !record.advice.is_empty() { (part("advice", "Settings for PostgreSQL")) }
             }
-            (figures::figures(record))
+            (part("figures", "Figures"))
             @if has_charts { (charts::section(others, map)) }
         }
         (machine::machine(record))
@@ -122,6 +124,20 @@ fn page(record: &Record) -> io::Result<String> {
         blocks: &blocks,
     }
     .render())
+}
+
+/// The described sections of this id under one heading.
+fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
+    let is_own = |of: &&Section| of.id == id && of.shown != Shown::Short;
+    // Here the section has a heading.
+    let of = |section: &Section| match section.blocks.as_slice() {
+        [Block::Heading(_), blocks @ ..] if id != "figures" => blocks::blocks(blocks, Some(record)),
+        blocks => blocks::blocks(blocks, Some(record)),
+    };
+    let content = html! { @for own in described.iter().filter(is_own) { (of(own)) } };
+    let none = html! { p.alert.good { span.sign aria-hidden="true" { "✓" } " None." } };
+    let content = if content.0.is_empty() { none } else { content };
+    section(id, heading, &content)
 }
 
 /// Whether a chart answers the question of the run and stands at the top: the rate by position, the
@@ -281,7 +297,7 @@ pub(crate) mod tests {
             (Vec::new(), Vec::new(), Vec::new());
         record.partial = true;
         let page = page(&record);
-        assert!(page.contains("Nothing was measured.") && page.contains("Partial run: "));
+        assert!(page.contains("Nothing was measured") && page.contains("Partial run: "));
     }
 
     #[test]

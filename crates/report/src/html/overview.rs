@@ -1,16 +1,15 @@
 //! The top of the page: what was measured, the verdict, the expectations.
 
+use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::Chart;
-use crate::describe::findings::{advised_text, grade_text};
-use crate::describe::run::{
-    decision_text, measured_text, partial_text, promise_text, request_text, start_text,
-};
+use crate::describe::findings::{advised_text, limits};
+use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
@@ -29,14 +28,17 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
             @for target in record.targets.iter() { (disk_lines(target)) }
             @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
             @if let Some(why) = partial_text(record) {
-                p.alert.failure { strong { "Partial run: " } (shown(why)) }
+                p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
             (workload_tiles(record))
             @if let Some(surface) = &record.surface { (tiles(surface)) }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
-        @if !record.expectations.is_empty() { (expectations(record)) }
+        @if !record.expectations.is_empty() {
+            @let content = blocks(&expectations(&record.expectations), Some(record));
+            (section("expectations", "Promised and measured", &content))
+        }
         (on_paper(record))
     }
 }
@@ -104,6 +106,7 @@ fn workload_tiles(record: &Record) -> Markup {
 fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
         p.headline { (shown(&verdict.headline)) }
+        (blocks(&limits(&record.findings).collect::<Vec<_>>(), Some(record)))
         (trust(verdict))
         @if !verdict.grades.is_empty() {
             ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
@@ -232,47 +235,9 @@ fn thresholds_text(item: &UseGrade) -> String {
     let thresholds = &item.thresholds;
     let text = |value: f64| figure_text(value, Some(value * 1e-3), &item.figure.unit);
     format!(
-        "{} from {}, {} from {}. {}.",
-        capitalized(grade_text(Some(Grade::Limited))),
+        "Poor below {}, good from {}. {}.",
         text(thresholds.limited_from),
-        grade_text(Some(Grade::Good)),
         text(thresholds.good_from),
         shown(&capitalized(&thresholds.source))
-    )
-}
-
-fn expectations(record: &Record) -> Markup {
-    let table = html! {
-        table.plain {
-            thead {
-                tr {
-                    th scope="col" { "Result" }
-                    th scope="col" { "Promised, allowance" }
-                    th scope="col" { "Measured (95 % interval)" }
-                }
-            }
-            tbody { @for expectation in &record.expectations { tr {
-                td {
-                    @match expectation.outcome() {
-                        ExpectationOutcome::Met => span.tag.good { "✓ met" },
-                        ExpectationOutcome::Undecided => span.tag.warning { "? undecided" },
-                        ExpectationOutcome::Missed => span.tag.failure { "✕ missed" },
-                    }
-                }
-                td {
-                    @if expectation.promise.is_some() { (shown(&promise_text(expectation))) }
-                    @else { code { (shown(&expectation.expression)) } }
-                }
-                td {
-                    (measured_text(expectation))
-                    @if let Some(how) = decision_text(expectation) { br; (how) }
-                }
-            } } }
-        }
-    };
-    section(
-        "expectations",
-        "Promised and measured",
-        &super::elements::wide_table("Promised and measured", &table),
     )
 }

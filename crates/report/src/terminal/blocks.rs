@@ -3,20 +3,38 @@
 use super::facts::INDENT;
 use super::graph::write_graph;
 use super::grid::write_grid;
+use super::ping::write_ping;
+use super::scan::write_scan;
 use crate::chart::charts;
+use crate::labels;
 use crate::page::{Page, TextStyle};
-use diskproof_model::block::Block;
+use crate::text::columns;
+use diskproof_model::block::{Block, Fact};
+use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 use std::io;
 
-/// Writes the blocks, each group of them after an empty line.
+/// A longer label moves the first line of its text.
+const INDENT_MAX: usize = 24;
+
+/// Writes the blocks, each group of them after an empty line. Charts need the record.
 pub(super) fn write_blocks(
     page: &mut Page<'_>,
-    record: &Record,
+    record: Option<&Record>,
+    blocks: &[Block],
+) -> io::Result<()> {
+    page.blank()?;
+    write_first_blocks(page, record, blocks)
+}
+
+/// The same at the top of a page.
+pub(super) fn write_first_blocks(
+    page: &mut Page<'_>,
+    record: Option<&Record>,
     blocks: &[Block],
 ) -> io::Result<()> {
     let mut before = None;
-    for block in blocks {
+    for (index, block) in blocks.iter().enumerate() {
         if begins_group(before, block) {
             page.blank()?;
         }
@@ -24,15 +42,16 @@ pub(super) fn write_blocks(
         match block {
             Block::Heading(text) => page.text(TextStyle::Bold.of(text))?,
             Block::Text(tone, text) => page.text(tone.of(text))?,
-            Block::Fact(fact) => page.entry(
-                fact.tone.of(&fact.label),
-                INDENT,
-                TextStyle::Plain.of(&fact.text),
-            )?,
+            Block::Fact(fact) => write_fact(page, fact, indent(blocks, index))?,
             Block::Table(table) => write_grid(page, table)?,
-            Block::Chart(id) => {
-                if let Some(chart) = charts(record).iter().find(|chart| chart.id == *id) {
-                    write_graph(page, chart)?;
+            Block::Finding(finding) => write_finding(page, finding)?,
+            Block::Command { what, text } => {
+                page.unbroken(TextStyle::Bold.of(format!("# {what}")))?;
+                page.unbroken(TextStyle::Plain.of(text))?;
+            }
+            Block::Chart(_) | Block::Ping(_) | Block::Scan => {
+                if let Some(record) = record {
+                    write_drawing(page, record, block)?;
                 }
             }
         }
@@ -43,10 +62,61 @@ pub(super) fn write_blocks(
 /// Texts and facts follow what is before them; a heading stands close to what it names.
 fn begins_group(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {
-        (None, _) | (_, Block::Heading(_)) => true,
-        (Some(Block::Heading(_)), _) => false,
-        (_, Block::Table(_) | Block::Chart(_)) => true,
-        (Some(before), Block::Fact(_)) => matches!(before, Block::Table(_) | Block::Chart(_)),
-        (_, Block::Text(..)) => false,
+        (None, _) | (Some(Block::Heading(_)), _) => false,
+        (_, Block::Heading(_)) => true,
+        (_, Block::Table(_) | Block::Chart(_) | Block::Ping(_)) => true,
+        (Some(Block::Chart(_)), Block::Fact(_)) => true,
+        _ => false,
+    }
+}
+
+/// Facts that follow each other have one indent.
+fn indent(blocks: &[Block], index: usize) -> usize {
+    let is_fact = |block: &&Block| matches!(block, Block::Fact(_));
+    let before = blocks[..index].iter().rev().take_while(is_fact);
+    let run = blocks[index..].iter().take_while(is_fact).chain(before);
+    let widths = run.filter_map(|block| match block {
+        Block::Fact(fact) => Some(columns(&fact.label) + 2),
+        _ => None,
+    });
+    let fitting = widths.filter(|width| *width <= INDENT_MAX);
+    fitting.max().unwrap_or(INDENT).max(INDENT)
+}
+
+fn write_fact(page: &mut Page<'_>, fact: &Fact, indent: usize) -> io::Result<()> {
+    let text = TextStyle::Plain.of(&fact.text);
+    page.entry(fact.tone.of(&fact.label), indent, text)
+}
+
+fn write_finding(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
+    let tone = crate::describe::findings::tone(finding.severity);
+    let heading = match &finding.title {
+        Some(title) => format!("{title} ({})", finding.code),
+        None => finding.code.clone(),
+    };
+    let label = tone.of(labels::severity(finding.severity));
+    page.entry(label, INDENT, TextStyle::Bold.of(heading))?;
+    for text in [&finding.claim, &format!("→ {}", finding.remedy)] {
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(text))?;
+    }
+    Ok(())
+}
+
+/// What a terminal draws in its own way.
+fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) -> io::Result<()> {
+    match block {
+        Block::Chart(id) => match charts(record).iter().find(|chart| chart.id == *id) {
+            Some(chart) => write_graph(page, chart),
+            None => Ok(()),
+        },
+        Block::Ping(index) => match record.measurements.get(*index) {
+            Some(m) => m.ping.iter().try_for_each(|ping| write_ping(page, m, ping)),
+            None => Ok(()),
+        },
+        _ => {
+            let surface = record.surface.as_ref();
+            let scan = surface.and_then(|of| Some((of.scan.as_ref()?, of.span_start_bytes)));
+            scan.map_or(Ok(()), |(scan, start)| write_scan(page, scan, start))
+        }
     }
 }

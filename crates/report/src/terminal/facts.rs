@@ -3,8 +3,8 @@
 use crate::page::{Page, TextStyle};
 use std::io;
 
-/// Column at which the text begins.
-pub(super) const INDENT: usize = 9;
+/// Column at which the text begins, if the label is short.
+pub(super) const INDENT: usize = 11;
 
 /// Writes a label and its text.
 pub(super) fn fact(page: &mut Page<'_>, label: &str, text: &str) -> io::Result<()> {

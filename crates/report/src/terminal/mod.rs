@@ -1,15 +1,11 @@
 //! Text pages for terminals, log files and mails, one per file. They are readable without colour
 //! and never wider than the style allows, except for commands.
 
-mod advice;
 mod bars;
 mod blocks;
 mod commands;
 mod compare;
-mod details;
 mod facts;
-mod figures;
-mod findings;
 mod graph;
 mod grid;
 mod identity;
@@ -20,22 +16,19 @@ mod runs;
 mod scan;
 mod server;
 mod sparkline;
-mod sweep;
-mod sweep_view;
 mod trend;
-mod verdict;
 mod watch;
 
 pub use crate::describe::comparison::MetricDetail;
+pub use crate::describe::plan::budget_line;
 pub use commands::write_commands;
 pub use compare::write_comparison;
 pub use identity::write_identity;
 pub use ping::RequestLines;
-pub use plan::{budget_line, write_plan};
-pub use record::write_record;
+pub use plan::write_plan;
+pub use record::{Detail, write_record, write_verdict_again};
 pub use runs::write_runs;
 pub use trend::write_trends;
-pub use verdict::write_verdict_again;
 pub use watch::{
     WatchFacts, hidden_processes_text, seek_method_text, write_watch_facts, write_watch_heading,
     write_watch_step,

@@ -1,15 +1,16 @@
 //! Single requests on a terminal: a line for each as it ends, and what they add up to.
 
 use super::bars::{bar, log_share};
+use crate::describe::ping::{errors, mean_text, percentiles, shown_ops, title};
 use crate::labels;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::table::{Align, Columns};
-use crate::text::{clean, columns, glue, list, shortened};
+use crate::text::{clean, columns, list, shortened};
 use diskproof_model::digits::figure_text;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::{IdlePoint, IgnoredBecause, PingLatency, PingRecord, SingleRequest};
+use diskproof_model::ping::{IdlePoint, IgnoredBecause, PingRecord, SingleRequest};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{
@@ -240,48 +241,18 @@ pub(super) fn write_ping(
     write_after_idle(page, ping)
 }
 
-/// Reads, and writes with what makes them durable.
-fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, &OpRecord)> {
-    let commits = m.ops.contains_key(&OpKind::Commit);
-    m.ops.iter().filter_map(move |(kind, op)| {
-        let is_shown = match kind {
-            OpKind::Read | OpKind::Commit => true,
-            // A failed sync counts as one.
-            OpKind::Write | OpKind::Sync | OpKind::Trim => !commits,
-        };
-        is_shown.then_some((*kind, op))
-    })
-}
-
 fn write_operation(
     page: &mut Page<'_>,
     m: &MeasurementRecord,
     (kind, op): (OpKind, &OpRecord),
     ping: &PingRecord,
 ) -> io::Result<()> {
-    let operations = match kind {
-        OpKind::Commit => "durable writes",
-        kind => kind.plural(),
-    };
-    let block = format_bytes(u64::from(m.workload.block_bytes));
+    let title = title(m, kind, op);
     let seconds = m.wall_ns.max(1) as f64 / 1e9;
-    let title = format!(
-        "{operations} of {block}: {} in {}",
-        counted(op.count, "request"),
-        format_duration(m.wall_ns)
-    );
     page.text(TextStyle::Bold.of(title))?;
-    // A durable write fails in one of its two calls.
-    let parts = [OpKind::Write, OpKind::Sync].into_iter();
-    let parts = parts.filter(|_| kind == OpKind::Commit);
-    let errors: Vec<String> = parts
-        .filter_map(|part| m.ops.get(&part))
-        .chain([op])
-        .flat_map(|op| &op.errors)
-        .map(|(name, n)| format!("{n} × {name}"))
-        .collect();
+    let errors = errors(m, kind, op);
     if !errors.is_empty() {
-        let text = format!("failed: {}", list(errors));
+        let text = format!("failed: {errors}");
         page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text))?;
     }
     let Some(latency) = ping.latency.get(&kind).filter(|_| op.count > 0) else {
@@ -310,34 +281,6 @@ fn write_operation(
 }
 
 const INDENT: usize = 2;
-
-/// `mean 131 µs ±4 %, deviation 12.1 µs`. One request is its own mean, and does not deviate.
-fn mean_text(count: u64, latency: &PingLatency) -> String {
-    let mean = &latency.mean;
-    if count < 2 {
-        return format!("mean {}", format_latency(mean.value as u64));
-    }
-    let deviation_ns = latency.deviation_ns;
-    let deviation = figure_text(deviation_ns, Some(deviation_ns * 1e-2), "ns");
-    format!("mean {}, deviation {deviation}", mean.text())
-}
-
-/// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
-fn percentiles(latency: &LatencySummary) -> String {
-    let of = |name: &str, ns: Option<u64>| {
-        let text = ns.map_or(labels::UNKNOWN.to_owned(), format_latency);
-        glue(&format!("{name} {text}"))
-    };
-    [
-        of("min", Some(latency.min)),
-        of("p50", latency.p50),
-        of("p90", latency.p90),
-        of("p99", latency.p99),
-        of("p99.9", latency.p99_9),
-        of("max", Some(latency.max)),
-    ]
-    .join(" · ")
-}
 
 /// Bars of the histogram in a decade.
 const BINS_PER_DECADE: f64 = 10.0;
@@ -455,6 +398,7 @@ fn idle_row(point: &IdlePoint) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::style::Color;
+    use diskproof_model::ping::PingLatency;
     use diskproof_model::record::Estimate;
 
     fn target(path: &str) -> TargetIdentity {

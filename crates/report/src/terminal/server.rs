@@ -4,7 +4,7 @@ use crate::describe::server::{explained_text, rates_text, table};
 use crate::page::{Page, TextStyle};
 use crate::table::{Align, Columns};
 use crate::text::{clean, glue, shortened};
-use diskproof_model::block::Table;
+use diskproof_model::block::{Row, Table};
 use diskproof_model::server_load::{ServerStep, ServerView};
 use diskproof_model::units::format_duration;
 use std::io;
@@ -65,11 +65,13 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
 
 /// The lines of a table; none where it is too wide.
 fn table_lines(table: &Table, width: usize) -> Vec<String> {
-    let mut aligns = vec![Align::Right; table.columns.len()];
-    aligns[0] = Align::Left;
-    let rows = || std::iter::once(&table.columns).chain(&table.rows);
-    match Columns::fit(&aligns, rows(), width) {
-        Some(fitted) if !table.rows.is_empty() => rows().map(|row| fitted.line(row)).collect(),
+    let aligns: Vec<Align> = table.columns.iter().map(|column| column.align).collect();
+    let names = table.columns.iter().map(|column| column.name.clone());
+    let texts = |row: &Row| row.cells.iter().map(|cell| cell.text.clone()).collect();
+    let rows = std::iter::once(names.collect()).chain(table.rows.iter().map(texts));
+    let rows: Vec<Vec<String>> = rows.collect();
+    match Columns::fit(&aligns, &rows, width) {
+        Some(fitted) if rows.len() > 1 => rows.iter().map(|row| fitted.line(row)).collect(),
         _ => Vec::new(),
     }
 }

@@ -327,7 +327,7 @@ mod tests {
             "bytes of 12 processes",
         ] {
             assert!(
-                page.replace("\n         ", " ").contains(phrase),
+                page.replace("\n           ", " ").contains(phrase),
                 "{phrase}: {page}"
             );
         }

@@ -15,6 +15,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Tool;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::json;
+use diskproof_report::terminal::Detail;
 
 /// Saves before it prints: a reader that goes away must not cost the record.
 pub(super) fn conclude(
@@ -28,7 +29,7 @@ pub(super) fn conclude(
     };
     let record = judge(facts(watch, all.targets), &data, &[]);
     let saved = files.save(&record, watch.verbosity());
-    let page = record_page(&record);
+    let page = record_page(&record, Detail::Whole);
     let notes = match watch.keeps() {
         true => keep(&record, &page, &watch.history),
         false => Vec::new(),

@@ -17,6 +17,7 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Record, Tool};
 use diskproof_model::target::TargetIdentity;
+use diskproof_report::terminal::Detail;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ impl Conclusion<'_> {
     fn save(&self, record: &Arc<Record>, letter: char) -> Vec<SaveNote> {
         let (record, options) = (Arc::clone(record), self.request.measuring.history.clone());
         let save = Deferred::start_or_run("diskproof-save", move || {
-            let page = crate::stdout::record_page(&record);
+            let page = crate::stdout::record_page(&record, Detail::Whole);
             saved::keep(&record, &page, &options)
         });
         let notes = match save.wait(SAVE_LIMIT) {

@@ -1,25 +1,17 @@
 //! The matrix of a sweep as older tools print it: HD Tune's random access, iops(1), iozone.
 
 use crate::labels;
-use crate::page::{Page, TextStyle};
-use crate::table::{Align, Columns};
+use diskproof_model::block::{Block, Column, Narrow, Row, Table};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::sweep::{
     SweepCell, SweepMatrix, SweepOperation, SweepRecord, SweepView, mixed_name, size_word,
 };
 use diskproof_model::units::{format_bytes, format_throughput};
-use std::io;
 
-/// Writes the table of one of them.
-pub(super) fn write_view(
-    page: &mut Page<'_>,
-    record: &Record,
-    sweep: &SweepRecord,
-    view: SweepView,
-) -> io::Result<()> {
-    page.blank()?;
-    let (title, rows) = match view {
+/// The table of one of them.
+pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [Block; 2] {
+    let (title, mut rows) = match view {
         SweepView::RandomAccess => (
             "random access, one request at a time",
             random_access(record, sweep),
@@ -30,25 +22,15 @@ pub(super) fn write_view(
             iozone(sweep),
         ),
     };
-    page.text(TextStyle::Bold.of(title))?;
-    let mut aligns = vec![Align::Right; rows.first().map_or(0, Vec::len)];
-    if let Some(first) = aligns.first_mut() {
-        *first = Align::Left;
-    }
-    // Wider than any page: the rows then break where the terminal ends.
-    let columns = Columns::fit(&aligns, &rows, page.width().max(200));
-    for (index, row) in rows.iter().enumerate() {
-        let line = columns
-            .as_ref()
-            .map_or_else(|| row.join(" "), |columns| columns.line(row));
-        let style = if index == 0 {
-            TextStyle::Dim
-        } else {
-            TextStyle::Plain
-        };
-        page.unbroken(style.of(line))?;
-    }
-    Ok(())
+    let names = rows.remove(0);
+    let table = Table {
+        caption: title.to_owned(),
+        columns: Column::numbers(names.iter().map(String::as_str)),
+        rows: rows.into_iter().map(Row::from).collect(),
+        narrow: Narrow::Split,
+        ..Table::default()
+    };
+    [Block::Heading(title.to_owned()), Block::Table(table)]
 }
 
 fn heading(names: &[&str]) -> Vec<String> {

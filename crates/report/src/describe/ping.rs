@@ -1,0 +1,92 @@
+//! What single requests add up to, in words.
+
+use crate::labels;
+use crate::text::{glue, list};
+use diskproof_model::block::{Block, Tone};
+use diskproof_model::digits::figure_text;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::ping::{PingLatency, PingRecord};
+use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
+
+/// Two lines for each operation.
+pub(crate) fn digest(m: &MeasurementRecord, ping: &PingRecord) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (kind, op) in shown_ops(m) {
+        let known = ping.latency.get(&kind).filter(|_| op.count > 0);
+        let mean = known.map(|latency| format!(", {}", mean_text(op.count, latency)));
+        let title = title(m, kind, op) + &mean.unwrap_or_default();
+        blocks.push(Block::text(Tone::Bold, title));
+        let errors = errors(m, kind, op);
+        if !errors.is_empty() {
+            blocks.push(Block::text(Tone::Error, format!("failed: {errors}")));
+        }
+        let percentiles = known.map(|_| percentiles(&op.latency));
+        blocks.extend(percentiles.map(|text| Block::text(Tone::Plain, text)));
+    }
+    blocks
+}
+
+/// `reads of 4 KiB: 4 requests in 4.0 s`.
+pub(crate) fn title(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
+    let operations = match kind {
+        OpKind::Commit => "durable writes",
+        kind => kind.plural(),
+    };
+    let block = format_bytes(u64::from(m.workload.block_bytes));
+    let count = counted(op.count, "request");
+    format!(
+        "{operations} of {block}: {count} in {}",
+        format_duration(m.wall_ns)
+    )
+}
+
+/// The errors of an operation; empty for none. A durable write fails in one of its two calls.
+pub(crate) fn errors(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
+    let parts = [OpKind::Write, OpKind::Sync].into_iter();
+    let parts = parts.filter(|_| kind == OpKind::Commit);
+    let parts = parts.filter_map(|part| m.ops.get(&part)).chain([op]);
+    let errors = parts.flat_map(|op| &op.errors);
+    list(errors.map(|(name, n)| format!("{n} × {name}")))
+}
+
+/// Reads, and writes with what makes them durable.
+pub(crate) fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, &OpRecord)> {
+    let commits = m.ops.contains_key(&OpKind::Commit);
+    m.ops.iter().filter_map(move |(kind, op)| {
+        let is_shown = match kind {
+            OpKind::Read | OpKind::Commit => true,
+            // A failed sync counts as one.
+            OpKind::Write | OpKind::Sync | OpKind::Trim => !commits,
+        };
+        is_shown.then_some((*kind, op))
+    })
+}
+
+/// `mean 131 µs ±4 %, deviation 12.1 µs`. One request is its own mean, and does not deviate.
+pub(crate) fn mean_text(count: u64, latency: &PingLatency) -> String {
+    let mean = &latency.mean;
+    if count < 2 {
+        return format!("mean {}", format_latency(mean.value as u64));
+    }
+    let deviation_ns = latency.deviation_ns;
+    let deviation = figure_text(deviation_ns, Some(deviation_ns * 1e-2), "ns");
+    format!("mean {}, deviation {deviation}", mean.text())
+}
+
+/// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
+pub(crate) fn percentiles(latency: &LatencySummary) -> String {
+    let of = |name: &str, ns: Option<u64>| {
+        let text = ns.map_or(labels::UNKNOWN.to_owned(), format_latency);
+        glue(&format!("{name} {text}"))
+    };
+    [
+        of("min", Some(latency.min)),
+        of("p50", latency.p50),
+        of("p90", latency.p90),
+        of("p99", latency.p99),
+        of("p99.9", latency.p99_9),
+        of("max", Some(latency.max)),
+    ]
+    .join(" · ")
+}
