@@ -305,8 +305,8 @@ fn judge_filesystem(
         let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
         let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
-            "not enough free space: {free} left, but {kept} (10 % of the filesystem, at least 2 GiB) \
-             must stay free"
+            "not enough free space: {free} left, but {kept} (10 % of the filesystem, at least \
+             2 GiB) must stay free"
         );
         let remedy = match scratch_bytes_max(identity) {
             0 if creation == Creation::ManyFiles => {

@@ -200,8 +200,8 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
     if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
         reasons.add(
             format!(
-                "{} of it are holes that need space when they are written; {} free, but {} (10 % of \
-                 the filesystem, at least 2 GiB) must stay free",
+                "{} of it are holes that need space when they are written; {} free, but {} (10 % \
+                 of the filesystem, at least 2 GiB) must stay free",
                 format_bytes(needed),
                 format_bytes(filesystem.free_bytes),
                 format_bytes(kept)
