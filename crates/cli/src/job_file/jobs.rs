@@ -44,6 +44,12 @@ pub(crate) struct FioJob {
     pub ends_everything: bool,
     /// `filename`: the names, and the line that gives the last of them.
     pub filename: Option<(Vec<String>, SourceLine)>,
+    /// Whether fio removes its files (`unlink`).
+    pub unlinks: bool,
+    /// Whether it only makes its files (`create_only`).
+    pub only_creates: bool,
+    /// The scheduler that the disk is to have (`ioscheduler`), and the line that names it.
+    pub scheduler: Option<(String, SourceLine)>,
     /// `directory`; several of them separated by colons.
     pub directories: Vec<String>,
     /// Pattern of file names, for jobs without `filename`.
@@ -117,7 +123,7 @@ pub(crate) struct JobExtent {
     /// Its start.
     pub offset: Amount,
     /// Distance between the starts of consecutive copies.
-    pub increment: u64,
+    pub increment: Amount,
     /// Its length.
     pub size: Option<Amount>,
     /// Whether it goes on until there is no space (`fill_device`).

@@ -49,6 +49,8 @@ pub(crate) struct Prepared {
     pub work: TargetRun,
     /// The record's facts; how the run ends is added later.
     pub facts: RunFacts,
+    /// Files of our own, to be marked as such at the end.
+    pub own_files: Vec<OpenTarget>,
 }
 
 /// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
@@ -77,8 +79,13 @@ pub(crate) fn prepare(
             None => OpenTarget::open(admission)?,
         });
     }
-    for target in &targets {
+    let mut own_files = Vec::new();
+    for (target, identity) in targets.iter().zip(&job.identities) {
         target.wipe_unknown()?;
+        let is_own = flags.destructive.own_files && identity.kind == TargetKind::File;
+        if kept_name.is_some() || (is_own && !flags.destructive.overwrite && job.plan.writes()) {
+            own_files.push(target.reopen()?);
+        }
     }
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, &flags.health);
@@ -114,7 +121,11 @@ pub(crate) fn prepare(
         health,
         variation: RunVariation::Earlier(Vec::new()),
     };
-    Ok(Prepared { work, facts })
+    Ok(Prepared {
+        work,
+        facts,
+        own_files,
+    })
 }
 
 /// How long a target may leave requests unanswered before the run ends without it. A multipath
