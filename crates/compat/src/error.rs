@@ -11,6 +11,8 @@ pub enum DropInError {
     Printed(ToolText),
     /// The target does not fit; the text for stderr, with the tool's name.
     Target(String),
+    /// The tool has an exit code of its own for this; the text for stderr.
+    Code(u8, String),
 }
 
 impl DropInError {
@@ -24,7 +26,7 @@ impl DropInError {
     pub fn printed(&self) -> ToolText {
         match self {
             Self::Printed(text) => text.clone(),
-            Self::Usage(text) | Self::Target(text) => ToolText {
+            Self::Usage(text) | Self::Target(text) | Self::Code(_, text) => ToolText {
                 stdout: String::new(),
                 stderr: text.clone(),
             },

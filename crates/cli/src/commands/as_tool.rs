@@ -201,6 +201,7 @@ fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
     Ok(Exit::Tool(match error {
         DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
         DropInError::Target(_) => tool.exits.target,
+        DropInError::Code(code, _) => *code,
     }))
 }
 

@@ -242,7 +242,7 @@ fn a_filesystem_without_room_is_left_alone() {
         || free_bytes(disk.path()).abs_diff(before) <= MIB
     ));
     // Some room: a smaller scratch file, by itself.
-    leave(2 * GIB + 200 * MIB);
+    leave(reserve + 200 * MIB);
     let ran = check(disk.path(), &["--time", "1s", "--json"]);
     let size = ran.record().plan.scratch_bytes.unwrap();
     assert!(

@@ -105,7 +105,7 @@ impl DropInLoad for BlocksLoad {
         let points = (bytes / block_bytes).div_ceil(self.skip);
         if points == 0 {
             let text = format!("Data file/device \"{path}\" too small.\n");
-            return Err(DropInError::Target(text));
+            return Err(DropInError::Code(2, text));
         }
         if points > POINTS_MAX {
             return Err(error("more than 100,000 blocks; use a larger -b"));
