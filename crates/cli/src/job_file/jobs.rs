@@ -100,6 +100,12 @@ impl FioJob {
         u64::from(self.flags.sizes().chain(writes).min().unwrap_or(1))
     }
 
+    /// An error about the whole job that quotes no option, so it may be shown whatever the job
+    /// includes.
+    pub(crate) fn error_without_options(&self, why: &'static str) -> JobFileError {
+        self.source.named_error(&self.section, why)
+    }
+
     /// An error about the whole job.
     pub(crate) fn error(&self, why: impl std::fmt::Display) -> JobFileError {
         self.source.error(format!("[{}]: {why}", self.section))

@@ -505,9 +505,9 @@ fn extents_of<'a>(
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
 fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
     let of = |amount: Amount| match (amount, whole) {
-        (Amount::Percent(_), None) => {
-            Err(job.error("a value in percent needs an existing file or device; write it in bytes"))
-        }
+        (Amount::Percent(_), None) => Err(job.error_without_options(
+            "a value in percent needs an existing file or device; write it in bytes",
+        )),
         (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
     };
     let (offset, increment) = (job.extent.offset, job.extent.increment);
@@ -523,13 +523,13 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         (Some(size), _) => of(size)?,
         (None, Some(rest)) => rest,
         (None, None) if job.extent.fills => {
-            return Err(job.error(
+            return Err(job.error_without_options(
                 "fill_device on a new file would leave no free space in the filesystem; set size, \
                  or name an existing file or device",
             ));
         }
         (None, None) => {
-            return Err(job.error(
+            return Err(job.error_without_options(
                 "the job has no size; add one such as size=1g, or set that of the scratch file \
                  with --size",
             ));
@@ -540,7 +540,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         length.min(file_bytes.saturating_sub(start))
     });
     if length < job.smallest_block() {
-        return Err(job.error(
+        return Err(job.error_without_options(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));

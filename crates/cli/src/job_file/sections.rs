@@ -60,6 +60,14 @@ impl SourceLine {
         self.line == 0
     }
 
+    /// An error about a section of the job file itself.
+    pub(crate) fn named_error(&self, section: &str, text: &'static str) -> JobFileError {
+        JobFileError {
+            text: format!("[{section}]: {text}"),
+            ..self.plain_error("")
+        }
+    }
+
     /// An error at this line that does not quote it.
     fn plain_error(&self, text: &'static str) -> JobFileError {
         JobFileError {

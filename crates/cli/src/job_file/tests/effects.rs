@@ -96,6 +96,25 @@ fn amounts_and_rates_are_those_of_fio() {
     assert_eq!(starts, wanted.collect::<Vec<_>>());
 }
 
+/// Its options may be secret, but not that there is none.
+#[test]
+fn a_missing_size_is_named_whatever_the_job_includes() {
+    let mut machine = Fake::default();
+    machine.files.insert("rest.fio", "bs=4k\n".to_owned());
+    let read = |text: &str| {
+        let path = Path::new("job.fio");
+        JobFile::translate(text, path, CliOverrides::default(), &machine)
+    };
+    let error = read("[a]\nrw=read\ninclude rest.fio\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("[a]: the job has no size"), "{error}");
+    let error = read("[a]\nsize=1k\ninclude rest.fio\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("smaller than a block"), "{error}");
+}
+
 #[test]
 fn a_single_new_file_keeps_its_name_and_may_only_be_made() {
     let read = |text: &str| translated(text, CliOverrides::default()).unwrap();
