@@ -101,7 +101,6 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.extend(blocks(workload));
         words.extend(queue(workload));
         if let Some(pages) = member.huge_pages() {
-            words.push("--mem=mmaphuge".to_owned());
             huge_pages += pages * u64::from(jobs(workload));
         }
         words.extend(cache(workload, asked.drops_cache_first));
@@ -116,9 +115,10 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.push(DESTROYS.to_owned());
     }
     if huge_pages > 0 {
-        // Without the reservation fio stops with ENOMEM; with ordinary pages it shows less.
+        // Without the reservation fio stops with ENOMEM, so the line that always runs comes first.
         words.push(format!(
-            "# huge pages raise this figure: sysctl vm.nr_hugepages={huge_pages} first"
+            "# huge pages raise this figure: sysctl vm.nr_hugepages={huge_pages}, then fio \
+             --mem=mmaphuge with the rest of this line"
         ));
     }
     words.join(" ")

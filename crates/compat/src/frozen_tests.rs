@@ -167,7 +167,7 @@ impl Dump {
             Err(error) => {
                 let kind = format!("{error:?}");
                 let kind = kind.split('(').next().unwrap_or_default().to_owned();
-                self.block(&kind, error.text());
+                self.block(&kind, &error.text());
             }
             Ok(Started::Text(text)) => self.both("text", &text),
             Ok(Started::Load(load)) => self.loads(load, line),
@@ -223,7 +223,7 @@ impl Dump {
             };
             let plan = match load.plan(&context) {
                 Ok(plan) => plan,
-                Err(error) => return self.block("no plan", error.text()),
+                Err(error) => return self.block("no plan", &error.text()),
             };
             self.plan(&plan);
             let mut printer = kept.take().unwrap_or_else(|| load.printer(&plan, &target));

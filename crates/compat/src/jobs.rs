@@ -126,6 +126,8 @@ pub struct JobRequest {
     pub is_read_only: bool,
     /// The file that the output goes to, in place of stdout.
     pub saved_to: Option<PathBuf>,
+    /// Whether only programs read the output. Many read stderr with it.
+    pub is_for_programs: bool,
     /// Options without effect, a sentence each.
     pub notes: Vec<String>,
     /// Makes the printer.

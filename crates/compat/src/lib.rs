@@ -36,7 +36,9 @@ mod zcav;
 pub use drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatment};
 pub use error::DropInError;
 pub use fio::values as fio_values;
-pub use fio::{FIO_OPTIONS, FioHandling, FioOption, fio_hint, fio_option};
+pub use fio::{
+    FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
+};
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
     OptionsJob,

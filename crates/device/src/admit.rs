@@ -30,8 +30,8 @@ use diskproof_model::units::{counted, format_bytes};
 use outside::Outside;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
-pub use prerequisites::READ_BYTES_MIN;
 pub(crate) use prerequisites::overwriting_asked;
+pub use prerequisites::{READ_BYTES_MIN, keep_free};
 use prerequisites::{bytes_kept_free, judge_access, judge_filesystem_kind};
 use refusal::RefusalReasons;
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
@@ -162,8 +162,8 @@ fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
     )
 }
 
-/// The largest scratch file that leaves 10 % of the filesystem and 2 GiB free, in whole MiB; 0 when
-/// there is no room, or no directory.
+/// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB; 0
+/// when there is no room, or no directory.
 pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     let (TargetKind::Directory, Some(filesystem)) = (identity.kind, &identity.filesystem) else {
         return 0;
@@ -305,8 +305,9 @@ fn judge_filesystem(
         let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
         let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
-            "not enough free space: {free} left, but {kept} (10 % of the filesystem, at least \
-             2 GiB) must stay free"
+            "not enough free space: {free} are free, but {} are needed, and {kept} must stay free \
+             (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
+            format_bytes(size_bytes)
         );
         let remedy = match scratch_bytes_max(identity) {
             0 if creation == Creation::ManyFiles => {
@@ -369,29 +370,31 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_and_two_gib_stay_free() {
+    fn a_tenth_or_two_gib_stay_free() {
         let at = Path::new("/var/tmp");
         assert_eq!(
             scratch_bytes_max(&directory(at, "ext4", 100 * GIB, 50 * GIB)),
-            40 * GIB
+            48 * GIB
         );
         assert_eq!(
             scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 5 * GIB)),
-            3 * GIB
+            4 * GIB
+        );
+        assert_eq!(scratch_bytes_max(&directory(at, "ext4", 10 * GIB, GIB)), 0);
+        let mib = 1 << 20;
+        assert_eq!(
+            scratch_bytes_max(&directory(at, "ext4", 1000 * mib, 300 * mib)),
+            200 * mib
         );
         assert_eq!(
-            scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 2 * GIB)),
-            0
-        );
-        assert_eq!(
-            scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 3 * GIB + 7)),
+            scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 2 * GIB + 7)),
             GIB
         );
         assert!(
             reasons(
                 directory(at, "ext4", 10 * GIB, 5 * GIB),
                 Intent::Scratch {
-                    size_bytes: 3 * GIB
+                    size_bytes: 4 * GIB
                 }
             )
             .is_empty()
@@ -399,7 +402,7 @@ mod tests {
         let over = reasons(
             directory(at, "ext4", 10 * GIB, 5 * GIB),
             Intent::Scratch {
-                size_bytes: 3 * GIB + 1,
+                size_bytes: 4 * GIB + 1,
             },
         );
         assert!(over[0].contains("not enough free space"), "{over:?}");
@@ -416,7 +419,7 @@ mod tests {
             let identity = directory(here, "ext4", 10 * GIB, free_bytes);
             admit(identity, files).err().unwrap().to_string()
         };
-        let some = refused(5 * GIB);
+        let some = refused(4 * GIB);
         assert!(
             some.contains("--file-size, so that the files take at most 3 GiB"),
             "{some}"

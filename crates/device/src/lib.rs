@@ -41,6 +41,7 @@ mod memory;
 mod mounts;
 mod naming;
 mod open;
+mod own_mark;
 mod probe;
 mod processes;
 mod released;
@@ -58,7 +59,7 @@ mod write_back;
 mod write_cache;
 
 pub use admit::{
-    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit,
+    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit, keep_free,
     scratch_bytes_max,
 };
 pub use counters::{Pulse, Snapshot};

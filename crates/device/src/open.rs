@@ -8,6 +8,7 @@ use crate::errno;
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
+use crate::own_mark;
 use crate::released::{self, Released};
 use crate::reopen::{Reopened, reopen};
 use crate::scratch;
@@ -174,6 +175,12 @@ impl OpenTarget {
             first: None,
             left: AtomicBool::new(false),
         }
+    }
+
+    /// Marks a file as diskproof's own: until anything changes it, `Overwriting::Own` releases it.
+    /// Where the filesystem keeps no such mark, it stays an ordinary file.
+    pub fn mark_own(&self) {
+        let _ = own_mark::set(self.fd.as_fd());
     }
 
     /// Zeroes data of an unknown format at the ends of a device, where the user allowed that by

@@ -56,7 +56,9 @@ pub(crate) fn open(
     let mut reasons = RefusalReasons::default();
     let released = match identity.kind {
         TargetKind::BlockDevice => open_device(identity, consent, &held, &mut reasons)?,
-        TargetKind::File | TargetKind::Directory => open_file(identity, &held, &mut reasons)?,
+        TargetKind::File | TargetKind::Directory => {
+            open_file(identity, consent, &held, &mut reasons)?
+        }
     };
     if reasons.is_empty() {
         Ok(released)
@@ -212,6 +214,7 @@ fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
 
 fn open_file(
     identity: &TargetIdentity,
+    consent: &Consent,
     held: &Held,
     reasons: &mut RefusalReasons,
 ) -> Result<Released, OpenError> {
@@ -225,7 +228,8 @@ fn open_file(
         fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
     blocking.map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
     lock(&fd, reasons);
-    file::judge_again(&SysRoot::default(), identity, held, fd.as_fd(), reasons)?;
+    let opened = (fd.as_fd(), consent.overwriting);
+    file::judge_again(&SysRoot::default(), identity, held, opened, reasons)?;
     // Who cannot be seen in /proc (a container, the kernel itself) is counted by the kernel.
     if reasons.is_empty() && writers_beside(fd.as_fd()) == Writers::Some {
         reasons.add(

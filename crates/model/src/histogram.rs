@@ -42,6 +42,8 @@ impl std::fmt::Debug for LatencyHistogram {
     }
 }
 
+impl Eq for LatencyHistogram {}
+
 impl PartialEq for LatencyHistogram {
     fn eq(&self, other: &Self) -> bool {
         self.count == other.count

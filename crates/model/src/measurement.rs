@@ -464,9 +464,23 @@ pub struct VerifyResult {
     /// Runs that wrote the others, at most 100. Only where the data of earlier runs was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
+    /// The reads themselves; `None` where they were those of the workload. Not saved.
+    #[serde(skip)]
+    pub read_back: Option<ReadBack>,
     /// Where damaged blocks are, and what was wrong; the first 100. In older records also blocks
     /// without a signature.
     pub bad: Vec<BadBlock>,
+}
+
+/// Reads after the workload.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadBack {
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// From the first read to the last, in nanoseconds.
+    pub wall_ns: u64,
+    /// The latency of each read.
+    pub latency: LatencyHistogram,
 }
 
 impl VerifyResult {

@@ -349,8 +349,18 @@ impl VerifyResult {
             other_size_blocks,
             other_size_bytes,
             runs,
+            read_back,
             bad,
         } = other;
+        self.read_back = match (self.read_back.take(), read_back) {
+            (Some(mut mine), Some(theirs)) => {
+                mine.bytes += theirs.bytes;
+                mine.wall_ns += theirs.wall_ns;
+                mine.latency.merge(&theirs.latency);
+                Some(mine)
+            }
+            (mine, theirs) => mine.or(theirs),
+        };
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),

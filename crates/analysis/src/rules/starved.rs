@@ -77,7 +77,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .load_average
         .as_ref()
         // A lower load explains nothing.
-        .filter(|load| load.parse().is_ok_and(|load: f64| load >= f64::from(record.host.cpus)))
+        .filter(|load| {
+            load.parse()
+                .is_ok_and(|load: f64| load >= f64::from(record.host.cpus))
+        })
         .map_or(String::new(), |load| {
             format!(
                 " (load {load} on {})",

@@ -5,6 +5,7 @@ mod jobs;
 mod primes;
 mod work;
 
+use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
@@ -29,6 +30,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use work::{ToolWork, measure_work};
 
+/// With 1 in it, a tool that was started through a link prints no notes.
+const QUIET: &str = "DISKPROOF_QUIET";
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
 
@@ -131,6 +134,15 @@ fn link(directory: &Path) -> anyhow::Result<Exit> {
 
 /// Everything ends with an exit code of the tool.
 fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
+    let is_quiet = flags.quiet || std::env::var_os(QUIET).is_some_and(|value| value == "1");
+    let flags = &MeasuringFlags {
+        quiet: is_quiet,
+        destructive: DestructiveFlags {
+            own_files: true,
+            ..flags.destructive.clone()
+        },
+        ..flags.clone()
+    };
     let ended = start(tool, arguments, flags);
     let exits = tool.exits;
     let code = match ended {
@@ -172,7 +184,7 @@ fn start(
         words.push(word.to_owned());
     }
     match (tool.start)(&words) {
-        Err(error) => Ok(failed(tool, &error)),
+        Err(error) => failed(tool, &error),
         Ok(Started::Text(text)) => {
             print_text(&text)?;
             Ok(Exit::Done)
@@ -184,12 +196,13 @@ fn start(
 }
 
 /// Prints the tool's error.
-fn failed(tool: &DropIn, error: &DropInError) -> Exit {
-    eprint_text(error.text());
-    Exit::Tool(match error {
-        DropInError::Usage(_) => tool.exits.usage,
+fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
+    print_text(&error.printed())?;
+    Ok(Exit::Tool(match error {
+        DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
         DropInError::Target(_) => tool.exits.target,
-    })
+        DropInError::Code(code, _) => *code,
+    }))
 }
 
 /// The target of a load.
@@ -286,7 +299,7 @@ fn run_load(
     };
     let mut plan = match load.plan(&context) {
         Ok(plan) => plan,
-        Err(error) => return Ok(failed(tool, &error)),
+        Err(error) => return failed(tool, &error),
     };
     let others = probe_targets(load.further_targets(), Verbosity::Quiet)?;
     plan.targets

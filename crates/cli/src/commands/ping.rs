@@ -7,7 +7,7 @@ use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, PingLines, measure_pings};
 use crate::stdout::style;
 use crate::targets::{probe_targets, refuse_duplicates};
-use crate::workload::{SpanBounds, position_bytes};
+use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, position_bytes};
 
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
@@ -36,8 +36,6 @@ const WARMUP_REQUESTS: u64 = 1;
 /// smaller file would show a cache of the disk.
 const SCRATCH_BYTES: u64 = 64 << 20;
 const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
-/// The kernel splits larger requests anyway.
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// Requests after each idle time. With six, the shortest and the longest of them enclose the median
 /// with a probability of 97 %.
 const ROUNDS: u64 = 6;

@@ -523,7 +523,9 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
 
 /// By the usual extensions of fio.
 fn is_job_file(path: &Path) -> bool {
-    has_extension(path, "fio") || has_extension(path, "job")
+    ["fio", "job", "ini"]
+        .iter()
+        .any(|usual| has_extension(path, usual))
 }
 
 /// Reads a plan file, or translates a job file.

@@ -12,8 +12,12 @@ pub struct CliOverrides<'a> {
     pub targets: &'a [PathBuf],
     /// Size of the scratch file in bytes.
     pub size: Option<u64>,
+    /// Whether only the options are read: no file matters then, and the plan stays empty.
+    pub only_options: bool,
     /// How close to fio the jobs run.
     pub closeness: Closeness,
+    /// The directory of the output, where it goes to a file.
+    pub output: Option<&'a Path>,
 }
 
 /// How close to fio jobs run.
@@ -55,6 +59,8 @@ pub trait Environment {
     fn text(&self, path: &Path) -> Result<String, String>;
     /// What a path leads to.
     fn found(&self, path: &Path) -> PathKind;
+    /// The I/O scheduler of the disk below a path, where the kernel names one.
+    fn scheduler(&self, path: &Path) -> Option<String>;
     /// The path from the root.
     fn absolute(&self, path: &Path) -> PathBuf;
 }

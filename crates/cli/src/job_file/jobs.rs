@@ -44,6 +44,12 @@ pub(crate) struct FioJob {
     pub ends_everything: bool,
     /// `filename`: the names, and the line that gives the last of them.
     pub filename: Option<(Vec<String>, SourceLine)>,
+    /// Whether fio removes its files (`unlink`).
+    pub unlinks: bool,
+    /// Whether it only makes its files (`create_only`).
+    pub only_creates: bool,
+    /// The scheduler that the disk is to have (`ioscheduler`), and the line that names it.
+    pub scheduler: Option<(String, SourceLine)>,
     /// `directory`; several of them separated by colons.
     pub directories: Vec<String>,
     /// Pattern of file names, for jobs without `filename`.
@@ -94,6 +100,12 @@ impl FioJob {
         u64::from(self.flags.sizes().chain(writes).min().unwrap_or(1))
     }
 
+    /// An error about the whole job that quotes no option, so it may be shown whatever the job
+    /// includes.
+    pub(crate) fn error_without_options(&self, why: &'static str) -> JobFileError {
+        self.source.named_error(&self.section, why)
+    }
+
     /// An error about the whole job.
     pub(crate) fn error(&self, why: impl std::fmt::Display) -> JobFileError {
         self.source.error(format!("[{}]: {why}", self.section))
@@ -117,7 +129,7 @@ pub(crate) struct JobExtent {
     /// Its start.
     pub offset: Amount,
     /// Distance between the starts of consecutive copies.
-    pub increment: u64,
+    pub increment: Amount,
     /// Its length.
     pub size: Option<Amount>,
     /// Whether it goes on until there is no space (`fill_device`).

@@ -1,12 +1,19 @@
 //! Which of fio's logs `as fio` can write: rates and latencies at intervals. No single request is
 //! recorded. Pure.
 
+use super::environment::Environment;
 use super::error::JobFileError;
 use super::notes::TranslationNotes;
 use super::sections::{Section, Setting, last_by_name};
+use std::path::{Component, Path};
 
 /// Refuses logs that would be missing at the end.
-pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(), JobFileError> {
+pub(crate) fn check(
+    section: &Section,
+    output: Option<&Path>,
+    environment: &dyn Environment,
+    notes: &mut TranslationNotes,
+) -> Result<(), JobFileError> {
     let given = last_by_name(&section.settings);
     let interval = given
         .get("log_avg_msec")
@@ -23,36 +30,40 @@ pub(crate) fn check(section: &Section, notes: &mut TranslationNotes) -> Result<(
                     &section.name,
                 );
             }
-            check_place(setting)?;
+            check_place(setting, output, environment)?;
         }
     }
     if let Some(setting) = given.get("write_hist_log") {
-        check_place(setting)?;
-    }
-    if let Some(setting) = given.get("unified_rw_reporting")
-        && setting
-            .option
-            .value
-            .as_deref()
-            .is_some_and(|value| matches!(value, "2" | "both"))
-    {
-        return Err(setting.error("use 0 or 1"));
+        check_place(setting, output, environment)?;
     }
     Ok(())
 }
 
-/// A job file may name no file outside the current directory.
-fn check_place(setting: &Setting) -> Result<(), JobFileError> {
-    let has_path = setting
-        .option
-        .value
-        .as_deref()
-        .is_some_and(|value| value.contains('/'));
-    match has_path && !setting.source.is_on_command_line() {
-        true => Err(setting.error(
-            "a job file may name logs only in the current directory; write the option on the \
-             command line, before the file",
+/// A job file may name files below the current directory and that of the output, which the user
+/// chose.
+fn check_place(
+    setting: &Setting,
+    output: Option<&Path>,
+    environment: &dyn Environment,
+) -> Result<(), JobFileError> {
+    let Some(given) = setting.option.value.as_deref().map(Path::new) else {
+        return Ok(());
+    };
+    let is_below = |directory: &Path| {
+        let directory = environment.absolute(directory);
+        environment.absolute(given).starts_with(directory)
+    };
+    let climbs = given.components().any(|part| part == Component::ParentDir);
+    let is_below_any = [Some(Path::new(".")), output]
+        .into_iter()
+        .flatten()
+        .any(is_below);
+    match (!climbs && is_below_any) || setting.source.is_on_command_line() {
+        true => Ok(()),
+        false => Err(setting.error(
+            "a job file may name logs only below the current directory and that of --output; \
+             start in the directory of the logs, or write the option on the command line, before \
+             the file",
         )),
-        false => Ok(()),
     }
 }

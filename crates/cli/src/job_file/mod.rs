@@ -2,6 +2,7 @@
 //! it does not know fio. An option that would change the load is refused with its line; other
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
+mod creation;
 mod describe;
 mod environment;
 mod error;
@@ -42,6 +43,8 @@ pub struct JobFile {
     pub notes: Vec<String>,
     /// The jobs, with the workloads that carry them out.
     pub jobs: DescribedJobs,
+    /// The name under which fio would leave the only new file.
+    pub kept_name: Option<String>,
 }
 
 /// Flags that belong to a job file.
@@ -84,18 +87,31 @@ impl JobFile {
         let mut jobs = Vec::new();
         for section in &sections {
             if overrides.closeness == Closeness::Fio {
-                logs::check(section, &mut notes)?;
+                logs::check(section, overrides.output, environment, &mut notes)?;
             }
             jobs.push(reading::read_job(section, overrides.closeness, &mut notes)?);
         }
         check_copies(&jobs)?;
+        creation::make_only(&mut jobs)?;
+        if overrides.only_options {
+            let (files, workloads) = (vec![1; jobs.len()], vec![Vec::new(); jobs.len()]);
+            return Ok(Self {
+                jobs: describe::describe(&jobs, &files, &sections, &global, workloads),
+                ..Self::default()
+            });
+        }
         let spread = spread::spread(&jobs, overrides, environment, &mut notes)?;
         let parts = &spread.jobs;
         let placements = placement::place(parts, overrides, environment, &mut notes)?;
         let (plan, of_parts) =
             workloads::plan(parts, &placements, overrides.closeness, &mut notes)?;
-        let of_jobs = spread.gathered(of_parts, jobs.len());
+        let mut of_jobs = spread.gathered(of_parts, jobs.len());
+        if jobs[0].only_creates {
+            // The read that a plan needs is none of the job.
+            of_jobs.iter_mut().for_each(Vec::clear);
+        }
         Ok(Self {
+            kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,
             notes: notes.lines(jobs.len()),
             jobs: describe::describe(&jobs, &spread.files, &sections, &global, of_jobs),

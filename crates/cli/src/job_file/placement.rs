@@ -1,7 +1,7 @@
 //! Assigns the jobs of a file to targets: existing files and devices become targets, and files that
 //! do not exist become parts of one scratch file. Opens nothing.
 
-use super::environment::{CliOverrides, Environment, PathKind};
+use super::environment::{CliOverrides, Closeness, Environment, PathKind};
 use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
 use super::notes::TranslationNotes;
@@ -53,6 +53,8 @@ pub(crate) struct Placements {
     pub scratch_bytes: Option<u64>,
     /// The placement of each job.
     pub by_job: Vec<JobPlacement>,
+    /// The name under which fio would leave the only new file.
+    pub kept_name: Option<String>,
 }
 
 /// The target that holds a job's files.
@@ -110,6 +112,9 @@ pub(crate) fn place(
         .zip(&paths)
         .map(|(job, paths)| places.files(job, paths))
         .collect::<Result<Vec<_>, _>>()?;
+    for (job, files) in jobs.iter().zip(&files) {
+        check_scheduler(job, files, overrides.targets, environment, notes)?;
+    }
     let roots = distinct_roots(&files);
     let mut placements = Placements::default();
     let mut by_job: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
@@ -138,7 +143,7 @@ pub(crate) fn place(
         placements.add_target(
             root,
             root.bytes.unwrap_or(total),
-            &members,
+            (&members, overrides.closeness),
             notes,
             environment,
         )?;
@@ -153,7 +158,7 @@ impl Placements {
         &mut self,
         root: &TargetRoot,
         total: u64,
-        members: &[(&FioJob, &JobFiles)],
+        (members, closeness): (&[(&FioJob, &JobFiles)], Closeness),
         notes: &mut TranslationNotes,
         environment: &dyn Environment,
     ) -> Result<(), JobFileError> {
@@ -183,6 +188,7 @@ impl Placements {
                 }
             }
             Some(directory) if root.is_scratch => {
+                self.kept_name = kept_name(members, &paths, environment);
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
                     return Err(job.error(DIFFERENT_WORKLOADS));
@@ -207,10 +213,16 @@ impl Placements {
                         paths.len()
                     ),
                 };
-                notes.add_line(format!(
-                    "{what}. The scratch file is filled before its first use and vanishes at the \
-                     end"
-                ));
+                notes.add_line(match (&self.kept_name, closeness) {
+                    (Some(_), Closeness::Fio) => format!(
+                        "{} is filled before its first use, and stays",
+                        environment.absolute(paths[0]).display()
+                    ),
+                    _ => format!(
+                        "{what}. The scratch file is filled before its first use and vanishes at \
+                         the end"
+                    ),
+                });
                 self.targets.push(directory.clone());
                 self.total_bytes.push(total);
                 self.scratch_bytes = Some(total);
@@ -222,6 +234,52 @@ impl Placements {
         }
         Ok(())
     }
+}
+
+/// The name of a new file that the jobs name, if it is the only one, and none removes it.
+fn kept_name(
+    members: &[(&FioJob, &JobFiles)],
+    paths: &[&PathBuf],
+    environment: &dyn Environment,
+) -> Option<String> {
+    let [path] = paths else {
+        return None;
+    };
+    let keeps = |(job, _): &(&FioJob, &JobFiles)| job.filename.is_some() && !job.unlinks;
+    let is_new = environment.found(path) == PathKind::Nothing;
+    let name = path
+        .file_name()
+        .filter(|_| is_new && members.iter().all(keeps));
+    name.and_then(|name| name.to_str()).map(str::to_owned)
+}
+
+/// Refuses a scheduler that the disk does not have.
+fn check_scheduler(
+    job: &FioJob,
+    files: &JobFiles,
+    given: &[PathBuf],
+    environment: &dyn Environment,
+    notes: &mut TranslationNotes,
+) -> Result<(), JobFileError> {
+    let Some((wanted, source)) = &job.scheduler else {
+        return Ok(());
+    };
+    let own = files.root.path.as_ref().map(std::slice::from_ref);
+    for path in own.unwrap_or(given) {
+        let present = environment.scheduler(path);
+        if present.as_ref() != Some(wanted) {
+            let present = present.as_deref().unwrap_or("unknown");
+            return Err(source.error(format!(
+                "[{}]: ioscheduler={wanted}: the scheduler of {} is {present}, and diskproof \
+                 changes no settings; write {wanted} to the disk's queue/scheduler in /sys/block, \
+                 or remove the option",
+                job.section,
+                path.display()
+            )));
+        }
+    }
+    notes.ignore_option("ioscheduler", "the disk already has this scheduler");
+    Ok(())
 }
 
 /// The error of jobs that differ between targets.
@@ -447,25 +505,31 @@ fn extents_of<'a>(
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
 fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
     let of = |amount: Amount| match (amount, whole) {
-        (Amount::Percent(_), None) => {
-            Err(job.error("a value in percent needs an existing file or device; write it in bytes"))
-        }
+        (Amount::Percent(_), None) => Err(job.error_without_options(
+            "a value in percent needs an existing file or device; write it in bytes",
+        )),
         (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
     };
-    let start = of(job.extent.offset)?.saturating_add(job.extent.increment.saturating_mul(copy));
+    let (offset, increment) = (job.extent.offset, job.extent.increment);
+    let start = of(offset)?.saturating_add(of(increment)?.saturating_mul(copy));
+    // As in fio, only an offset in percent is moved to the next block.
+    let start = match (offset, increment) {
+        (Amount::Bytes(_), Amount::Bytes(_)) => start,
+        _ => start.next_multiple_of(job.smallest_block().max(1)),
+    };
     let rest = whole.map(|whole| whole.saturating_sub(start));
     let length = match (job.extent.size, rest) {
         (Some(size @ Amount::Percent(_)), Some(rest)) => of(size)?.min(rest),
         (Some(size), _) => of(size)?,
         (None, Some(rest)) => rest,
         (None, None) if job.extent.fills => {
-            return Err(job.error(
+            return Err(job.error_without_options(
                 "fill_device on a new file would leave no free space in the filesystem; set size, \
                  or name an existing file or device",
             ));
         }
         (None, None) => {
-            return Err(job.error(
+            return Err(job.error_without_options(
                 "the job has no size; add one such as size=1g, or set that of the scratch file \
                  with --size",
             ));
@@ -476,7 +540,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
         length.min(file_bytes.saturating_sub(start))
     });
     if length < job.smallest_block() {
-        return Err(job.error(
+        return Err(job.error_without_options(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));

@@ -14,9 +14,9 @@ use super::notes::TranslationNotes;
 use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{Amount, Base};
-use diskproof_compat::{FioHandling, fio_option};
+use diskproof_compat::{FioCondition, FioHandling, fio_option, fio_similar};
 use diskproof_model::plan::{EngineChoice, EngineKind, WriteFlag};
-use diskproof_model::rw::{Rw, RwDirection};
+use diskproof_model::rw::{Order, Rw, RwDirection};
 use std::collections::BTreeMap;
 
 pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
@@ -45,15 +45,15 @@ pub(crate) fn read_job(
 ) -> Result<FioJob, JobFileError> {
     // An unsupported engine has its own options, and explains them; so its error comes first.
     check_engine(section)?;
-    for setting in &section.settings {
-        check(setting, section, closeness, notes)?;
-    }
     let mut reader = JobReader::new(section);
     let base = reader.choice(
         "kb_base",
         &[("1024", Base::Binary), ("1000", Base::Decimal)],
     )?;
     reader.base = base.unwrap_or(Base::Binary);
+    for setting in &section.settings {
+        check(setting, &reader, closeness, notes)?;
+    }
     reader.job(notes)
 }
 
@@ -67,21 +67,32 @@ pub(crate) fn check_engine(section: &Section) -> Result<(), JobFileError> {
 /// Refuses unknown options and those that would change the load; notes those that are ignored.
 fn check(
     setting: &Setting,
-    section: &Section,
+    reader: &JobReader<'_>,
     closeness: Closeness,
     notes: &mut TranslationNotes,
 ) -> Result<(), JobFileError> {
     let Some(option) = fio_option(&setting.option.key) else {
-        return Err(setting.error(
+        let meant = fio_similar(&setting.option.key);
+        let meant = meant.map_or(String::new(), |name| format!(". Did you mean {name}?"));
+        return Err(setting.error(format!(
             "fio 3.42 has no such option for the supported engines; check the spelling, or remove \
-             it",
-        ));
+             it{meant}"
+        )));
     };
     let value = setting.option.value.as_deref();
+    if option.is_boolean && !matches!(value, None | Some("0" | "1")) {
+        return Err(setting.error("write 0 or 1"));
+    }
     match &option.handling {
-        FioHandling::Refused(harmless) if !value.is_some_and(|value| harmless.contains(&value)) => {
-            let (name, text) = (option.name(), option.text);
-            return Err(setting.error(format!("[{}]: fio's '{name}' {text}", section.name)));
+        FioHandling::Refused { except, .. }
+            if value.is_some_and(|value| except.contains(&value)) => {}
+        FioHandling::Refused { only, .. } => {
+            if only.map_or(Ok(true), |only| reader.has_effect(only))? {
+                let (name, text) = (option.name(), option.text);
+                let section = &reader.section.name;
+                return Err(setting.error(format!("[{section}]: fio's '{name}' {text}")));
+            }
+            notes.ignore_option(option.name(), "no effect in this job");
         }
         FioHandling::Carried if closeness == Closeness::Fio => {}
         FioHandling::Ignored | FioHandling::Carried => {
@@ -106,6 +117,25 @@ impl<'a> JobReader<'a> {
             given: last_by_name(&section.settings),
             base: Base::Binary,
         }
+    }
+
+    /// Whether the job is one in which an option has an effect.
+    fn has_effect(&self, condition: FioCondition) -> Result<bool, JobFileError> {
+        let rw = self.rw()?.0;
+        Ok(match condition {
+            FioCondition::Random => rw.order == Order::Random,
+            FioCondition::Writes => rw.writes_data(),
+            FioCondition::Buffered => {
+                let engine = self.choice("ioengine", &ENGINES)?;
+                self.cache(engine == Some(EngineKind::Mmap))? != Cache::Direct
+            }
+            FioCondition::Queue => {
+                let mut unsaid = TranslationNotes::default();
+                self.depth(self.engine(rw, &mut unsaid)?, &mut unsaid)? > 1
+            }
+            FioCondition::Loops => self.bytes("loops", 1)? > 1 || self.flag("time_based")?,
+            FioCondition::Option(name) => self.setting(name).is_some(),
+        })
     }
 
     fn job(&self, notes: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
@@ -143,6 +173,11 @@ impl<'a> JobReader<'a> {
             ends_everything: ends_all && exits_all,
             filename: self.filename()?,
             directories: self.directories()?,
+            unlinks: self.flag("unlink")?,
+            only_creates: self.flag("create_only")?,
+            scheduler: self
+                .value("ioscheduler")?
+                .map(|(setting, name)| (name.to_owned(), setting.source.clone())),
             filename_format: format.unwrap_or(FILENAME_FORMAT_DEFAULT).to_owned(),
         })
     }
@@ -164,7 +199,7 @@ impl<'a> JobReader<'a> {
         self.walk(rw, step, &mut flags)?;
         self.distribution(rw, &mut flags)?;
         flags.rwmixread = self.read_share(rw)?;
-        flags.rate = self.rate(rw, &flags)?;
+        self.rate(rw, &mut flags)?;
         if flags.rate.is_some() {
             notes.add(
                 "a rate starts requests on schedule, even while earlier ones are in flight; \
@@ -242,14 +277,12 @@ impl<'a> JobReader<'a> {
         let ops = self.bytes("number_ios", 0)?.saturating_mul(loops);
         let is_whole = |size: &Amount| matches!(size, Amount::Bytes(0) | Amount::Percent(100));
         Ok(JobExtent {
-            offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
-            increment: self.bytes("offset_increment", 0)?,
+            offset: self.amount("offset")?.unwrap_or(Amount::ZERO),
+            increment: self.amount("offset_increment")?.unwrap_or(Amount::ZERO),
             file_bytes: file_bytes.filter(|bytes| *bytes > 0),
             size: size.or(filesize).filter(|size| !fills && !is_whole(size)),
             fills,
-            io_size: self
-                .amount("io_size")?
-                .filter(|size| *size != Amount::Bytes(0)),
+            io_size: self.amount("io_size")?.filter(|size| *size != Amount::ZERO),
             loops,
             ops: Some(ops).filter(|ops| *ops > 0),
             is_time_based: self.flag("time_based")? && self.time("runtime")? > 0,

@@ -60,6 +60,14 @@ impl SourceLine {
         self.line == 0
     }
 
+    /// An error about a section of the job file itself.
+    pub(crate) fn named_error(&self, section: &str, text: &'static str) -> JobFileError {
+        JobFileError {
+            text: format!("[{section}]: {text}"),
+            ..self.plain_error("")
+        }
+    }
+
     /// An error at this line that does not quote it.
     fn plain_error(&self, text: &'static str) -> JobFileError {
         JobFileError {
@@ -181,6 +189,7 @@ pub(crate) fn read_sections(
         bytes: 0,
         includes: 0,
         unset: None,
+        glued: None,
     };
     let mut first = Rc::from(COMMAND_LINE);
     for text in texts {
@@ -195,13 +204,14 @@ pub(crate) fn read_sections(
             JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
         }
     }
+    let empty = SourceLine {
+        file: first,
+        line: 1,
+        origin: TextOrigin::JobFile,
+    };
+    let no_job = "the file has no job; add a section such as [reads] with rw=randread";
     match reader.sections.is_empty() {
-        true => Err(SourceLine {
-            file: first,
-            line: 1,
-            origin: TextOrigin::JobFile,
-        }
-        .error("the file has no job; add a section such as [reads] with rw=randread")),
+        true => Err(reader.glued.unwrap_or_else(|| empty.error(no_job))),
         false => Ok(ReadSections {
             sections: reader.sections,
             global: reader.global,
@@ -227,6 +237,8 @@ struct Reader<'a> {
     open: Open,
     bytes: usize,
     includes: usize,
+    /// The error of the first section that begins behind an option.
+    glued: Option<JobFileError>,
 }
 
 impl Reader<'_> {
@@ -381,6 +393,14 @@ impl Reader<'_> {
             Some((key, value)) => (key.trim_end(), Some(value.trim().to_owned())),
             None => (line.as_str(), None),
         };
+        if let Some((before, name)) = line.rsplit_once('[').filter(|_| line.ends_with(']')) {
+            let text = format!(
+                "{}: a section begins on a line of its own; write [{} below {before}",
+                quoted(&line),
+                quoted(name)
+            );
+            self.glued.get_or_insert_with(|| source.error(text));
+        }
         let key = key.to_owned();
         let option = JobOption { key, value };
         let settings = match &mut self.open {

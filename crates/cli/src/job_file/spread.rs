@@ -12,6 +12,9 @@ use diskproof_compat::JobWorkload;
 use diskproof_compat::fio_values::Amount;
 use std::path::{Path, PathBuf};
 
+/// The cause of most names that lead nowhere.
+const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
+
 /// Jobs with one file or directory each.
 #[derive(Default)]
 pub(crate) struct SpreadJobs {
@@ -111,7 +114,8 @@ fn over_files(
     let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
     let is_new = |path: &PathBuf| environment.found(path) == PathKind::Nothing;
     if paths.iter().all(is_new) {
-        check_new_files(job, &paths).map_err(|why| source.error(why))?;
+        check_new_files(job, &paths)
+            .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
         notes.add(FILES, &job.section);
         let filename = Some((names[..1].to_vec(), source.clone()));
         return Ok(vec![FioJob {
@@ -122,7 +126,8 @@ fn over_files(
     if let Some(missing) = paths.iter().find(|path| is_new(path)) {
         let shown = quoted(&missing.display().to_string());
         return Err(source.error(format!(
-            "{shown} does not exist, but other files do; create it, or write a section for each"
+            "{shown} does not exist, but other files do; create it, or write a section for each. \
+             {COLON_SEPARATES}"
         )));
     }
     let parts = paths.len() as u64;
@@ -205,7 +210,7 @@ fn over_places(job: &FioJob, environment: &dyn Environment) -> Result<Vec<FioJob
     if paths.iter().all(|path| place(path) == first) {
         return Ok(vec![job.clone()]);
     }
-    if job.extent.increment > 0 {
+    if job.extent.increment != Amount::ZERO {
         return Err(job.error(
             "offset_increment with files in several directories is not supported; write a section \
              for each",

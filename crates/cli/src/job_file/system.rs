@@ -55,6 +55,11 @@ impl Environment for System {
         }
     }
 
+    fn scheduler(&self, path: &Path) -> Option<String> {
+        let layers = probe(path).ok()?.layers;
+        layers.into_iter().find_map(|layer| layer.scheduler)
+    }
+
     fn absolute(&self, path: &Path) -> PathBuf {
         // Without the components that are "." only.
         let path: PathBuf = path.components().collect();

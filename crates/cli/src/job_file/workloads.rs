@@ -16,6 +16,8 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
+/// A sequential mix of so few whole blocks has them all in one direction, with fio's seed.
+const MIXED_BLOCKS_MIN: u64 = 3;
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
 
@@ -436,8 +438,8 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
     let passes = |pass: u64| (pass / block * block).saturating_mul(loops);
-    let io_size = job.extent.io_size;
-    let io_size = io_size.map(|size| whole_blocks(size.of(own.job_bytes)).saturating_mul(loops));
+    let asked = job.extent.io_size.map(|size| size.of(own.job_bytes));
+    let io_size = asked.map(|size| whole_blocks(size.saturating_mul(loops)));
     if let Some(zones) = job.flags.shape.zone_stride {
         return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
     }
@@ -452,6 +454,11 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
         }
         _ if is_backward => whole_blocks(own.job_bytes).saturating_mul(loops),
         None if is_ordered || job.is_mapped => passes(own.job_bytes),
+        // Each direction has its own place in the file. In a short one, the first to reach the end
+        // ends the job; in a longer one, the size does.
+        None if !job.is_random() && own.job_bytes / block < MIXED_BLOCKS_MIN => {
+            passes(own.job_bytes)
+        }
         None => whole_blocks(own.job_bytes.saturating_mul(loops)),
         Some(Bytes(step)) => {
             let rest = own.job_bytes % step;
@@ -466,9 +473,23 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
             "a backward job transfers less than io_size in one pass; use loops, or time_based \
              with a runtime",
         )),
-        Some(bytes) => Ok(bytes),
+        Some(bytes) => {
+            let lap = match job.is_random() && !job.is_mapped {
+                true => whole_blocks(own.job_bytes.max(asked.unwrap_or(0))),
+                false => total / loops,
+            };
+            Ok(bytes.min(laps_bytes(lap, loops, asked.unwrap_or(0), block)))
+        }
         None => Ok(total),
     }
+}
+
+/// The bytes of whole laps with which a job with `io_size` ends: it makes its loops, and then
+/// further laps until less than a block is missing.
+fn laps_bytes(lap: u64, loops: u64, io_size: u64, block: u64) -> u64 {
+    let missing = io_size.saturating_sub(lap.saturating_mul(loops));
+    let more = (missing + 1).saturating_sub(block).div_ceil(lap.max(1));
+    lap.saturating_mul(loops.saturating_add(more))
 }
 
 /// The bytes of a job with zones: those of its size, in several laps where they need them. As in

@@ -147,7 +147,9 @@ where
     let consent = job.flags.destructive.consent(&job.identities)?;
     let stall_timeout = stall_timeout()?;
     let identities = job.identities.clone();
-    let Prepared { work, mut facts } = prepare(job, &consent, stall_timeout, None)?;
+    let Prepared {
+        work, mut facts, ..
+    } = prepare(job, &consent, stall_timeout, None)?;
     interrupt.end_cleanly();
     let live = Live::new((&facts.plan, &identities), verbosity, interrupt.clone());
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {

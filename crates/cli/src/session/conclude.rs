@@ -12,11 +12,13 @@ use crate::stdout::{
 };
 use crate::tool_lines::SharedPrinter;
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
+use diskproof_analysis::rules::{Check, Rule, rule};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
+use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
@@ -172,7 +174,18 @@ fn text_of_tool(
         text.stderr
             .insert_str(0, &format!("{}: {none}{why}\n", tool.name));
     }
+    for finding in record.findings.iter().filter(|one| spoils_figures(one)) {
+        let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
+        text.stderr.push_str(&line);
+    }
     text
+}
+
+/// Whether a figure is false. Errors of requests are printed as such.
+fn spoils_figures(finding: &Finding) -> bool {
+    let is_health = |rule: &Rule| matches!(rule.check, Check::Health(_));
+    let is_of_run = rule(&finding.code).is_some_and(|rule| !is_health(rule));
+    is_of_run && finding.severity == Severity::Failure && finding.code != "io-errors"
 }
 
 /// Whether any request has.

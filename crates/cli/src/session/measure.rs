@@ -11,7 +11,7 @@ use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
-use diskproof_device::MachineCpuTime;
+use diskproof_device::{MachineCpuTime, OpenTarget};
 use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -177,6 +177,7 @@ pub(super) fn measure_with(
         },
         interrupt: &interrupt,
     })?;
+    prepared.own_files.iter().for_each(OpenTarget::mark_own);
     prepared.facts.host.stolen_share = stolen_share_since(start);
     conclude(
         prepared.facts,

@@ -54,6 +54,8 @@ pub(crate) struct Prepared {
     pub work: TargetRun,
     /// The record's facts; how the run ends is added later.
     pub facts: RunFacts,
+    /// Files of our own, to be marked as such at the end.
+    pub own_files: Vec<OpenTarget>,
 }
 
 /// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
@@ -92,6 +94,7 @@ pub(crate) fn prepare(
         }
         Ok::<_, Failure>(targets)
     })?;
+    let own_files = own_files(&targets, &job, kept_name)?;
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, &flags.health);
     warn_of_failing(&health, verbosity);
@@ -127,7 +130,28 @@ pub(crate) fn prepare(
         health,
         variation: RunVariation::Earlier(Vec::new()),
     };
-    Ok(Prepared { work, facts })
+    Ok(Prepared {
+        work,
+        facts,
+        own_files,
+    })
+}
+
+/// Files that are diskproof's own: made by this run, or by an earlier one for the same tool.
+fn own_files(
+    targets: &[OpenTarget],
+    job: &MeasuringJob<'_>,
+    kept_name: Option<&str>,
+) -> Result<Vec<OpenTarget>, Failure> {
+    let destructive = &job.flags.destructive;
+    let rewrites = destructive.own_files && !destructive.overwrite && job.plan.writes();
+    let mut own = Vec::new();
+    for (target, identity) in targets.iter().zip(&job.identities) {
+        if kept_name.is_some() || (rewrites && identity.kind == TargetKind::File) {
+            own.push(target.reopen()?);
+        }
+    }
+    Ok(own)
 }
 
 /// Does what comes before the announced time, and says so where it takes long.

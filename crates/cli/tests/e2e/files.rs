@@ -154,8 +154,8 @@ fn files_without_threads_leave_nothing() {
     assert!(failed >= 5, "{failed}");
 }
 
-/// The directory of a new ext4 filesystem, from which the gate lets files be made: 10 % and 2 GiB
-/// of it stay free.
+/// The directory of a new ext4 filesystem, from which the gate lets files be made: 10 % of it
+/// stay free.
 struct SmallDisk {
     _mount: Mount,
     _device: Loop,

@@ -251,8 +251,8 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
         );
     };
     refused(
-        "[a]\ndirectory=HERE\nsize=4m\nlatency_run=1\n",
-        "job.fio: line 4: latency_run=1: [a]: fio's 'latency_run' ",
+        "[a]\ndirectory=HERE\nsize=4m\nlatency_target=5ms\nlatency_run=1\n",
+        "job.fio: line 5: latency_run=1: [a]: fio's 'latency_run' ",
     );
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",

@@ -30,7 +30,6 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
     }
     let (here, out) = (place(), place());
     let image = here.path().join("disk.img");
-    // ext4 keeps 10 % and 2 GiB free of what the gate lets a scratch file take.
     let device = Loop::sparse(&image, 3 << 30, &[]);
     let made = Command::new("mkfs.ext4")
         .arg("-qF")

@@ -580,7 +580,7 @@ fn full_filesystem_is_an_error_and_leaves_nothing() {
     }
     let logs = place();
     let (_server, address) = serve(logs.path());
-    let disk = Disk::new("ext4", 256 * MIB, "");
+    let disk = Disk::new("ext4", 8 * MIB, "");
     let words = [
         "powercut",
         "write",

@@ -214,7 +214,9 @@ fn a_filesystem_without_room_is_left_alone() {
             &["-l", &bytes.to_string(), filler.to_str().unwrap()],
         );
     };
-    for free in [0, 2 * GIB - 16 * MIB] {
+    let space = rustix::fs::statvfs(disk.path()).unwrap();
+    let reserve = space.f_blocks * space.f_frsize / 10;
+    for free in [0, reserve - 16 * MIB] {
         leave(free + MIB);
         let before = free_bytes(disk.path());
         let sentence = ["not enough free space", "must stay free", "Free some space"];
@@ -225,7 +227,7 @@ fn a_filesystem_without_room_is_left_alone() {
         );
     }
     // Hardly any room: refused unless the user wants a scratch file that small.
-    leave(2 * GIB + 40 * MIB);
+    leave(reserve + 40 * MIB);
     assert_refused(
         &check(disk.path(), &[]),
         3,
@@ -240,7 +242,7 @@ fn a_filesystem_without_room_is_left_alone() {
         || free_bytes(disk.path()).abs_diff(before) <= MIB
     ));
     // Some room: a smaller scratch file, by itself.
-    leave(2 * GIB + 200 * MIB);
+    leave(reserve + 200 * MIB);
     let ran = check(disk.path(), &["--time", "1s", "--json"]);
     let size = ran.record().plan.scratch_bytes.unwrap();
     assert!(

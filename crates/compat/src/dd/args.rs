@@ -9,6 +9,7 @@ use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::SECTOR_BYTES;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -232,7 +233,7 @@ impl CopyLoad {
         }
     }
 
-    /// Whole blocks to move on a target of this kind.
+    /// The bytes to move on a target of this kind.
     fn bytes(&self, target: &TargetIdentity) -> Result<u64, DropInError> {
         let path = &self.path;
         let error = |text: &str| Err(DROP_IN.target_error(&format!("'{path}'{text}")));
@@ -253,11 +254,8 @@ impl CopyLoad {
                 target.size_bytes
             ));
         }
-        match bytes / self.block_bytes * self.block_bytes {
-            0 => error(&format!(
-                " has no whole block of {} bytes to move; use a smaller bs=",
-                self.block_bytes
-            )),
+        match bytes {
+            0 => error(" has no data to move"),
             bytes => Ok(bytes),
         }
     }
@@ -279,20 +277,37 @@ impl DropInLoad for CopyLoad {
             return Err(DROP_IN.target_error(&text));
         }
         let bytes = self.bytes(context.target)?;
-        let workload = Workload {
+        let rest = bytes % self.block_bytes;
+        // The end of a file that direct I/O cannot reach.
+        let rest = match self.cache() {
+            CachePolicy::Direct if bytes > rest => rest / SECTOR_BYTES * SECTOR_BYTES,
+            _ => rest,
+        };
+        let whole = bytes / self.block_bytes * self.block_bytes;
+        let parts = [
+            ("copy", self.start, whole, self.block_bytes),
+            ("last-block", self.start + whole, rest, rest),
+        ];
+        let parts: Vec<_> = parts.into_iter().filter(|part| part.2 > 0).collect();
+        let last = parts.len() - 1;
+        let workload = |(index, (name, start, bytes, block_bytes))| Workload {
             read_permille: if self.writes { 0 } else { 1000 },
-            span: part(self.start, bytes),
+            span: part(start, bytes),
             stop: until_bytes(bytes),
-            sync: self.sync(),
+            sync: match self.sync() {
+                SyncPolicy::AtEnd if index < last => SyncPolicy::None,
+                sync => sync,
+            },
             cache: self.cache(),
             layout: match is_new {
                 true => Layout::Provides,
                 false => Layout::Needed,
             },
-            ..blocking("copy", Access::Sequential, self.block_bytes as u32)
+            ..blocking(name, Access::Sequential, block_bytes as u32)
         };
-        let scratch_bytes = is_new.then_some(self.start + bytes);
-        Ok(DROP_IN.plan(context, scratch_bytes, vec![workload]))
+        let workloads = parts.into_iter().enumerate().map(workload).collect();
+        let scratch_bytes = is_new.then_some(self.start + whole + rest);
+        Ok(DROP_IN.plan(context, scratch_bytes, workloads))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -306,6 +321,7 @@ impl DropInLoad for CopyLoad {
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         Box::new(CopyPrinter {
             status: self.status,
+            block_bytes: self.block_bytes,
         })
     }
 }

@@ -19,22 +19,29 @@ pub(super) enum StatusLevel {
 #[derive(Debug)]
 pub(super) struct CopyPrinter {
     pub(super) status: StatusLevel,
+    /// Of whole blocks.
+    pub(super) block_bytes: u64,
 }
 
 impl CopyPrinter {
     fn text(&self, measurements: &[Measurement]) -> ToolText {
-        let both = |of: fn(&Measurement, OpKind) -> u64| {
-            let moved = |one| of(one, OpKind::Read) + of(one, OpKind::Write);
-            measurements.first().map_or(0, moved)
+        let sum = |of: fn(&Measurement, OpKind) -> u64, is_part: bool| -> u64 {
+            let of_kind = measurements
+                .iter()
+                .filter(|one| (u64::from(one.workload.block_bytes) < self.block_bytes) == is_part);
+            of_kind
+                .map(|one| of(one, OpKind::Read) + of(one, OpKind::Write))
+                .sum()
         };
-        let blocks = both(count);
-        let wall_ns = measurements.first().map_or(0, |one| one.wall_ns);
+        let (blocks, parts) = (sum(count, false), sum(count, true));
+        let wall_ns = measurements.iter().map(|one| one.wall_ns).sum();
         let mut stderr = String::new();
         if self.status != StatusLevel::None {
-            stderr = format!("{blocks}+0 records in\n{blocks}+0 records out\n");
+            stderr = format!("{blocks}+{parts} records in\n{blocks}+{parts} records out\n");
         }
         if self.status == StatusLevel::All {
-            stderr.push_str(&transfer(both(bytes), seconds(wall_ns)));
+            let moved = sum(bytes, false) + sum(bytes, true);
+            stderr.push_str(&transfer(moved, seconds(wall_ns)));
         }
         ToolText {
             stdout: String::new(),

@@ -1,7 +1,7 @@
 //! The command line of fio: job files, and jobs made of options.
 
 use super::command_line::command_line;
-use super::job_options::is_switch;
+use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
 use super::options::{EMULATES, NAME, OPTIONS};
 use super::print::FioOutput;
 use super::values::time_ns;
@@ -33,6 +33,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (option, None),
         };
+        let name = &*full_name(name)?;
         let general = OPTIONS.iter().find(|option| option.long == long_name(name));
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
@@ -57,6 +58,37 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         }
     }
     reader.finish()
+}
+
+/// The name that this one, or the unambiguous beginning of one, stands for. An unknown one stays as
+/// it is: the reader of jobs knows whether it belongs to another engine.
+fn full_name(name: &str) -> Result<String, DropInError> {
+    let is_general = OPTIONS.iter().any(|option| option.long == long_name(name));
+    if is_general || fio_option(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    let general = OPTIONS.iter().map(|option| option.long);
+    let mut found: Vec<&'static str> = general.filter(|long| long.starts_with(name)).collect();
+    found.extend(fio_options_beginning(name));
+    // Several names of one option are one.
+    let mut options: Vec<&str> = found
+        .into_iter()
+        .map(|name| fio_option(name).map_or(name, |option| option.names[0]))
+        .collect();
+    options.sort_unstable();
+    options.dedup();
+    let wrong = |why: String| Err(DropInError::Usage(format!("{NAME}: {why}\n")));
+    match (options.as_slice(), fio_similar(name)) {
+        ([one], _) => Ok((*one).to_owned()),
+        ([], None) => Ok(name.to_owned()),
+        ([], Some(similar)) => wrong(format!(
+            "unrecognized option '--{name}'\nDid you mean {similar}?"
+        )),
+        (several, _) => wrong(format!(
+            "option '--{name}' is ambiguous; possibilities: '--{}'",
+            several.join("' '--")
+        )),
+    }
 }
 
 /// The long names of the short options.
@@ -137,11 +169,10 @@ impl FioArguments {
     fn finish(self) -> Result<Started, DropInError> {
         let general = self.general;
         if self.jobs.is_empty() && self.files.is_empty() {
-            let text = help();
-            return Err(DropInError::Usage(format!(
-                "No job(s) defined\n\n{}",
-                text.stdout
-            )));
+            return Err(DropInError::Printed(ToolText {
+                stdout: format!("{EMULATES}\n{}", help().stdout),
+                stderr: "No job(s) defined\n\n".to_owned(),
+            }));
         }
         let value = |name: &str| general.get(name).map(String::as_str);
         let is_set = |name: &str| general.contains_key(name);
@@ -171,6 +202,7 @@ impl FioArguments {
             },
             is_read_only: is_set("readonly"),
             saved_to,
+            is_for_programs: !output.is_for_people(),
             notes: self.notes,
             printer: Box::new(move |described| {
                 Box::new(output.printer(described, is_saved, interval_ns))

@@ -13,10 +13,58 @@ pub enum FioHandling {
     Ignored,
     /// Nor does this one, but `as fio` uses it for its output.
     Carried,
-    /// It would change the load. The job is refused, except for these values.
-    Refused(Vec<&'static str>),
+    /// It would change the load. The job is refused, except for these values, and where the
+    /// option has no effect.
+    Refused {
+        /// The values.
+        except: Vec<&'static str>,
+        /// What gives it an effect; `None`: it always has one.
+        only: Option<FioCondition>,
+    },
     /// It is no option of jobs.
     Hint,
+}
+
+/// The jobs in which an option has an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FioCondition {
+    /// With random offsets.
+    Random,
+    /// Jobs that write.
+    Writes,
+    /// Through the page cache.
+    Buffered,
+    /// With several requests in flight.
+    Queue,
+    /// With several laps.
+    Loops,
+    /// With this other option.
+    Option(&'static str),
+}
+
+impl FioCondition {
+    fn named(name: &'static str) -> Self {
+        match name {
+            "random" => Self::Random,
+            "writes" => Self::Writes,
+            "buffered" => Self::Buffered,
+            "queue" => Self::Queue,
+            "loops" => Self::Loops,
+            option => Self::Option(option),
+        }
+    }
+
+    /// The jobs without the effect, as the rest of a sentence that begins with "except".
+    pub fn others(self) -> String {
+        match self {
+            Self::Random => "with sequential offsets".to_owned(),
+            Self::Writes => "in jobs that only read".to_owned(),
+            Self::Buffered => "with `direct=1`".to_owned(),
+            Self::Queue => "with one request in flight".to_owned(),
+            Self::Loops => "with one lap".to_owned(),
+            Self::Option(name) => format!("without `{name}`"),
+        }
+    }
 }
 
 /// An option.
@@ -33,6 +81,8 @@ pub struct FioOption {
     pub hint: Option<&'static str>,
     /// Whether it takes a value only behind `=`, under each of its names.
     pub is_switch: bool,
+    /// Whether its value is 0 or 1. A switch has any number; all but 0 are alike.
+    pub is_boolean: bool,
 }
 
 impl FioOption {
@@ -72,28 +122,70 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
         ("ignored", "carried") => FioHandling::Carried,
         ("ignored", _) => FioHandling::Ignored,
         ("hint", _) => FioHandling::Hint,
-        (_, harmless) => FioHandling::Refused(harmless.split_whitespace().collect()),
+        (_, harmless) => {
+            let (conditions, except): (Vec<_>, Vec<_>) = harmless
+                .split_whitespace()
+                .partition(|word| word.starts_with("if="));
+            let only = conditions
+                .first()
+                .map(|word| FioCondition::named(&word[3..]));
+            FioHandling::Refused { except, only }
+        }
     };
     let hint = match (&handling, hint) {
-        (FioHandling::Refused(_) | FioHandling::Hint, _) => Some(text),
+        (FioHandling::Refused { .. } | FioHandling::Hint, _) => Some(text),
         (_, "job") => Some(JOB_HINT),
         (_, hint) => Some(hint).filter(|hint| !hint.is_empty()),
     };
     names.split_whitespace().map(move |names| FioOption {
         names: names
             .split('/')
-            .map(|name| name.trim_end_matches('!'))
+            .map(|name| name.trim_end_matches(['!', '?']))
             .collect(),
         handling: handling.clone(),
         text,
         hint,
         is_switch: names.ends_with('!'),
+        is_boolean: names.ends_with('?'),
     })
 }
 
 /// The option of a job with this name.
 pub fn fio_option(name: &str) -> Option<&'static FioOption> {
     BY_NAME.get(name).copied()
+}
+
+/// The options of jobs that fio takes an unambiguous beginning for.
+pub(super) fn fio_options_beginning(start: &str) -> Vec<&'static str> {
+    let all = BY_NAME.keys().copied();
+    all.filter(|name| name.starts_with(start)).collect()
+}
+
+/// The name that was meant by a misspelt one: one letter differs, or a dash stands for `_`.
+pub fn fio_similar(name: &str) -> Option<&'static str> {
+    let plain = name.replace('-', "_");
+    let mut all = BY_NAME.keys().filter(|known| differ_by_one(known, &plain));
+    all.next().copied()
+}
+
+/// Whether two words are the same but for a letter that was added, left out, changed, or exchanged
+/// with the next one.
+fn differ_by_one(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let (short, long) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
+    let (short, long) = (&short[same..], &long[same..]);
+    match (short, long) {
+        ([], []) => true,
+        ([a, b, short @ ..], [c, d, long @ ..]) if (a, b) == (d, c) && short == long => true,
+        (_, [_, long @ ..]) if short == long => true,
+        ([_, short @ ..], [_, long @ ..]) => short == long,
+        _ => false,
+    }
 }
 
 /// The hint for a flag, as the rest of a sentence that begins with it. That of the flag itself
@@ -111,6 +203,21 @@ pub(super) fn is_switch(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn misspelt_options_are_found() {
+        for (word, meant) in [
+            ("io-size", Some("io_size")),
+            ("iodetph", Some("iodepth")),
+            ("nmjobs", Some("numjobs")),
+            ("rutnime", Some("runtime")),
+            ("directt", Some("direct")),
+            ("rbdname", None),
+            ("nonsense", None),
+        ] {
+            assert_eq!(fio_similar(word), meant, "{word}");
+        }
+    }
 
     #[test]
     fn switches_are_those_of_fio() {

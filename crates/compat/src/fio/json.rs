@@ -3,7 +3,7 @@
 use super::disks::UsedDisk;
 use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
-use super::job_options::is_switch;
+use super::job_options::fio_option;
 use super::options::EMULATES;
 use super::stats::{
     DirectionStats, JobEntry, RateSamples, SteadyEntry, bins, figures, percentiles,
@@ -56,12 +56,14 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
     if let Some(name) = name {
         pairs.push(("name".to_owned(), name.into()));
     }
-    // As in fio, without switches.
-    let shown = |option: &&JobOption| !is_switch(&option.key);
-    for option in options.iter().filter(shown) {
-        let value = option.value.as_deref().unwrap_or("1");
-        pairs.retain(|(key, _)| *key != option.key);
-        pairs.push((option.key.clone(), value.into()));
+    // As in fio, without options that have no value, and under their first names.
+    for option in options {
+        let Some(value) = option.value.as_deref() else {
+            continue;
+        };
+        let key = fio_option(&option.key).map_or(option.key.as_str(), |known| known.names[0]);
+        pairs.retain(|(other, _)| other != key);
+        pairs.push((key.to_owned(), value.into()));
     }
     Json::Object(pairs)
 }
@@ -99,8 +101,10 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("elapsed", frame.elapsed_s.into()),
         ("job options", options(&entry.options, Some(&entry.name))),
     ];
+    let all = entry.both.iter();
+    let all = all.map(|both| ("mixed", direction(both, both.rate(), entry, has_bins)));
+    let all = std::iter::once(("sync", sync(&entry.sync, entry, has_bins))).chain(all);
     let rest = [
-        ("sync", sync(&entry.sync, entry, has_bins)),
         ("job_runtime", entry.runtime_ms.into()),
         ("usr_cpu", entry.user_percent.into()),
         ("sys_cpu", entry.system_percent.into()),
@@ -122,7 +126,8 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         .steady
         .iter()
         .map(|found| ("steadystate", steady(found)));
-    let pairs = head.into_iter().chain(directions).chain(rest).chain(steady);
+    let pairs = head.into_iter().chain(directions).chain(all);
+    let pairs = pairs.chain(rest).chain(steady);
     object(pairs.filter_map(|pair| match entry.is_mixed {
         true => as_mixed(pair),
         false => Some(pair),

@@ -18,7 +18,9 @@ mod terse;
 mod tests;
 pub mod values;
 
-pub use job_options::{FIO_OPTIONS, FioHandling, FioOption, fio_hint, fio_option};
+pub use job_options::{
+    FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
+};
 
 use crate::drop_in::{DropIn, ExitCodes};
 

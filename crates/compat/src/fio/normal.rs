@@ -19,8 +19,14 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
         "{}: (groupid={}, jobs={}): {error}: pid={pid}: {}\n",
         entry.name, entry.group, entry.jobs, frame.time
     );
+    if let Some(description) = &entry.description {
+        let _ = writeln!(text, "  Description  : [{description}]");
+    }
     for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
         text.push_str(&direction(name, stats, all_bytes, entry));
+    }
+    if let Some(both) = &entry.both {
+        text.push_str(&direction("mixed", both, both.rate(), entry));
     }
     let all = entry.directions.iter().map(|stats| &stats.latency);
     text.push_str(&latency_ranges(&range_shares(all)));
@@ -223,9 +229,15 @@ fn footer(entry: &JobEntry) -> String {
 pub(super) fn group(entries: &[JobEntry]) -> String {
     let number = entries[0].group;
     let mut text = format!("\nRun status group {number} (all jobs):\n");
-    for (index, name) in names(&entries[0]).iter().enumerate() {
+    let names = names(&entries[0]).into_iter().enumerate();
+    let named = names.map(|(index, name)| {
         let all = entries.iter().map(|entry| &entry.directions[index]);
-        let Some(total) = GroupTotal::of(all) else {
+        (name, GroupTotal::of(all))
+    });
+    let mixed = entries.iter().filter_map(|entry| entry.both.as_ref());
+    let mixed = ("mixed", GroupTotal::of(mixed));
+    for (name, total) in named.chain([mixed]) {
+        let Some(total) = total else {
             continue;
         };
         let name = name.to_uppercase();

@@ -7,6 +7,7 @@ pub(super) const NAME: &str = "fio";
 pub(super) const EMULATES: &str = "fio-3.33";
 
 const NO_DEBUG: Treatment = Ignored("diskproof has no such output; -v shows progress");
+const NOT_SHOWN: Treatment = Ignored("it is a figure beside those of the jobs, and is not shown");
 const NO_CLIENT: Treatment = Refused("start diskproof on each machine, for example with ssh");
 const NO_TRIGGER: Treatment = Refused("start the command from the shell");
 const NO_DISK: Treatment = Refused("measures no disk; use the real fio");
@@ -54,7 +55,7 @@ pub(super) const OPTIONS: &[DropInOption] = options! {
     "cpuclock-test" "" "Test the clock" NO_DISK;
     "crctest" "[list]" "Test the speed of checksums" NO_DISK;
     "memcpytest" "[list]" "Test the speed of memory" NO_DISK;
-    "idle-prof" "mode" "Show how idle the processors are" NO_DISK;
+    "idle-prof" "mode" "Show how idle the processors are" NOT_SHOWN;
     "server" "[args]" "Serve clients" NO_CLIENT;
     "daemonize" "file" "Serve clients in the background" NO_CLIENT;
     "client" "[host]" "Let a server run the jobs" NO_CLIENT;
@@ -69,7 +70,13 @@ pub(super) const DIFFERENCES: &[&str] = &[
     "docs/job-files.md lists every job option, on the command line or in a job file, with its \
      translation. An option that would change the load is refused.",
     "A file that does not exist becomes a part of an unnamed scratch file, which is filled before \
-     its first use and then vanishes; fio leaves its files behind.",
+     its first use and then vanishes; fio leaves its files behind. A single new file that filename \
+     names stays, as in fio, unless unlink=1 is set. Later commands may write to it as long as \
+     nothing else has changed it; any other existing file needs --overwrite.",
+    "fio creates missing directories of filename; here they must exist.",
+    "A failed verify ends with error 84 as in fio, but all blocks are read, and the report names \
+     them in other words.",
+    "Numbers that fio reads in part, such as bs=1.5k, are refused.",
     "clat equals lat, from before the submission to the completion; slat is not measured.",
     "ctx, majf and minf are 0, and submit and complete show one request at a time, because they \
      are not measured.",

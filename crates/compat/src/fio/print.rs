@@ -7,7 +7,7 @@ use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
 use super::number::short;
 use super::options::EMULATES;
-use super::stats::{entries, error_number};
+use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
 use crate::jobs::DescribedJobs;
@@ -67,6 +67,11 @@ impl FioOutput {
             chosen.terse = Some(version);
         }
         Ok(chosen)
+    }
+
+    /// Whether the normal output is among them.
+    pub(super) fn is_for_people(self) -> bool {
+        self.normal
     }
 
     /// The printer of these jobs.
@@ -171,7 +176,8 @@ impl FioPrinter {
         }
         if self.output.normal {
             text.push('\n');
-            for entry in &entries {
+            let has_run = |entry: &&JobEntry| entry.runtime_ms > 0 || entry.error.is_some();
+            for entry in entries.iter().filter(has_run) {
                 text.push_str(&entry_text(entry, &frame, std::process::id()));
             }
             for group in entries.chunk_by(|one, next| one.group == next.group) {

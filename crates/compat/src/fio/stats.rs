@@ -28,8 +28,10 @@ pub(super) struct JobEntry {
     pub files: u64,
     pub depth: u32,
     pub error: Option<(i32, String)>,
-    /// Whether the reads have all others as well (`unified_rw_reporting`).
+    /// Whether the reads have all others as well (`unified_rw_reporting=mixed`).
     pub is_mixed: bool,
+    /// All directions as one, beside each (`unified_rw_reporting=both`).
+    pub both: Option<DirectionStats>,
     /// Reads, writes and trims.
     pub directions: [DirectionStats; 3],
     pub sync: LatencyHistogram,
@@ -44,11 +46,34 @@ pub(super) struct JobEntry {
     pub percentiles: Vec<f64>,
     /// Whether the rate was steady (`steadystate`).
     pub steady: Option<SteadyEntry>,
+    /// The author's description.
+    pub description: Option<String>,
     /// What the depth was searched for (`latency_target`).
     pub latency_target: Option<LatencyTarget>,
 }
 
 impl JobEntry {
+    /// The error that ended a job, or that its requests had.
+    fn take_error(&mut self, measurement: &Measurement) {
+        let errors = measurement.ops.values().flat_map(|op| op.errors.keys());
+        for name in errors {
+            self.error
+                .get_or_insert_with(|| (error_number(name), name.clone()));
+        }
+        match measurement.stopped {
+            StopReason::TooSlow => self.error = Some((110, "ETIMEDOUT".to_owned())),
+            StopReason::BelowFloor => self.error = Some((5, "EIO".to_owned())),
+            _ => {}
+        }
+        if measurement
+            .verify
+            .as_ref()
+            .is_some_and(|verify| verify.wrong_blocks() > 0)
+        {
+            self.error = Some((84, "EILSEQ".to_owned()));
+        }
+    }
+
     /// `latency_target` in nanoseconds, `latency_window` in microseconds and `latency_percentile`,
     /// or what fio prints without them.
     pub(super) fn searched_for(&self) -> (u64, u64, f64) {
@@ -176,6 +201,20 @@ impl DirectionStats {
         self.rates = Some((least.min(rate), most.max(rate)));
     }
 
+    /// Adds the reads that verified the writes. As in fio, they follow the reads of the job itself.
+    fn add_read_back(&mut self, measurement: &Measurement) {
+        let verified = measurement.verify.as_ref();
+        let Some(read) = verified.and_then(|verified| verified.read_back.as_ref()) else {
+            return;
+        };
+        self.count += read.latency.count();
+        self.bytes += read.bytes;
+        self.latency.merge(&read.latency);
+        self.runtime_ms += milliseconds(read.wall_ns);
+        let rate = self.rate();
+        self.rates = Some((rate, rate));
+    }
+
     /// The rates over time of all members together.
     fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
         let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -267,6 +306,10 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
     for job in &described.jobs {
         let merges = described.is_on(job, "group_reporting", false);
         let mut seen: Vec<(&str, usize)> = Vec::new();
+        if job.workloads.is_empty() {
+            // It only made its files.
+            entries.push((entry_of(described, job, job.copies), Vec::new()));
+        }
         for workload in &job.workloads {
             let own = own_measurements(workload, measurements);
             let same = seen
@@ -319,15 +362,20 @@ fn own_measurements<'a>(
 
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
     let list = described.value(job, "percentile_list").unwrap_or_default();
+    let unified = described.value(job, "unified_rw_reporting");
+    let unified = unified.unwrap_or_default();
     let values = list.split(':').filter_map(|value| value.parse().ok());
-    let list: Vec<f64> = values.collect();
+    let mut list: Vec<f64> = values.collect();
+    list.sort_by(f64::total_cmp);
     JobEntry {
         name: job.name.clone(),
         group: job.group,
         options: job.options.clone(),
+        description: described.value(job, "description"),
         jobs,
         files: 1,
-        is_mixed: described.is_on(job, "unified_rw_reporting", false),
+        is_mixed: matches!(unified.as_str(), "1" | "mixed"),
+        both: matches!(unified.as_str(), "2" | "both").then(DirectionStats::default),
         shows_clat: described.is_on(job, "clat_percentiles", true),
         shows_lat: described.is_on(job, "lat_percentiles", false),
         percentiles: if list.is_empty() {
@@ -359,6 +407,11 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         {
             stats.add(measurement, kinds);
         }
+        if let Some(both) = &mut entry.both {
+            both.add(measurement, &kinds);
+            both.add_read_back(measurement);
+        }
+        entry.directions[0].add_read_back(measurement);
         if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
             entry.sync.merge(&sync.latency);
         }
@@ -378,24 +431,7 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
             let outcome = outcome.clone();
             entry.steady.get_or_insert(SteadyEntry { end, outcome });
         }
-        let errors = measurement.ops.values().flat_map(|op| op.errors.keys());
-        for name in errors {
-            entry
-                .error
-                .get_or_insert_with(|| (error_number(name), name.clone()));
-        }
-        match measurement.stopped {
-            StopReason::TooSlow => entry.error = Some((110, "ETIMEDOUT".to_owned())),
-            StopReason::BelowFloor => entry.error = Some((5, "EIO".to_owned())),
-            _ => {}
-        }
-        if measurement
-            .verify
-            .as_ref()
-            .is_some_and(|verify| verify.wrong_blocks() > 0)
-        {
-            entry.error = Some((84, "EILSEQ".to_owned()));
-        }
+        entry.take_error(measurement);
     }
     entry.runtime_ms /= entry.files.max(1);
     for stats in &mut entry.directions {
@@ -416,6 +452,9 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         .zip(shared(&kinds, entry.is_mixed))
     {
         stats.sample(members, kinds, entry.jobs);
+    }
+    if let Some(both) = &mut entry.both {
+        both.sample(members, &kinds, entry.jobs);
     }
     entry
 }

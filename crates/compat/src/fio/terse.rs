@@ -48,6 +48,7 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
             UsedDisk::busy_percent(times)
         ));
     }
+    fields.extend(entry.description.clone());
     fields.join(";") + "\n"
 }
 

@@ -27,6 +27,9 @@ pub enum Amount {
 }
 
 impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self::Bytes(0);
+
     /// The amount in bytes, for a target of `whole` bytes.
     pub fn of(self, whole: u64) -> u64 {
         match self {
@@ -63,7 +66,8 @@ fn scaled(text: &str, unit_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
 
 /// Parses a size or a percentage.
 pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
-    match text.strip_suffix('%') {
+    // Templates double the sign, and fio looks only at the first one.
+    match text.strip_suffix("%%").or(text.strip_suffix('%')) {
         Some(percent) => match bytes(percent, base)? {
             percent @ 1..=100 => Ok(Amount::Percent(percent)),
             _ => Err(format!("'{text}' is out of range; use 1% to 100%")),
@@ -105,10 +109,12 @@ fn whole(value: f64, text: &str) -> Result<u64, String> {
     }
 }
 
+/// As in fio, `ki` means the same as `k`; only `kib` has the other base.
 fn size_unit(unit: &str, base: Base) -> Option<f64> {
     let lower = unit.to_ascii_lowercase();
     let power = match lower.chars().next() {
         None => return Some(1.0),
+        Some('b') if lower.len() == 1 => return Some(1.0),
         Some(letter) => 1 + "kmgtp".find(letter)? as i32,
     };
     let (plain, other): (f64, f64) = if base == Base::Binary {
@@ -117,7 +123,7 @@ fn size_unit(unit: &str, base: Base) -> Option<f64> {
         (1000.0, 1024.0)
     };
     match &lower[1..] {
-        "" | "b" => Some(plain.powi(power)),
+        "" | "b" | "i" => Some(plain.powi(power)),
         "ib" => Some(other.powi(power)),
         _ => None,
     }
@@ -320,6 +326,11 @@ mod tests {
             ("4K", 4096),
             ("4kb", 4096),
             ("4kib", 4000),
+            ("4Ki", 4096),
+            ("1Mi", 1 << 20),
+            ("45Gi", 45 << 30),
+            ("4b", 4),
+            ("100B", 100),
             ("10GiB", 10_000_000_000),
             ("1t", 1 << 40),
             ("0x1000", 4096),
@@ -328,8 +339,8 @@ mod tests {
             assert_eq!(size(text), Ok(wanted), "{text}");
         }
         assert_eq!(
-            (bytes("4k", Base::Decimal), bytes("4kib", Base::Decimal)),
-            (Ok(4000), Ok(4096))
+            ["4k", "4ki", "4kib"].map(|text| bytes(text, Base::Decimal)),
+            [Ok(4000), Ok(4000), Ok(4096)]
         );
         for text in [
             "",
@@ -337,8 +348,9 @@ mod tests {
             "1.5g",
             "-4k",
             "4x",
-            "4ki",
             "4kk",
+            "4bi",
+            "4e",
             "0x",
             "0xg",
             "9999999999999999999",
@@ -351,6 +363,10 @@ mod tests {
         assert_eq!(
             (amount("10%", Base::Binary), amount("1g", Base::Binary)),
             (Ok(Amount::Percent(10)), Ok(Amount::Bytes(1 << 30)))
+        );
+        assert_eq!(
+            (amount("100%%", Base::Binary), amount("25%%", Base::Binary)),
+            (Ok(Amount::Percent(100)), Ok(Amount::Percent(25)))
         );
         assert!(
             amount("0%", Base::Binary).is_err()

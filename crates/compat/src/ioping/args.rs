@@ -9,7 +9,7 @@ use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms};
 use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
-use crate::printer::ToolPrinter;
+use crate::printer::{ToolPrinter, ToolText};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
@@ -60,7 +60,7 @@ pub(super) struct IopingLoad {
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(33, form);
     if arguments.is_empty() {
-        return Err(DropInError::Usage(help));
+        return Err(DropInError::Printed(ToolText::out(help)));
     }
     let command = CommandLine {
         forms: OptionForms::LongWithOneDash,

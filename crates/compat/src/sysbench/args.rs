@@ -11,7 +11,7 @@ use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
 };
 use crate::primes::PrimeRequest;
-use crate::printer::ToolPrinter;
+use crate::printer::{ToolPrinter, ToolText};
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
 };
@@ -47,7 +47,18 @@ pub(super) struct FileioLoad {
 
 /// Reads the arguments.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let usage = |text: String| DropInError::Usage(format!("FATAL: {text}\n"));
+    let fatal = |text: &str| {
+        let text = format!("{}\n\nFATAL: {text}\n", DROP_IN.emulates);
+        DropInError::Printed(ToolText::out(text))
+    };
+    let usage = |text: String| fatal(&text);
+    // The errors of sysbench's commands are on stderr, and its name on stdout.
+    let command = |text: String| {
+        DropInError::Printed(ToolText {
+            stdout: format!("{}\n\n", DROP_IN.emulates),
+            stderr: text + "\n",
+        })
+    };
     let given = parse(DROP_IN.options, arguments, OptionForms::Long).map_err(usage)?;
     if given.has("version") {
         return Ok(Started::version(DROP_IN.emulates));
@@ -61,16 +72,19 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             "{} ({step}: nothing to do, 'run' makes and removes its own file)\n\n",
             DROP_IN.emulates
         ))),
+        ["fileio", "run"] if !given.has("file-test-mode") => Err(fatal(&format!(
+            "Missing required argument: --file-test-mode\n\n{}",
+            help()
+        ))),
         ["fileio", "run"] => Ok(Started::Load(Box::new(read(&given).map_err(usage)?))),
-        ["fileio", ..] => Err(usage("use prepare, run, cleanup or help".to_owned())),
         ["cpu", "run"] => Ok(Started::Primes(Box::new(read_cpu(&given).map_err(usage)?))),
-        ["cpu", step @ ("prepare" | "cleanup")] => Err(usage(format!(
+        ["cpu", step @ ("prepare" | "cleanup")] => Err(command(format!(
             "'cpu' test does not implement the '{step}' command."
         ))),
-        ["cpu"] => Err(usage(
-            "The 'cpu' test requires a command argument. See 'sysbench cpu help'".to_owned(),
-        )),
-        ["cpu", other, ..] => Err(usage(format!("Unknown command: {other}"))),
+        [test @ ("fileio" | "cpu")] => Err(command(format!(
+            "The '{test}' test requires a command argument. See 'sysbench {test} help'"
+        ))),
+        ["fileio" | "cpu", other, ..] => Err(command(format!("Unknown command: {other}"))),
         [] => Err(DropInError::Usage(help())),
         [other, ..] => Err(usage(format!(
             "the test '{other}' measures no disk and is not supported; use the real sysbench"
@@ -138,12 +152,9 @@ fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
 }
 
 fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
-    let mode = given
-        .value("file-test-mode")
-        .ok_or("Missing required argument: --file-test-mode")?;
-    let mode = MODES.iter().find(|known| known.name == mode).copied();
-    let mode =
-        mode.ok_or("Invalid IO operations mode; use seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw")?;
+    let name = given.value("file-test-mode").unwrap_or_default();
+    let mode = MODES.iter().find(|known| known.name == name).copied();
+    let mode = mode.ok_or_else(|| format!("Invalid IO operations mode: {name}."))?;
     let settings = run_settings(given)?;
     let block_bytes = number(given, &["file-block-size"], 1..=BLOCK_BYTES_MAX, 16_384)?;
     let files = number(given, &["file-num"], 1..=1_000_000, 128)?;

@@ -1,6 +1,5 @@
 use super::*;
 use crate::drop_in::Started;
-use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
 use crate::primes::PrimeRequest;
 use crate::printer::{ResultsSoFar, ToolResult};
@@ -93,10 +92,10 @@ fn other_tests_and_endless_runs_are_refused() {
             "fileio --file-fsync-end=perhaps --file-test-mode=rndwr run",
             "invalid option",
         ),
-        ("fileio", "use prepare, run"),
+        ("fileio", "The 'fileio' test requires a command argument"),
     ] {
         match (DROP_IN.start)(&words(line)) {
-            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{line}: {error}"),
+            Err(error) => assert!(error.text().contains(text), "{line}: {}", error.text()),
             _ => panic!("{line}: no usage error"),
         }
     }
@@ -204,7 +203,7 @@ fn cpu_is_read_in_both_spellings() {
         ("cpu --file-num=5 run", "invalid option: --file-num"),
     ] {
         match (DROP_IN.start)(&words(line)) {
-            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{line}: {error}"),
+            Err(error) => assert!(error.text().contains(text), "{line}: {}", error.text()),
             _ => panic!("{line}: no usage error"),
         }
     }

@@ -104,7 +104,8 @@ impl DropInLoad for BlocksLoad {
         let bytes = end.min(target.size_bytes).saturating_sub(self.start_bytes);
         let points = (bytes / block_bytes).div_ceil(self.skip);
         if points == 0 {
-            return Err(error("smaller than a block; use a smaller -b"));
+            let text = format!("Data file/device \"{path}\" too small.\n");
+            return Err(DropInError::Code(2, text));
         }
         if points > POINTS_MAX {
             return Err(error("more than 100,000 blocks; use a larger -b"));

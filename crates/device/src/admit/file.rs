@@ -17,6 +17,7 @@ use super::visibility::VisibilityGaps;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;
+use crate::own_mark;
 use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
@@ -39,18 +40,10 @@ pub(super) fn judge(
         return VisibilityGaps::default();
     }
     if overwriting == Overwriting::Forbidden {
-        reasons.add(
-            "an existing file is only read unless you release it",
-            "name a directory for a scratch file, or add --overwrite: the content is lost, the \
-             size stays",
-        );
+        add_unreleased(reasons);
     }
-    if identity.size_bytes < READ_BYTES_MIN {
-        let size = format_bytes(identity.size_bytes);
-        reasons.add(
-            format!("the file is too small: {size}, but at least 1 MiB is needed"),
-            "name a larger file, or a directory",
-        );
+    if identity.size_bytes == 0 {
+        reasons.add("the file is empty", "name a larger file, or a directory");
     }
     judge_filesystem_kind(identity, reasons);
     let held = match Held::identified(identity) {
@@ -64,12 +57,28 @@ pub(super) fn judge(
     let gaps = judge_owners(root, identity, held.fd(), reasons);
     match held.reopen(OFlags::RDONLY | OFlags::NONBLOCK) {
         Ok(fd) => {
+            judge_own(overwriting, fd.as_fd(), reasons);
             let found = Inspector::through(fd.as_fd()).scan(identity.size_bytes, &[]);
             contents::judge_file(&found, reasons);
         }
         Err(errno) => add_uninspected(&open_failed(&identity.path, errno), reasons),
     }
     gaps
+}
+
+fn add_unreleased(reasons: &mut RefusalReasons) {
+    reasons.add(
+        "an existing file is only read unless you release it",
+        "name a directory for a scratch file, or add --overwrite: the content is lost, the size \
+         stays",
+    );
+}
+
+/// Where only files of our own are released, another one is not.
+fn judge_own(overwriting: Overwriting, fd: BorrowedFd<'_>, reasons: &mut RefusalReasons) {
+    if overwriting == Overwriting::Own && !own_mark::is_valid(fd) {
+        add_unreleased(reasons);
+    }
 }
 
 fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
@@ -106,9 +115,10 @@ pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
     held: &Held,
-    fd: BorrowedFd<'_>,
+    (fd, overwriting): (BorrowedFd<'_>, Overwriting),
     reasons: &mut RefusalReasons,
 ) -> Result<(), OpenError> {
+    judge_own(overwriting, fd, reasons);
     let before = Ancestry::of_file(&identity.path, held.id())?;
     judge_owners(root, identity, fd, reasons);
     let found = Inspector::through(fd).scan(identity.size_bytes, &[]);
@@ -200,8 +210,8 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
     if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
         reasons.add(
             format!(
-                "{} of it are holes that need space when they are written; {} free, but {} (10 % \
-                 of the filesystem, at least 2 GiB) must stay free",
+                "{} of it are holes that need space when they are written; {} are free, but {} \
+                 must stay free (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
                 format_bytes(needed),
                 format_bytes(filesystem.free_bytes),
                 format_bytes(kept)

@@ -9,6 +9,8 @@ pub enum Overwriting {
     /// No: they are only read.
     #[default]
     Forbidden,
+    /// Only those that diskproof made, and that nothing has changed since.
+    Own,
     /// Yes, by `--overwrite`.
     Allowed,
 }

@@ -106,6 +106,8 @@ fn gate_refuses_unsuitable_directories() {
     assert!(refusal(disk.path(), scratch).contains("is mounted read-only"));
 
     let full = Disk::new("ext4", 64 * MIB, "rw");
+    let filler = full.path().join("filler");
+    run("fallocate", &["-l", "46M", filler.to_str().unwrap()]);
     assert_eq!(scratch_bytes_max(&probe(full.path()).unwrap()), 0);
     assert!(refusal(full.path(), scratch).contains("not enough free space"));
     let device = probe(&full.device.node).unwrap();

@@ -111,6 +111,7 @@ impl ReadVerdict {
                 })
                 .take(NAMED_MAX)
                 .collect(),
+            read_back: None,
         }
     }
 }

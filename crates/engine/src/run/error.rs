@@ -17,7 +17,7 @@ pub enum RunError {
     /// No I/O engine works.
     #[error(
         "{path}: cannot be measured with --engine {}: {why}. Use --engine auto, which selects one \
-         that works here",
+         that works here, or in a fio job ioengine=libaio or psync",
         kind.as_str()
     )]
     Engine {

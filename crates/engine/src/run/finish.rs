@@ -6,7 +6,7 @@ use crate::io::sync::sync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
 use crate::run::prepare::PreparedTarget;
-use crate::run::verify::{Readback, verify};
+use crate::run::verify::{READ_BYTES, Readback, verify};
 use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
 use crate::run::workers::Assignment;
 use diskproof_device::Pulse;
@@ -162,6 +162,10 @@ impl Finisher<'_> {
             target: assignment.target,
             block_bytes: assignment.workload.block_bytes,
             cache,
+            read_bytes: match assignment.workload.shape.ordinary_pages {
+                true => assignment.workload.block_bytes as usize,
+                false => READ_BYTES,
+            },
         };
         let (result, control, silent_ns) =
             verify(readback, open, journal, self.stall_timeout.ns(), watch).map_err(failed)?;

@@ -2,11 +2,12 @@
 //! thread, so that a disk that hangs does not block the run.
 
 use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
 use crate::run::watchdog::{Sign, Waited, call_with_timeout};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{BadBlock, VerifyResult};
+use diskproof_model::measurement::{BadBlock, ReadBack, VerifyResult};
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Adjacent blocks are read together, up to this size.
-const READ_BYTES: usize = 1 << 20;
+pub(crate) const READ_BYTES: usize = 1 << 20;
 /// At most this many bad blocks are named; all are counted.
 const NAMED_MAX: usize = 100;
 /// Cells of the series for the watcher.
@@ -34,6 +35,8 @@ pub(crate) struct Readback<'a> {
     pub block_bytes: u32,
     /// Whether the page cache may hold the blocks; then they are dropped from it first.
     pub cache: CachePolicy,
+    /// The largest read. A tool whose output shows the reads reads block by block.
+    pub read_bytes: usize,
 }
 
 /// Shared by the reading thread and the supervisor.
@@ -44,6 +47,19 @@ struct VerifyProgress {
 }
 
 impl VerifyProgress {
+    /// Of so many blocks, none of which has been read.
+    fn of(written: u64) -> Self {
+        let result = VerifyResult {
+            blocks_written: Some(written),
+            read_back: Some(ReadBack::default()),
+            ..VerifyResult::default()
+        };
+        Self {
+            result: Mutex::new(result),
+            ..Self::default()
+        }
+    }
+
     fn result(&self) -> MutexGuard<'_, VerifyResult> {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,18 +79,18 @@ pub(crate) fn verify(
         name,
         block_bytes,
         cache,
+        read_bytes,
         ..
     } = readback;
     let written = journal.written().count() as u64;
-    let checked = Arc::new(VerifyProgress::default());
-    checked.result().blocks_written = Some(written);
+    let checked = Arc::new(VerifyProgress::of(written));
     let (mine, journal) = (Arc::clone(&checked), Arc::clone(journal));
     let work = move |fd: OwnedFd| {
         if cache != CachePolicy::Direct {
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
         }
-        check_all(&fd, &journal, block_bytes as usize, &mine)
+        check_all(&fd, &journal, (block_bytes as usize, read_bytes), &mine)
     };
     let (mut control, mut series, mut elapsed_ns, mut before, mut silent_ns) =
         (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
@@ -134,14 +150,15 @@ pub(crate) fn verify(
 fn check_all(
     fd: &OwnedFd,
     journal: &WriteJournal,
-    block: usize,
+    (block, read_bytes): (usize, usize),
     checked: &VerifyProgress,
 ) -> io::Result<()> {
-    let mut buffers = Buffers::new(1, READ_BYTES.max(block))?;
+    let mut buffers = Buffers::new(1, read_bytes.max(block))?;
+    let started_ns = MonotonicClock.now();
     let mut written = journal.written().peekable();
     while let Some((offset, generation)) = written.next() {
         let mut run = vec![generation];
-        while run.len() < (READ_BYTES / block).max(1)
+        while run.len() < (read_bytes / block).max(1)
             && let Some((_, next)) =
                 written.next_if(|(at, _)| *at == offset + (run.len() * block) as u64)
         {
@@ -151,6 +168,9 @@ fn check_all(
         if checked.stop.load(Ordering::Relaxed) {
             break;
         }
+    }
+    if let Some(read) = &mut checked.result().read_back {
+        read.wall_ns = MonotonicClock.now() - started_ns;
     }
     Ok(())
 }
@@ -163,7 +183,12 @@ fn check_run(
     block: usize,
     checked: &VerifyProgress,
 ) {
+    let started_ns = MonotonicClock.now();
     let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
+    if let (Ok(()), Some(read)) = (&outcome, &mut checked.result().read_back) {
+        read.latency.record(MonotonicClock.now() - started_ns);
+        read.bytes += (run.len() * block) as u64;
+    }
     for (index, generation) in run.iter().enumerate() {
         let at = offset + (index * block) as u64;
         let bad = match &outcome {

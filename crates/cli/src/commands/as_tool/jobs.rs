@@ -11,7 +11,9 @@ use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use crate::tool_lines::SharedPrinter;
 use diskproof_compat::{DropIn, JobAction, JobRequest, JobSource};
-use std::io::Read as _;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 /// Carries out what the command line asks for.
@@ -31,7 +33,12 @@ pub(super) fn run_jobs(
         }
         JobAction::Run => {}
     }
-    let JobFile { plan, notes, jobs } = translated;
+    let JobFile {
+        plan,
+        notes,
+        jobs,
+        kept_name,
+    } = translated;
     let writing = plan.workloads.iter().find(|one| one.flags.writes());
     if let (true, Some(workload)) = (request.is_read_only, writing) {
         return Err(Failure::Usage(format!(
@@ -47,7 +54,7 @@ pub(super) fn run_jobs(
         _ => Path::new(tool.name),
     };
     let (plan, identities) = plan_jobs(plan, shown, tool.name, flags)?;
-    if !flags.quiet {
+    if !flags.quiet && !request.is_for_programs {
         for note in request.notes.iter().chain(&notes) {
             eprint_line(&format!("{}: {note}", tool.name));
         }
@@ -63,10 +70,7 @@ pub(super) fn run_jobs(
         filling: Filling::Span,
         writes,
     };
-    let run = ToolRun {
-        printer,
-        kept_name: None,
-    };
+    let run = ToolRun { printer, kept_name };
     measure_work(tool, words, work, run, flags)
 }
 
@@ -100,8 +104,13 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         texts.push(match source {
             JobSource::Options { global, jobs } => JobText::Options { global, jobs },
             JobSource::File(path) => {
+                // As in fio, `<(command)` of a shell is a file, too.
+                let is_pipe = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo());
                 let text = match path == Path::new("-") {
-                    true => read_stdin(),
+                    true => read_all(std::io::stdin().lock()),
+                    false if is_pipe => File::open(path)
+                        .map_err(|error| error.to_string())
+                        .and_then(read_all),
                     false => read_text(path),
                 };
                 let text = text.map_err(|why| {
@@ -113,7 +122,10 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
             }
         });
     }
+    let output = request.saved_to.as_deref().and_then(Path::parent);
     let overrides = CliOverrides {
+        output,
+        only_options: request.action != JobAction::Run,
         sections: &request.sections,
         closeness: Closeness::Fio,
         ..CliOverrides::default()
@@ -122,12 +134,9 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))
 }
 
-fn read_stdin() -> Result<String, String> {
+fn read_all(pipe: impl Read) -> Result<String, String> {
     let mut text = String::new();
-    let read = std::io::stdin()
-        .lock()
-        .take(PLAN_FILE_BYTES_MAX)
-        .read_to_string(&mut text);
+    let read = pipe.take(PLAN_FILE_BYTES_MAX).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
     Ok(text)
 }

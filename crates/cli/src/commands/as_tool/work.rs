@@ -28,10 +28,16 @@ pub(super) fn measure_work(
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
     // stderr is the tool's.
-    let own = MeasuringFlags {
+    let mut own = MeasuringFlags {
         quiet: !flags.verbose,
         ..flags.clone()
     };
+    // As in the tool, the same command makes the file and overwrites it later.
+    let has_file = work
+        .identities
+        .iter()
+        .any(|one| one.kind == TargetKind::File);
+    own.destructive.overwrite &= has_file;
     let kinds = work.identities.iter().map(|identity| identity.kind);
     let released = kinds.clone().find(|kind| *kind == TargetKind::BlockDevice);
     let released = released.or(kinds.clone().find(|kind| *kind == TargetKind::File));

@@ -68,7 +68,7 @@ fn scratch_file_has_1_gib_or_the_free_space() {
         (1, EngineChoice::Fixed(EngineKind::Aio))
     );
     let mut narrow = directory("/a", 1);
-    narrow.filesystem.as_mut().unwrap().free_bytes = 10 * GIB + (300 << 20);
+    narrow.filesystem.as_mut().unwrap().free_bytes = 2 * GIB + (300 << 20);
     assert_eq!(
         planned(&[], std::slice::from_ref(&narrow))
             .unwrap()

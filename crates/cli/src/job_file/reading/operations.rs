@@ -16,6 +16,10 @@ use diskproof_model::shape::{RandomRun, RunFollow};
 const BLOCK_BYTES_DEFAULT: u64 = 4096;
 /// A range of sizes has at most so many of them.
 const RANGE_SIZES_MAX: u64 = 4096;
+/// The form of `bssplit`.
+const SPLIT_FORM: &str = "write size/percent pairs, such as 4k/60:64k/40";
+/// Shares of reads are whole permille. A rate may differ from that of the job by this part of it.
+const RATE_DEVIATION_MAX: f64 = 0.01;
 /// fio's defaults (`FIO_DEF_ZIPF` and others).
 const DISTRIBUTIONS: [(&str, &str); 3] = [("zipf", "1.1"), ("pareto", "0.2"), ("normal", "0")];
 
@@ -145,7 +149,7 @@ impl JobReader<'_> {
             return ranged(size(low)?, size(high)?).ok_or_else(|| {
                 setting.error(format!(
                     "write a smaller and a larger size, at most {RANGE_SIZES_MAX} times as large \
-                     and 64M"
+                     and 1G"
                 ))
             });
         }
@@ -165,24 +169,31 @@ impl JobReader<'_> {
     }
 
     fn split(&self, setting: &Setting, value: &str) -> Result<Vec<BlockShare>, JobFileError> {
-        let mut entries = Vec::new();
+        let mut entries: Vec<(u64, Option<u32>)> = Vec::new();
         for entry in value.split(':').filter(|entry| !entry.is_empty()) {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
             let bytes = numbers::bytes(size.trim(), self.base).map_err(|why| setting.error(why))?;
-            // fio never draws a size with a share of 0, but aligns to it.
-            if bytes == 0 || share.trim() == "0" {
-                return Err(setting.error("a size of 0 bytes, or with a share of 0; remove it"));
-            }
-            entries.push(format!("{bytes}/{}", share.trim()));
+            let share = match share.trim() {
+                "" => None,
+                share => Some(share.parse().map_err(|_| setting.error(SPLIT_FORM))?),
+            };
+            entries.push((bytes, share));
         }
-        let mix = match entries.as_slice() {
-            [] => {
-                return Err(setting.error("write size/percent pairs, such as 4k/60:64k/40"));
-            }
+        let shares = match entries.as_slice() {
+            [] => return Err(setting.error(SPLIT_FORM)),
             // The only size has all operations, whatever its share is.
-            [one] => one.split('/').next().unwrap_or_default().parse(),
-            several => several.join(":").parse(),
+            [_] => vec![100],
+            several => shares(several.iter().map(|(_, share)| *share)),
         };
+        // fio never draws a size with a share of 0, but aligns to it.
+        if entries.iter().any(|(bytes, _)| *bytes == 0) || shares.contains(&0) {
+            return Err(setting.error("a size of 0 bytes, or with a share of 0; remove it"));
+        }
+        let pairs = entries.iter().zip(&shares);
+        let pairs: Vec<String> = pairs
+            .map(|((bytes, _), share)| format!("{bytes}/{share}"))
+            .collect();
+        let mix = pairs.join(":").parse();
         let mix: BlockSplit = mix.map_err(|why: ValueError| setting.error(why))?;
         Ok(match mix.0.as_slice() {
             [one] => one_size(one.block_bytes),
@@ -268,59 +279,79 @@ impl JobReader<'_> {
         Ok(Some(ReadShare(reads.unwrap_or(50) as u16 * 10)))
     }
 
-    /// Operations per second of one copy.
-    pub(super) fn rate(&self, rw: Rw, flags: &WorkloadFlags) -> Result<Option<Rate>, JobFileError> {
-        let one_block = flags.bs.filter(|_| flags.shape.write_mix.is_empty());
-        let (setting, value, unit) = match (self.value("rate")?, self.value("rate_iops")?) {
-            (None, None) => return Ok(None),
+    /// Sets the operations per second of one copy. As in fio, each direction has its rate whatever
+    /// the mix is, so the share of the reads follows from the rates.
+    pub(super) fn rate(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+        let (setting, value, is_bytes) = match (self.value("rate")?, self.value("rate_iops")?) {
+            (None, None) => return Ok(()),
             (Some(_), Some((setting, _))) => {
                 return Err(setting.error("rate and rate_iops exclude each other; use one of them"));
             }
-            (None, Some((setting, value))) => (setting, value, 1.0),
-            (Some((setting, value)), None) => match one_block {
-                Some(block) => (setting, value, f64::from(block.0)),
-                None => {
-                    return Err(
-                        setting.error("a rate in bytes needs a single block size; use rate_iops")
-                    );
-                }
-            },
+            (None, Some((setting, value))) => (setting, value, false),
+            (Some((setting, value)), None) => (setting, value, true),
         };
-        let number = |direction| match of_list(value, direction) {
-            "" => Ok(0.0),
-            text => match numbers::bytes(text, self.base) {
-                Ok(rate) => Ok(rate as f64 / unit),
-                Err(why) => Err(setting.error(why)),
-            },
-        };
-        let (reads, writes) = (number(RwDirection::Read)?, number(RwDirection::Write)?);
-        let trims = number(RwDirection::Trim)?;
-        let rate = match rw.direction {
-            RwDirection::Read => reads,
-            RwDirection::Write => writes,
-            RwDirection::Trim | RwDirection::TrimWrite => trims,
-            RwDirection::Mixed if (reads == 0.0) != (writes == 0.0) => {
-                return Err(setting.error(
-                    "a rate for only one direction is not supported; write two concurrent sections",
-                ));
+        // Also the rate of a direction that the job does not have.
+        for text in value
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+        {
+            numbers::bytes(text, self.base).map_err(|why| setting.error(why))?;
+        }
+        let number = |direction: RwDirection| {
+            let rate = match of_list(value, direction) {
+                "" => 0.0,
+                text => numbers::bytes(text, self.base).map_err(|why| setting.error(why))? as f64,
+            };
+            if !is_bytes || rate == 0.0 {
+                return Ok(rate);
             }
+            let writes = &flags.shape.write_mix;
+            let block = match (direction, writes.as_slice()) {
+                (RwDirection::Write, [one]) => Some(one.block_bytes),
+                (RwDirection::Write, [_, ..]) => None,
+                _ => flags.bs.map(|block| block.0),
+            };
+            let block = block.ok_or_else(|| {
+                setting.error("a rate in bytes needs a single block size; use rate_iops")
+            })?;
+            Ok(rate / f64::from(block))
+        };
+        let rate = match rw.direction {
+            RwDirection::TrimWrite => number(RwDirection::Trim)?,
             RwDirection::Mixed => {
-                // fio applies the rate of each direction, whatever the mix is.
-                let share = flags
-                    .rwmixread
-                    .map_or(0.5, |share| f64::from(share.0) / 1000.0);
-                if (reads - (reads + writes) * share).abs() > 1e-6 * (reads + writes) {
-                    return Err(setting.error(format!(
-                        "the rates of reads and writes contradict the mix of {:.0} % reads; change \
-                         them, or write two concurrent sections",
-                        share * 100.0
-                    )));
+                let (reads, writes) = (number(RwDirection::Read)?, number(RwDirection::Write)?);
+                if (reads == 0.0) != (writes == 0.0) {
+                    return Err(setting.error(
+                        "a rate for only one direction is not supported; write two concurrent \
+                         sections",
+                    ));
+                }
+                if reads > 0.0 {
+                    flags.rwmixread = Some(share_of_rates(reads, writes).ok_or_else(|| {
+                        setting.error(
+                            "the rates of reads and writes differ too much for one workload; \
+                             write two concurrent sections",
+                        )
+                    })?);
                 }
                 reads + writes
             }
+            direction => number(direction)?,
         };
-        Ok((rate > 0.0).then_some(Rate(rate)))
+        flags.rate = (rate > 0.0).then_some(Rate(rate));
+        Ok(())
     }
+}
+
+/// The share of the reads with which both rates are kept.
+fn share_of_rates(reads: f64, writes: f64) -> Option<ReadShare> {
+    let permille = (reads / (reads + writes) * 1000.0).round();
+    let kept = |rate: f64, permille: f64| {
+        let kept = (reads + writes) * permille / 1000.0;
+        (kept - rate).abs() <= RATE_DEVIATION_MAX * rate
+    };
+    (kept(reads, permille) && kept(writes, 1000.0 - permille)).then_some(ReadShare(permille as u16))
 }
 
 fn one_size(block_bytes: u32) -> Vec<BlockShare> {
@@ -376,6 +407,26 @@ fn ranged(low: u64, high: u64) -> Option<Vec<BlockShare>> {
         shares.iter_mut().for_each(|share| share.weight = 1);
     }
     Some(shares)
+}
+
+/// The percent of each size of `bssplit`. As in fio, sizes without one divide what the others
+/// leave, all behind 100 % is cut off, and the last size has the rest.
+fn shares(given: impl Iterator<Item = Option<u32>> + Clone) -> Vec<u32> {
+    let named: u32 = given.clone().flatten().fold(0, u32::saturating_add);
+    let open = given.clone().filter(Option::is_none).count().max(1) as u32;
+    let equal = 100_u32.saturating_sub(named) / open;
+    let mut left = 100;
+    let mut shares: Vec<u32> = given
+        .map(|share| {
+            let share = share.unwrap_or(equal).min(left);
+            left -= share;
+            share
+        })
+        .collect();
+    if let Some(last) = shares.last_mut() {
+        *last += left;
+    }
+    shares
 }
 
 /// Fills in missing sizes of zones with equal shares of the rest, as fio does.

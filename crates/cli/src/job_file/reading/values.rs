@@ -105,16 +105,18 @@ impl<'a> JobReader<'a> {
         Ok(self.parsed(name, numbers::short_time_ns)?.unwrap_or(0))
     }
 
-    /// Reads a switch: without a value, or with 0 or 1.
+    /// Reads a switch: without a value, or with a number, of which only 0 means no. `check` has
+    /// refused other numbers than 0 and 1 where fio does.
     pub(super) fn switch(&self, name: &str) -> Result<Option<bool>, JobFileError> {
-        match self
-            .setting(name)
-            .map(|setting| setting.option.value.as_deref())
-        {
-            None => Ok(None),
-            Some(None | Some("1")) => Ok(Some(true)),
-            Some(Some("0")) => Ok(Some(false)),
-            Some(Some(_)) => Err(self.error(name, "write 0 or 1")),
+        let Some(setting) = self.setting(name) else {
+            return Ok(None);
+        };
+        match setting.option.value.as_deref() {
+            None => Ok(Some(true)),
+            Some(value) => match numbers::bytes(value, self.base) {
+                Ok(number) => Ok(Some(number != 0)),
+                Err(_) => Err(setting.error("write 0 or 1")),
+            },
         }
     }
 

@@ -609,8 +609,8 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("rw=trimwrite\nbssplit=4k,8k,4k", "one size for writes"),
     ("rw=trimread", "randtrimwrite"),
     (
-        "thinktime_spin=10",
-        "line 3: thinktime_spin=10: [job]: fio's 'thinktime_spin' is not supported",
+        "thinktime=20\nthinktime_spin=10",
+        "line 4: thinktime_spin=10: [job]: fio's 'thinktime_spin' is not supported",
     ),
     (
         "thinktime=10\nrate_ignore_thinktime=1",
@@ -648,11 +648,11 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ),
     ("prio=8", "use at most 7"),
     ("nice=20", "write -20 to 19"),
-    ("latency_run=1", "fio's 'latency_run'"),
+    ("latency_target=5ms\nlatency_run=1", "fio's 'latency_run'"),
     ("latency_target=500\nlatency_percentile=101", "use 1 to 100"),
     ("rw=randread:-8", "write 1 to"),
     ("rw=read:-4k", "write -8192 for this bs"),
-    ("rw=rw\nbs=4k,65m", "is too large"),
+    ("rw=rw\nbs=4k,1025m", "is too large"),
     ("rw=rw\nblockalign=4k,8k", "share one value"),
     ("bsrange=8k-4k", "write a smaller and a larger size"),
     (
@@ -677,8 +677,8 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "use one of linear, poisson",
     ),
     (
-        "rw=randrw\nrate_iops=100\nrwmixread=70",
-        "contradict the mix of 70 % reads",
+        "rw=randrw\nrate_iops=10000,3",
+        "differ too much for one workload",
     ),
     ("startdelay=5-10", "not a fio time"),
     ("wait_for=b\n[b]\nfilename=/dev/sda", "no job above"),
@@ -693,7 +693,7 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "line 3: nonsense=1: fio 3.42 has no such option",
     ),
     ("bs", "line 3: bs: the value is missing"),
-    ("bs=65m", "a block of 68157440 is too large"),
+    ("bs=1025m", "a block of 1074790400 is too large"),
     ("numjobs=5000", "line 3: numjobs=5000: 5000 is too large"),
     (
         "rw=read:-8k\nsize=1m\nio_size=2m",
@@ -969,7 +969,7 @@ fn no_number_of_a_job_wraps() {
             }
         }
     }
-    for block in ["4g", "4294967297", "65m"] {
+    for block in ["4g", "4294967297", "1025m"] {
         assert!(refused(&format!("[a]\nfilename=/dev/sda\nbs={block}\n")).contains("line 3"));
     }
 }

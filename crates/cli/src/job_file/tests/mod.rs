@@ -1,5 +1,6 @@
 //! Exact translations of job files.
 
+mod effects;
 mod loads;
 mod spread;
 mod syntax;
@@ -50,6 +51,10 @@ impl Environment for Fake {
             "/dev/null" => PathKind::Other("/dev/null: it is no disk".to_owned()),
             path => self.found.get(path).cloned().unwrap_or(PathKind::Nothing),
         }
+    }
+
+    fn scheduler(&self, path: &Path) -> Option<String> {
+        (path != Path::new("/tmp")).then(|| "mq-deadline".to_owned())
     }
 
     fn absolute(&self, path: &Path) -> PathBuf {

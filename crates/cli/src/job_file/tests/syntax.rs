@@ -31,11 +31,11 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
     for (options, text) in [
         ("write_iolog=x", "single requests are not recorded"),
         ("write_hist_log=/etc/x", "current directory"),
+        ("write_bw_log=../x", "current directory"),
         (
             "write_iops_log=/etc/x\nlog_avg_msec=100",
             "current directory",
         ),
-        ("unified_rw_reporting=both", "use 0 or 1"),
     ] {
         let error = job(options).unwrap_err();
         assert!(error.contains(text), "{error}");
@@ -44,6 +44,16 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
         .unwrap()
         .notes;
     assert!(!notes.join("\n").contains("ignored"), "{notes:?}");
+    for options in ["write_bw_log=logs/x", "write_bw_log=/work/x"] {
+        assert!(job(options).is_ok(), "{options}");
+    }
+    let of_output = CliOverrides {
+        output: Some(Path::new("/etc/out")),
+        ..overrides
+    };
+    let text = |path| format!("[job]\nfilename=/dev/sda\nwrite_bw_log={path}\n");
+    assert!(translated(&text("/etc/out/read"), of_output).is_ok());
+    assert!(translated(&text("/etc/outside"), of_output).is_err());
     let notes = job("write_bw_log=x").unwrap().notes.join("\n");
     assert!(notes.contains("a line per 100 ms"), "{notes}");
     for log in ["write_lat_log=x", "write_hist_log=x\nlog_hist_msec=100"] {

@@ -1,7 +1,9 @@
 //! The table of options, and its copy in docs/job-files.md.
 
 use super::*;
-use diskproof_compat::{FIO_OPTIONS, FioHandling, FioOption, JobOption, OptionsJob, fio_option};
+use diskproof_compat::{
+    FIO_OPTIONS, FioCondition, FioHandling, FioOption, JobOption, OptionsJob, fio_option,
+};
 
 const HEAD: &str = include_str!("../../../../../docs/job-files.md");
 const TABLE: &str = "\n| option of fio | becomes |\n|---|---|\n";
@@ -31,15 +33,15 @@ fn of_jobs() -> impl Iterator<Item = &'static FioOption> {
 fn docs_table_matches_the_option_table() {
     let becomes = |option: &FioOption| match &option.handling {
         FioHandling::Ignored | FioHandling::Carried => format!("ignored: {}", option.text),
-        FioHandling::Refused(harmless) if harmless.is_empty() => {
-            format!("refused: {}", option.text)
-        }
-        FioHandling::Refused(harmless) => {
-            format!(
-                "refused, except `{}`: {}",
-                harmless.join("`, `"),
-                option.text
-            )
+        FioHandling::Refused { except, only } => {
+            let values = except.iter().map(|value| format!("`{value}`"));
+            let others = only.map(FioCondition::others);
+            let harmless: Vec<String> = values.chain(others).collect();
+            let except = match harmless.is_empty() {
+                true => String::new(),
+                false => format!(", except {}", harmless.join(", ")),
+            };
+            format!("refused{except}: {}", option.text)
         }
         FioHandling::Translated | FioHandling::Hint => option.text.to_owned(),
     };

@@ -81,8 +81,8 @@ impl FromStr for Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockSize(pub u32);
 
-/// Larger blocks make no disk faster, and every request in flight needs a buffer of this size.
-pub(crate) const BLOCK_BYTES_MAX: u64 = 64 << 20;
+/// Every request in flight needs a buffer of its size.
+pub(crate) const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 impl FromStr for BlockSize {
     type Err = ValueError;
@@ -94,7 +94,7 @@ impl FromStr for BlockSize {
             )),
             bytes @ 1..=BLOCK_BYTES_MAX => Ok(Self(bytes as u32)),
             _ => Err(ValueError::Value(format!(
-                "a block of {text} is too large; use at most 64M"
+                "a block of {text} is too large; use at most 1G"
             ))),
         }
     }
@@ -303,10 +303,10 @@ mod tests {
             ("4k/50,64k/50", "4k/60:64k/40"),
             (&["4k/1"; 65].join(":"), "at most 64"),
         ]);
-        assert_eq!(parse::<BlockSize>("64M").map(|b| b.0), Ok(64 << 20));
+        assert_eq!(parse::<BlockSize>("1G").map(|b| b.0), Ok(1 << 30));
         assert_rejected::<BlockSize>(&[
             ("0", "at least 512"),
-            ("65M", "at most 64M"),
+            ("1025M", "at most 1G"),
             ("8x", "not a size"),
         ]);
     }

@@ -1,0 +1,136 @@
+//! Options without effect, amounts and rates, as fio 3.33 treats them.
+
+use super::*;
+
+/// What fio 3.33 does with such options, tried side by side.
+#[test]
+fn options_without_effect_are_accepted_with_a_note() {
+    for (options, name) in [
+        ("rw=rw\npercentage_random=0", "percentage_random"),
+        ("rw=read\ndirect=1\nfadvise_hint=0", "fadvise_hint"),
+        ("rw=read\nsync_file_range=write:8", "sync_file_range"),
+        ("rw=read\niodepth=8\niodepth_low=4", "iodepth_low"),
+        ("rw=read\nmax_open_zones=8", "max_open_zones"),
+        ("rw=read\nioscheduler=mq-deadline", "ioscheduler"),
+    ] {
+        let text = format!("[a]\nfilename=/dev/sda\n{options}\n");
+        let read = translated(&text, CliOverrides::default()).unwrap();
+        let notes = read.notes.join("\n");
+        assert!(notes.contains(name), "{options}: {notes}");
+    }
+    for (options, text) in [
+        ("rw=randread\npercentage_random=0", "percentage_random"),
+        ("rw=read\nfadvise_hint=0", "fadvise_hint"),
+        ("rw=write\nsync_file_range=write:8", "sync_file_range"),
+        ("ioengine=libaio\niodepth=8\niodepth_low=4", "iodepth_low"),
+        (
+            "ioscheduler=none",
+            "the scheduler of /dev/sda is mq-deadline",
+        ),
+        ("gtod_reduce=2", "write 0 or 1"),
+        ("direct=2", "write 0 or 1"),
+        ("io-size=1m", "Did you mean io_size?"),
+    ] {
+        let message = refused(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
+        assert!(message.contains(text), "{options}: {message}");
+    }
+    let flags = only("time_based=600\nruntime=5\nsize=1m");
+    assert_eq!((flags.bytes, flags.time.unwrap().0), (None, 5_000_000_000));
+}
+
+/// As fio 3.33 did with these jobs.
+#[test]
+fn amounts_and_rates_are_those_of_fio() {
+    let bytes = |options: &str| only(options).bytes.map(|bytes| bytes.0);
+    for (options, moved) in [
+        ("rw=rw\nsize=1048577\nbs=1m", MIB),
+        ("rw=rw\nsize=3000000\nbs=1m", 2 * MIB),
+        ("rw=rw\nsize=1048577\nbs=4k", MIB + 4096),
+        ("rw=randread\nsize=8m\nloops=2\nio_size=16m", 16 * MIB),
+        ("rw=randread\nsize=16m\nloops=2\nio_size=8m", 16 * MIB),
+        ("rw=randread\nsize=4m\nloops=2\nio_size=8m", 8 * MIB),
+        ("rw=randread\nsize=4m\nloops=2\nio_size=9m", 12 * MIB),
+        ("rw=read\nsize=8m\nloops=2\nio_size=20m", 24 * MIB),
+        (
+            "rw=randread\nsize=8m\nloops=2\nio_size=12m\nnorandommap",
+            24 * MIB,
+        ),
+        (
+            "rw=randread\nsize=4m\nloops=2\nio_size=10000\nbs=8k",
+            24 << 10,
+        ),
+        ("rw=read\nsize=1Mi\nbs=4Ki", MIB),
+    ] {
+        assert_eq!(bytes(options), Some(moved), "{options}");
+    }
+    let rates = |options: &str| {
+        let flags = only(&format!("rw=randrw\nsize=16m\n{options}"));
+        (flags.rate.unwrap().0, flags.rwmixread.unwrap().0)
+    };
+    assert_eq!(rates("rate_iops=400,200\nrwmixread=67"), (600.0, 667));
+    assert_eq!(rates("rate=400k\nrwmixread=75"), (200.0, 500));
+    assert_eq!(rates("rate=400k,800k\nbs=4k,8k"), (200.0, 500));
+    let mix = |split: &str| {
+        let flags = only(&format!("rw=randread\nbssplit={split}"));
+        let shares = flags.bssplit.unwrap().0.into_iter();
+        shares.map(|share| share.weight).collect::<Vec<_>>()
+    };
+    assert_eq!(mix("4k/60:8k/38"), [60, 40]);
+    assert_eq!(mix("4k/60:8k/60"), [60, 40]);
+    assert_eq!(mix("4k:8k:16k"), [33, 33, 34]);
+    let text =
+        "[a]\nfilename=/dev/sda\nrw=read\nbs=1m\nsize=25%\noffset_increment=25%\nnumjobs=4\n";
+    let overrides = CliOverrides {
+        closeness: Closeness::Fio,
+        ..CliOverrides::default()
+    };
+    let read = translated(text, overrides).unwrap();
+    let starts: Vec<_> = read
+        .plan
+        .workloads
+        .iter()
+        .map(|one| span(&one.flags))
+        .collect();
+    let quarter = 2 * GIB;
+    let wanted = (0..4).map(|part| Some((part * quarter, (part + 1) * quarter)));
+    assert_eq!(starts, wanted.collect::<Vec<_>>());
+}
+
+/// Its options may be secret, but not that there is none.
+#[test]
+fn a_missing_size_is_named_whatever_the_job_includes() {
+    let mut machine = Fake::default();
+    machine.files.insert("rest.fio", "bs=4k\n".to_owned());
+    let read = |text: &str| {
+        let path = Path::new("job.fio");
+        JobFile::translate(text, path, CliOverrides::default(), &machine)
+    };
+    let error = read("[a]\nrw=read\ninclude rest.fio\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("[a]: the job has no size"), "{error}");
+    let error = read("[a]\nsize=1k\ninclude rest.fio\n")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("smaller than a block"), "{error}");
+}
+
+#[test]
+fn a_single_new_file_keeps_its_name_and_may_only_be_made() {
+    let read = |text: &str| translated(text, CliOverrides::default()).unwrap();
+    let made = read("[a]\nfilename=/data/new\nsize=16m\ncreate_only=1\n");
+    assert_eq!(made.kept_name.as_deref(), Some("new"));
+    assert!(made.jobs.jobs[0].workloads.is_empty());
+    assert_eq!(made.plan.workloads[0].flags.ops.map(|ops| ops.0), Some(1));
+    assert_eq!(made.plan.size.map(|size| size.0), Some(16 * MIB));
+    for text in [
+        "[a]\nfilename=/data/new\nsize=16m\nunlink=1\n",
+        "[a]\ndirectory=/data\nsize=16m\n",
+        "[a]\nfilename=/data/new\nsize=16m\n[b]\nfilename=/data/other\nsize=16m\n",
+        "[a]\nfilename=/data/table\n",
+    ] {
+        assert_eq!(read(text).kept_name, None, "{text}");
+    }
+    let mixed = "[a]\nfilename=/data/n\nsize=1m\ncreate_only=1\n[b]\nfilename=/data/n\nsize=1m\n";
+    assert!(refused(mixed).contains("other jobs have create_only"));
+}

@@ -1,0 +1,72 @@
+//! The mark of a file that diskproof made under a name, or overwrote later, and that nothing has
+//! changed since: it holds no data of anybody. The mark is an extended attribute with the inode,
+//! the size and the time of the last change, so neither a copy nor a file with new data has it.
+
+use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, fstat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::os::fd::BorrowedFd;
+
+const NAME: &str = "user.diskproof.own";
+/// Longer than any mark.
+const BYTES_MAX: usize = 128;
+
+fn text(fd: BorrowedFd<'_>) -> Result<String, Errno> {
+    let stat = fstat(fd)?;
+    Ok(format!(
+        "inode {} size {} changed {}.{:09}",
+        stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec
+    ))
+}
+
+/// Marks the file as it is now. Filesystems without extended attributes refuse.
+pub(crate) fn set(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    fsetxattr(fd, NAME, text(fd)?.as_bytes(), XattrFlags::empty())
+}
+
+/// Whether the file has the mark of its present state, and belongs to this user.
+pub(crate) fn is_valid(fd: BorrowedFd<'_>) -> bool {
+    let mut found = [0; BYTES_MAX];
+    let Ok(bytes) = fgetxattr(fd, NAME, &mut found) else {
+        return false;
+    };
+    let is_mine = fstat(fd).is_ok_and(|stat| stat.st_uid == geteuid().as_raw());
+    is_mine && text(fd).is_ok_and(|text| text.as_bytes() == &found[..bytes])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    #[test]
+    fn mark_is_lost_by_any_change_and_by_copying() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = place.path().join("file");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        assert!(!is_valid(file.as_fd()));
+        if let Err(errno) = set(file.as_fd()) {
+            println!("SKIPPED: mark_is_lost_by_any_change_and_by_copying: {errno}");
+            return;
+        }
+        assert!(is_valid(file.as_fd()));
+        let copy = place.path().join("copy");
+        let copied = std::process::Command::new("cp")
+            .args(["-a", "--preserve=all"])
+            .args([&path, &copy])
+            .status();
+        assert!(copied.unwrap().success());
+        assert!(!is_valid(File::open(&copy).unwrap().as_fd()));
+        // The clock of the filesystem has ticks of some milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let mut other = OpenOptions::new().write(true).open(&path).unwrap();
+        other.write_all(b"x").unwrap();
+        assert!(!is_valid(file.as_fd()));
+        set(file.as_fd()).unwrap();
+        other.set_len(8192).unwrap();
+        assert!(!is_valid(file.as_fd()));
+    }
+}
