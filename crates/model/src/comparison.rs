@@ -478,3 +478,28 @@ pub enum ConditionOutcome {
     /// The metric is not comparable, or one side does not have it.
     Unanswered,
 }
+
+/// B, C, D … Z, AA, AB … for the candidates in their order.
+pub fn letter(index: usize) -> String {
+    let mut rest = index + 2;
+    let mut letters = Vec::new();
+    while rest > 0 {
+        rest -= 1;
+        letters.insert(0, char::from(b'A' + (rest % 26) as u8));
+        rest /= 26;
+    }
+    letters.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_side_has_a_letter_of_its_own() {
+        assert_eq!(
+            [0, 24, 25, 26, 701].map(letter),
+            ["B", "Z", "AA", "AB", "AAA"]
+        );
+    }
+}

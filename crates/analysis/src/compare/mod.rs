@@ -42,7 +42,7 @@ use comparable::Measured;
 use comparable_survey::Surveyed;
 use diskproof_model::comparison::{
     Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
-    RunReference, Side, Tally, Unmatched, Verdict,
+    RunReference, Side, Tally, Unmatched, Verdict, letter,
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
@@ -84,12 +84,11 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     if let Some(empty) = groups.into_iter().find(|group| group.runs.is_empty()) {
         return Err(CompareError::Empty(empty.label.clone()));
     }
-    let letters = ('B'..='Z').chain(std::iter::repeat('?'));
     let candidates: Vec<Candidate> = question
         .candidates
         .iter()
-        .zip(letters)
-        .map(|(group, letter)| candidate(question, group, &letter.to_string()))
+        .enumerate()
+        .map(|(index, group)| candidate(question, group, &letter(index)))
         .collect();
     limit::vet(&question.limits, &candidates)?;
     let conditions = question

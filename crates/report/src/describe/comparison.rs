@@ -4,6 +4,7 @@ use super::run::start_text;
 use crate::labels;
 use crate::text::{glue, list};
 use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Tone};
+pub(crate) use diskproof_model::comparison::letter;
 use diskproof_model::comparison::{
     Candidate, Comparison, Condition, ConditionOutcome, Difference, Figure, Holder,
     MetricComparison, Needed, Ratio, RunReference, Side, Verdict,
@@ -205,7 +206,7 @@ fn unmatched(letter: &str, candidate: &Candidate) -> Vec<Block> {
     sides.into_iter().filter_map(of_side).collect()
 }
 
-fn conditions(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn conditions(comparison: &Comparison) -> Vec<Block> {
     let fact = |condition: &Condition| {
         let (label, tone) = match condition.outcome {
             ConditionOutcome::Holds => ("FAILED", Tone::Error),
@@ -239,56 +240,10 @@ fn legend(comparison: &Comparison) -> String {
     )
 }
 
-/// Three lines instead of a table that would repeat one word: the summary, the largest changes,
-/// what would decide. `None` where a metric is decided.
-pub(crate) fn undecided(comparison: &Comparison) -> Option<Vec<Block>> {
-    let [candidate] = comparison.candidates.as_slice() else {
-        return None;
-    };
-    let mut all = candidate.metrics.iter().peekable();
-    all.peek()?;
-    if !all.all(|metric| metric.verdict == Verdict::Undecided) {
-        return None;
-    }
-    let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
-    let mut ratios: Vec<Ratio> = headline().filter_map(|metric| metric.ratio).collect();
-    ratios.sort_by(|one, other| one.value.total_cmp(&other.value));
-    let changes = match ratios.as_slice() {
-        [] => "No change has an interval: too little was measured.".to_owned(),
-        [one] => {
-            let (change, interval) = (change_text(*one), interval_text(*one));
-            format!("The change is {change} (95 %: {interval}).")
-        }
-        [first, .., last] => {
-            let (first, last) = (change_text(*first), change_text(*last));
-            format!("The changes lie between {first} and {last}.")
-        }
-    };
-    let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
-    let longest = headline().max_by(|one, other| times(one).total_cmp(&times(other)));
-    let needed = longest.map_or_else(
-        || "Measure for longer.".to_owned(),
-        |metric| format!("To decide every workload: {}.", needed_text(metric)),
-    );
-    let mut blocks = vec![
-        Block::text(Tone::Plain, format!("{changes} The table: --all.")),
-        Block::text(Tone::Plain, needed),
-    ];
-    blocks.extend(conditions(comparison));
-    Some(blocks)
-}
-
 /// A measurement this many times as long is not worth suggesting.
 const TIMES_MAX: f64 = 1000.0;
 /// A shorter time prints as 0 ms.
 const SHORTEST_NS: u64 = 1_000_000;
-
-/// B, C, D … for the candidates in their order.
-pub(crate) fn letter(index: usize) -> String {
-    ('B'..='Z')
-        .nth(index)
-        .map_or("?".to_owned(), |letter| letter.to_string())
-}
 
 /// A run with the facts that identify it.
 fn run_text(run: &RunReference) -> String {
@@ -401,7 +356,7 @@ fn percent_decimals(half_width: f64) -> usize {
     (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
 }
 
-fn percent_text(ratio: f64, half_width: f64) -> String {
+pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
     let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
@@ -436,7 +391,7 @@ pub(crate) fn interval_text(ratio: Ratio) -> String {
 }
 
 /// The longer arm of the interval.
-fn half_width(ratio: Ratio) -> f64 {
+pub(crate) fn half_width(ratio: Ratio) -> f64 {
     let below = ratio.value - ratio.low_95;
     ratio
         .high_95
@@ -444,7 +399,7 @@ fn half_width(ratio: Ratio) -> f64 {
 }
 
 /// What would decide an undecided metric.
-fn needed_text(metric: &MetricComparison) -> String {
+pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     match (metric.needed, metric.ratio) {
         (_, None) => "no interval: measured too briefly; measure for at least 2 s".to_owned(),
         (Some(Needed { times, .. }), _) if times > TIMES_MAX => {
@@ -501,6 +456,7 @@ fn times_text(times: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use diskproof_model::comparison::{Basis, Direction};
     use diskproof_model::record::Estimate;
 

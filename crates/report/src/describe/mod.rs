@@ -1,6 +1,7 @@
 //! Parts of a record in words and as blocks: what every page says. Does not know how a page is laid
 //! out.
 
+pub(crate) mod changes;
 pub(crate) mod commits;
 pub(crate) mod comparison;
 pub(crate) mod figures;

@@ -1,0 +1,304 @@
+//! The short page of a comparison: a sentence with names and figures, then one line a workload. Of
+//! many sides a line a side, with its distance from the median.
+
+use super::comparison::{
+    change_text, conditions, figure_name, half_width, letter, look, needed_text, percent_text,
+    sides_text, subject_text,
+};
+use crate::labels;
+use crate::text::list;
+use diskproof_model::block::{Align, Block, Column, Place, Row, Table, Tone};
+use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
+use diskproof_model::digits::figure_text;
+use diskproof_model::record::Estimate;
+use diskproof_model::units::counted;
+use std::collections::BTreeSet;
+
+/// Workloads on the short page.
+const ROWS_MAX: usize = 10;
+/// Notes and reasons on the short page.
+const NOTES_MAX: usize = 2;
+/// More sides than these are a row each.
+const SIDES_MAX: usize = 4;
+/// Figures of a side where there are many.
+const FIGURES_MAX: usize = 3;
+
+/// The page.
+pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
+    if comparison.candidates.len() >= SIDES_MAX {
+        return many(comparison);
+    }
+    let mut blocks = Vec::new();
+    for (index, candidate) in comparison.candidates.iter().enumerate() {
+        blocks.extend(of_candidate(comparison, candidate, &letter(index)));
+    }
+    blocks.extend(conditions(comparison));
+    blocks.push(more());
+    blocks
+}
+
+fn more() -> Block {
+    let text = "A, B in the units shown; change with its 95 % interval · every metric, what \
+                differs between the runs, and explanations: --all";
+    Block::text(Tone::Dim, text)
+}
+
+fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
+    let mut blocks = vec![Block::text(
+        Tone::Bold,
+        answer(comparison, candidate, letter),
+    )];
+    let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
+    let rows: Vec<Row> = headline().take(ROWS_MAX).map(row).collect();
+    if !rows.is_empty() {
+        let number = |name: &str| Column::number(name, Place::Always);
+        blocks.push(Block::Table(Table {
+            caption: format!("{letter} against A"),
+            columns: vec![
+                Column::new("", Align::Left),
+                number("A"),
+                number(letter),
+                number("change"),
+                number("95 %"),
+                Column::new("verdict", Align::Left),
+            ],
+            rows,
+            ..Table::default()
+        }));
+    }
+    let hidden = headline().count().saturating_sub(ROWS_MAX) as u64;
+    if hidden > 0 {
+        let text = format!("{}: --all", counted(hidden, "more workload"));
+        blocks.push(Block::text(Tone::Dim, text));
+    }
+    blocks.extend(to_decide(candidate).map(|text| Block::text(Tone::Plain, text)));
+    let reasons: BTreeSet<&str> = headline()
+        .flat_map(|metric| &metric.reasons)
+        .map(|reason| reason.why.as_str())
+        .collect();
+    let reasons = reasons.into_iter().map(|why| ("not comparable", why));
+    let notes = candidate.notes.iter().map(|note| ("note", note.as_str()));
+    let told: Vec<(&str, &str)> = reasons.chain(notes).collect();
+    let shown = told.iter().take(NOTES_MAX);
+    blocks.extend(shown.map(|(label, text)| Block::toned_fact(Tone::Note, label, *text)));
+    blocks
+}
+
+/// `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40 to +10 %). Both lie on vda.`
+pub(crate) fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> String {
+    let (a, b) = (&comparison.baseline, &candidate.side);
+    let names = format!("{} (A) and {} ({letter})", a.label, b.label);
+    let lead = lead(candidate).and_then(|metric| Some((metric, metric.ratio?)));
+    let figure = lead.map_or(String::new(), |(metric, ratio)| {
+        let (change, ends) = (change_text(ratio), percent_interval(ratio));
+        format!(", {} {change} ({ends})", subject_text(metric))
+    });
+    let tally = &candidate.headline;
+    let total = tally.total();
+    let mut text = match () {
+        () if total > 0 && tally.undecided == total => {
+            format!("No difference found: {names}{figure}.")
+        }
+        () if total > 0 && tally.same == total => format!("No difference: {names}{figure}."),
+        () => format!("{} {names}{figure}.", candidate.summary),
+    };
+    if let Some(disks) = shared_disks(a, b) {
+        text.push_str(&format!(" Both lie on {disks}."));
+    }
+    text
+}
+
+/// The decided metric that changed most; without one, the commits or the first.
+fn lead(candidate: &Candidate) -> Option<&MetricComparison> {
+    let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
+    let is_decided =
+        |metric: &&MetricComparison| matches!(metric.verdict, Verdict::Better | Verdict::Worse);
+    let size = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
+    let decided = headline().filter(is_decided);
+    let largest = decided.max_by(|one, other| size(one).total_cmp(&size(other)));
+    let commits = || headline().find(|metric| metric.subject.contains("commit"));
+    largest.or_else(commits).or_else(|| headline().next())
+}
+
+/// The disks below both sides, where they are the same.
+fn shared_disks(a: &Side, b: &Side) -> Option<String> {
+    let disks = |side: &Side| -> BTreeSet<(String, String)> {
+        let runs = side.runs.iter();
+        runs.flat_map(|run| {
+            run.disks
+                .iter()
+                .map(|disk| (run.host.clone(), disk.clone()))
+        })
+        .collect()
+    };
+    let targets = |side: &Side| {
+        side.runs
+            .iter()
+            .map(|run| run.targets.clone())
+            .collect::<Vec<_>>()
+    };
+    let shared = disks(a);
+    let is_told = !shared.is_empty() && shared == disks(b) && targets(a) != targets(b);
+    is_told.then(|| list(shared.into_iter().map(|(_, disk)| disk)))
+}
+
+/// `−40 to +10 %`.
+fn percent_interval(ratio: Ratio) -> String {
+    let half = half_width(ratio);
+    let low = percent_text(ratio.low_95, half);
+    match ratio.high_95 {
+        Some(high) => {
+            let high = percent_text(high, half);
+            format!("{} to {high}", low.trim_end_matches(['%', '\u{a0}']))
+        }
+        None => format!("{low} or more"),
+    }
+}
+
+fn row(metric: &MetricComparison) -> Row {
+    let unknown = || labels::UNKNOWN.to_owned();
+    let [of_a, of_b] = sides_text(metric);
+    let (tone, sign) = look(metric.verdict);
+    let figure = figure_name(metric);
+    let name = match figure.as_str() {
+        "iops" | "throughput" => subject_text(metric),
+        figure => format!("{} {figure}", subject_text(metric)),
+    };
+    Row {
+        group: None,
+        cells: vec![
+            name.into(),
+            of_a.into(),
+            of_b.into(),
+            metric.ratio.map_or_else(unknown, change_text).into(),
+            metric.ratio.map_or_else(unknown, percent_interval).into(),
+            format!("{sign} {}", metric.verdict.as_str()).into(),
+        ],
+        tone,
+    }
+}
+
+/// How long a measurement would decide every workload; nothing where all are decided.
+pub(crate) fn to_decide(candidate: &Candidate) -> Option<String> {
+    let headline = candidate.metrics.iter().filter(|metric| metric.headline);
+    let open = headline.filter(|metric| metric.verdict == Verdict::Undecided);
+    let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
+    let longest = open.max_by(|one, other| times(one).total_cmp(&times(other)))?;
+    Some(format!(
+        "To decide every workload: {}.",
+        needed_text(longest)
+    ))
+}
+
+/// A side and its figures.
+struct Standing<'c> {
+    name: &'c str,
+    figures: Vec<Option<&'c Estimate>>,
+}
+
+/// A row a side, the highest first.
+fn many(comparison: &Comparison) -> Vec<Block> {
+    let headline = comparison
+        .candidates
+        .iter()
+        .flat_map(|candidate| &candidate.metrics);
+    let mut names: Vec<&str> = Vec::new();
+    for metric in headline.filter(|metric| metric.headline) {
+        if !names.contains(&metric.metric.as_str()) {
+            names.push(&metric.metric);
+        }
+    }
+    names.truncate(FIGURES_MAX);
+    let mut sides = standings(comparison, &names);
+    let first = |side: &Standing<'_>| side.figures.first().copied().flatten().map(|of| of.value);
+    sides.sort_by(|a, b| first(b).unwrap_or(0.0).total_cmp(&first(a).unwrap_or(0.0)));
+    let mut sorted: Vec<f64> = sides.iter().filter_map(first).collect();
+    sorted.sort_by(f64::total_cmp);
+    let quantile =
+        |share: f64| sorted.get(((sorted.len().max(1) - 1) as f64 * share).round() as usize);
+    let [low, median, high] =
+        [0.25, 0.5, 0.75].map(|share| quantile(share).copied().unwrap_or(0.0));
+    let reach = 1.5 * (high - low);
+    let is_outlier = |value: f64| value < low - reach || value > high + reach;
+    let row = |side: &Standing<'_>| {
+        let value = first(side);
+        let distance = value
+            .filter(|_| median > 0.0)
+            .map(|value| value / median - 1.0);
+        let distance = distance.map_or(labels::UNKNOWN.to_owned(), |share| {
+            format!("{:+.0} %", share * 100.0).replace('-', "−")
+        });
+        let is_out = value.is_some_and(is_outlier);
+        let mut cells = vec![side.name.to_owned()];
+        cells.extend(side.figures.iter().map(|of| match of {
+            Some(of) => figure_text(of.value, of.half_width_95, &of.unit),
+            None => "not measured".to_owned(),
+        }));
+        cells.insert(2, distance);
+        cells.push(if is_out { "outlier" } else { "" }.to_owned());
+        Row {
+            tone: if is_out { Tone::Warning } else { Tone::Plain },
+            ..Row::from(cells)
+        }
+    };
+    let out: Vec<&str> = sides
+        .iter()
+        .filter(|side| first(side).is_some_and(is_outlier))
+        .map(|side| side.name)
+        .collect();
+    let found = match out.as_slice() {
+        [] => "No side is an outlier.".to_owned(),
+        out => format!(
+            "Outliers: {}.",
+            list(out.iter().map(|name| (*name).to_owned()))
+        ),
+    };
+    let shown = names.first().copied().unwrap_or("nothing in common");
+    let text = format!(
+        "{}, sorted by {shown}. {found}",
+        counted(sides.len() as u64, "side")
+    );
+    let mut columns = Column::numbers(["side"].into_iter().chain(names.iter().copied()));
+    columns.insert(
+        2.min(columns.len()),
+        Column::number("from median", Place::Always),
+    );
+    columns.push(Column::new("", Align::Left));
+    let table = Table {
+        caption: "Sides".to_owned(),
+        rows: sides.iter().map(row).collect(),
+        columns,
+        ..Table::default()
+    };
+    let mut blocks = vec![Block::text(Tone::Bold, text)];
+    if !names.is_empty() {
+        blocks.push(Block::Table(table));
+    }
+    blocks.extend(conditions(comparison));
+    let text = "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side \
+                against the first: --all";
+    blocks.push(Block::text(Tone::Dim, text));
+    blocks
+}
+
+fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>> {
+    let of = |metrics: &'c [MetricComparison], name: &str| {
+        metrics.iter().find(|metric| metric.metric == name)
+    };
+    let baseline = names.iter().map(|name| {
+        let mut all = comparison.candidates.iter();
+        all.find_map(|candidate| Some(&of(&candidate.metrics, name)?.a))
+    });
+    let first = Standing {
+        name: &comparison.baseline.label,
+        figures: baseline.collect(),
+    };
+    let others = comparison.candidates.iter().map(|candidate| Standing {
+        name: &candidate.side.label,
+        figures: names
+            .iter()
+            .map(|name| Some(&of(&candidate.metrics, name)?.b))
+            .collect(),
+    });
+    std::iter::once(first).chain(others).collect()
+}
