@@ -130,10 +130,12 @@ fn each_trimmed_block_is_written_again() {
         let count = DISK_BYTES / u64::from(BLOCK_BYTES);
         let counts = [OpKind::Trim, OpKind::Write].map(|kind| seen.ops[&kind].count);
         assert_eq!(counts, [count; 2]);
-        assert_eq!(
-            trimmed(&disk, before),
-            (DISK_BYTES, DISK_BYTES),
-            "{engine:?}"
+        // What was read by the first requests, which find out how fast the disk is, is put back.
+        let (trimmed, written) = trimmed(&disk, before);
+        assert_eq!(trimmed, DISK_BYTES, "{engine:?}");
+        assert!(
+            (DISK_BYTES..DISK_BYTES + (2 << 20)).contains(&written),
+            "{engine:?} {written}"
         );
         let blocks = std::fs::read(disk.path()).unwrap();
         let mut blocks = blocks.chunks(BLOCK_BYTES as usize);

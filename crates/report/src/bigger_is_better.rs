@@ -1,5 +1,5 @@
 //! Rates for github-action-benchmark's `customBiggerIsBetter`: a JSON list of name, unit, value and
-//! range (https://github.com/benchmark-action/github-action-benchmark).
+//! range (<https://github.com/benchmark-action/github-action-benchmark>).
 
 use crate::format::{Format, OutputFile, Requires};
 use crate::tracked::tracked;

@@ -1,5 +1,5 @@
 //! Bencher Metric Format: a JSON object of benchmarks, each an object of measures with their value
-//! and the ends of its interval (https://bencher.dev/docs/reference/bencher-metric-format).
+//! and the ends of its interval (<https://bencher.dev/docs/reference/bencher-metric-format>).
 
 use crate::format::{Format, OutputFile, Requires};
 use crate::tracked::tracked;

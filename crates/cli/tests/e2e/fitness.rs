@@ -74,7 +74,7 @@ fn wrong_profile_is_an_error_with_its_line() {
         "{}",
         ran.err
     );
-    let ran = run(["check", target, "--for", "mariadb"]);
+    let ran = run(["check", target, "--for", "oracle"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(
         ran.err.contains("one of postgresql, etcd, mysql, sqlite"),

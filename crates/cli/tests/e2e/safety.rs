@@ -3,7 +3,7 @@
 //! is tested in crates/device/tests.
 
 use crate::program;
-use crate::program::{Ran, content_hash, counts, random_file};
+use crate::program::{Ran, content_hash, counts, eventually, random_file};
 use diskproof_model::measurement::OpKind;
 use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place, run};
 use std::ffi::OsStr;
@@ -343,7 +343,13 @@ fn refusal_names_every_reason_with_its_remedy() {
         without.err
     );
     drop(mount);
-    run("partx", &["--delete", &node]);
+    // The kernel lets go of the partition a moment after the unmounting.
+    let deleted = || {
+        std::process::Command::new("partx")
+            .args(["--delete", &node])
+            .status()
+    };
+    assert!(eventually(|| deleted().is_ok_and(|status| status.success())));
 }
 
 #[test]

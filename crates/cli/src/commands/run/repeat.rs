@@ -13,17 +13,30 @@ use diskproof_model::plan::{Origin, Plan};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::MetricDetail;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The least scratch file, where the first write takes longer than planned.
 const LAYOUT_BYTES_MIN: u64 = 64 << 20;
 
-/// Whether an operand is a record and not a target.
+/// Bytes at the start of a file that tell what it is.
+const HEAD_BYTES: u64 = 4096;
+
+/// Whether an operand is a record, or the page of one, and not a target with such a name.
 pub(super) fn is_record(path: &Path) -> bool {
-    let extension = path
-        .extension()
-        .map(|extension| extension.to_ascii_lowercase());
-    path.is_file() && extension.is_some_and(|extension| extension == "json" || extension == "html")
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let word = match extension.as_deref().and_then(OsStr::to_str) {
+        Some("json") => "diskproof.record/",
+        // The policy that stands first in our pages.
+        Some("html") => "default-src 'none'; script-src 'sha256-",
+        _ => return false,
+    };
+    let mut head = Vec::new();
+    let file = path.is_file().then(|| File::open(path).ok()).flatten();
+    let read = file.map(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    matches!(read, Some(Ok(_))) && String::from_utf8_lossy(&head).contains(word)
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
