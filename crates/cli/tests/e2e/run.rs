@@ -657,7 +657,7 @@ fn saved_run_is_repeated_with_its_plan_and_compared() {
     for source in [&first, &page] {
         let ran = crate::program::run(["run", source, &target, "-o", &again]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(ran.out.contains("what differs from A to B"), "{}", ran.out);
+        assert!(ran.out.contains("(A) and"), "{}", ran.out);
         let record = |path: &str| -> diskproof_model::record::Record {
             serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
         };

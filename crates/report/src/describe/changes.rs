@@ -181,7 +181,7 @@ fn row(metric: &MetricComparison) -> Row {
 /// How long a measurement would decide every workload; nothing where all are decided.
 pub(crate) fn to_decide(candidate: &Candidate) -> Option<String> {
     let headline = candidate.metrics.iter().filter(|metric| metric.headline);
-    let open = headline.filter(|metric| metric.verdict == Verdict::Undecided);
+    let open = headline.filter(|metric| metric.verdict.is_open());
     let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
     let longest = open.max_by(|one, other| times(one).total_cmp(&times(other)))?;
     Some(format!(
@@ -196,83 +196,113 @@ struct Standing<'c> {
     figures: Vec<Option<&'c Estimate>>,
 }
 
-/// A row a side, the highest first.
-fn many(comparison: &Comparison) -> Vec<Block> {
-    let headline = comparison
-        .candidates
-        .iter()
-        .flat_map(|candidate| &candidate.metrics);
-    let mut names: Vec<&str> = Vec::new();
-    for metric in headline.filter(|metric| metric.headline) {
-        if !names.contains(&metric.metric.as_str()) {
-            names.push(&metric.metric);
+impl Standing<'_> {
+    /// What the sides are sorted by.
+    fn first(&self) -> Option<f64> {
+        Some((*self.figures.first()?)?.value)
+    }
+}
+
+/// The middle of the sides, and what lies far from it.
+struct Middle {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Middle {
+    fn of(sides: &[Standing<'_>]) -> Self {
+        let mut sorted: Vec<f64> = sides.iter().filter_map(Standing::first).collect();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1) as f64;
+        let quantile = |share: f64| sorted.get((last * share).round() as usize);
+        let quantile = |share: f64| quantile(share).copied().unwrap_or(0.0);
+        Self {
+            low: quantile(0.25),
+            median: quantile(0.5),
+            high: quantile(0.75),
         }
     }
-    names.truncate(FIGURES_MAX);
-    let mut sides = standings(comparison, &names);
-    let first = |side: &Standing<'_>| side.figures.first().copied().flatten().map(|of| of.value);
-    sides.sort_by(|a, b| first(b).unwrap_or(0.0).total_cmp(&first(a).unwrap_or(0.0)));
-    let mut sorted: Vec<f64> = sides.iter().filter_map(first).collect();
-    sorted.sort_by(f64::total_cmp);
-    let quantile =
-        |share: f64| sorted.get(((sorted.len().max(1) - 1) as f64 * share).round() as usize);
-    let [low, median, high] =
-        [0.25, 0.5, 0.75].map(|share| quantile(share).copied().unwrap_or(0.0));
-    let reach = 1.5 * (high - low);
-    let is_outlier = |value: f64| value < low - reach || value > high + reach;
-    let row = |side: &Standing<'_>| {
-        let value = first(side);
-        let distance = value
-            .filter(|_| median > 0.0)
-            .map(|value| value / median - 1.0);
-        let distance = distance.map_or(labels::UNKNOWN.to_owned(), |share| {
-            format!("{:+.0} %", share * 100.0).replace('-', "−")
+
+    /// More than 1.5 interquartile ranges beyond the quartiles.
+    fn is_outlier(&self, side: &Standing<'_>) -> bool {
+        let reach = 1.5 * (self.high - self.low);
+        let is_far = |value| value < self.low - reach || value > self.high + reach;
+        side.first().is_some_and(is_far)
+    }
+
+    fn row(&self, side: &Standing<'_>) -> Row {
+        let value = side.first().filter(|_| self.median > 0.0);
+        let distance = value.map_or(labels::UNKNOWN.to_owned(), |value| {
+            let percent = (value / self.median - 1.0) * 100.0;
+            format!("{percent:+.0} %").replace('-', "−")
         });
-        let is_out = value.is_some_and(is_outlier);
+        let is_outlier = self.is_outlier(side);
         let mut cells = vec![side.name.to_owned()];
         cells.extend(side.figures.iter().map(|of| match of {
             Some(of) => figure_text(of.value, of.half_width_95, &of.unit),
             None => "not measured".to_owned(),
         }));
-        cells.insert(2, distance);
-        cells.push(if is_out { "outlier" } else { "" }.to_owned());
+        cells.insert(cells.len().min(2), distance);
+        cells.push(if is_outlier { "outlier" } else { "" }.to_owned());
         Row {
-            tone: if is_out { Tone::Warning } else { Tone::Plain },
+            tone: if is_outlier {
+                Tone::Warning
+            } else {
+                Tone::Plain
+            },
             ..Row::from(cells)
         }
-    };
-    let out: Vec<&str> = sides
+    }
+}
+
+/// The leading metrics, the most important first.
+fn leading(comparison: &Comparison) -> Vec<&str> {
+    let metrics = comparison
+        .candidates
         .iter()
-        .filter(|side| first(side).is_some_and(is_outlier))
-        .map(|side| side.name)
-        .collect();
-    let found = match out.as_slice() {
+        .flat_map(|candidate| &candidate.metrics);
+    let mut names: Vec<&str> = Vec::new();
+    for metric in metrics.filter(|metric| metric.headline) {
+        if !names.contains(&metric.metric.as_str()) {
+            names.push(&metric.metric);
+        }
+    }
+    names.truncate(FIGURES_MAX);
+    names
+}
+
+/// A row a side, the highest first.
+fn many(comparison: &Comparison) -> Vec<Block> {
+    let names = leading(comparison);
+    let mut sides = standings(comparison, &names);
+    let value = |side: &Standing<'_>| side.first().unwrap_or(0.0);
+    sides.sort_by(|one, other| value(other).total_cmp(&value(one)));
+    let middle = Middle::of(&sides);
+    let far = sides.iter().filter(|side| middle.is_outlier(side));
+    let far: Vec<&str> = far.map(|side| side.name).collect();
+    let found = match far.as_slice() {
         [] => "No side is an outlier.".to_owned(),
-        out => format!(
-            "Outliers: {}.",
-            list(out.iter().map(|name| (*name).to_owned()))
-        ),
+        far => format!("Outliers: {}.", list(far)),
     };
     let shown = names.first().copied().unwrap_or("nothing in common");
-    let text = format!(
-        "{}, sorted by {shown}. {found}",
-        counted(sides.len() as u64, "side")
-    );
-    let mut columns = Column::numbers(["side"].into_iter().chain(names.iter().copied()));
-    columns.insert(
-        2.min(columns.len()),
-        Column::number("from median", Place::Always),
-    );
-    columns.push(Column::new("", Align::Left));
-    let table = Table {
-        caption: "Sides".to_owned(),
-        rows: sides.iter().map(row).collect(),
-        columns,
-        ..Table::default()
-    };
+    let count = counted(sides.len() as u64, "side");
+    let text = format!("{count}, sorted by {shown}. {found}");
     let mut blocks = vec![Block::text(Tone::Bold, text)];
     if !names.is_empty() {
-        blocks.push(Block::Table(table));
+        let mut columns = Column::numbers(["side"].into_iter().chain(names.iter().copied()));
+        // The figures that the sides are not sorted by give way.
+        for (column, rank) in columns.iter_mut().skip(2).zip(1..) {
+            column.place = Place::Roomy(rank);
+        }
+        columns.insert(2, Column::number("from median", Place::Always));
+        columns.push(Column::new("", Align::Left));
+        blocks.push(Block::Table(Table {
+            caption: "Sides".to_owned(),
+            rows: sides.iter().map(|side| middle.row(side)).collect(),
+            columns,
+            ..Table::default()
+        }));
     }
     blocks.extend(conditions(comparison));
     let text = "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side \
