@@ -26,7 +26,9 @@ const HEAD_BYTES: u64 = 4096;
 
 /// Whether an operand is a record, or the page of one, and not a target with such a name.
 pub(super) fn is_record(path: &Path) -> bool {
-    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let extension = path
+        .extension()
+        .map(|extension| extension.to_ascii_lowercase());
     let word = match extension.as_deref().and_then(OsStr::to_str) {
         Some("json") => "diskproof.record/",
         // The policy that stands first in our pages.
