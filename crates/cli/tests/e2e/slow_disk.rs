@@ -255,5 +255,7 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     assert!(record.stalled.is_none());
     assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
     let left = mount.point.join(".diskproof-files");
-    assert!(crate::program::eventually(|| !left.exists()));
+    // As soon as the disk has answered, which takes minutes where other tests use its cache.
+    let mut waits = 0..10;
+    assert!(waits.any(|_| crate::program::eventually(|| !left.exists())));
 }
