@@ -32,8 +32,8 @@ fn quick_sweep_of_a_directory_holds_every_cell_and_leaves_nothing() {
     let ran = sweep(here.path(), &flags);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
-    // A slow machine measures fewer cells in the time, and predicts the others, or answers the first
-    // requests too late for the deepest queues.
+    // A slow machine measures fewer cells in the time, and predicts the others, or answers the
+    // first requests too late for the deepest queues.
     let states = states(&record);
     assert_eq!(states.len(), 24);
     assert!(states.contains(&CellState::Measured));
