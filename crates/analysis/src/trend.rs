@@ -2,7 +2,8 @@
 //! the median of the runs before it.
 
 use crate::compare::Limit;
-use crate::estimate::student;
+use crate::estimate::{mean, student, variance};
+use crate::shape::median;
 use diskproof_model::comparison::ConditionOutcome;
 use diskproof_model::saved::{Headline, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
@@ -62,23 +63,13 @@ fn change(before: &[f64], value: f64) -> Option<TrendChange> {
         return None;
     }
     let n = before.len() as f64;
-    let mut sorted = before.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let median = match sorted.len() % 2 {
-        0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        _ => sorted[middle],
-    };
     let logs: Vec<f64> = before.iter().map(|value| value.ln()).collect();
-    let mean = logs.iter().sum::<f64>() / n;
     let is_beyond_chance = (before.len() >= BEFORE_MIN).then(|| {
-        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        let deviation = (squares / (n - 1.0)).sqrt();
-        let half = student::multiple_95(n - 1.0) * deviation * (1.0 + 1.0 / n).sqrt();
-        (value.ln() - mean).abs() > half
+        let half = student::multiple_95(n - 1.0) * (variance(&logs) * (1.0 + 1.0 / n)).sqrt();
+        (value.ln() - mean(&logs)).abs() > half
     });
     Some(TrendChange {
-        share: value / median - 1.0,
+        share: value / median(before) - 1.0,
         is_beyond_chance,
     })
 }

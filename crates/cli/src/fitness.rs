@@ -37,7 +37,7 @@ const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 const LAYOUT_SHARE: u64 = 5;
 
 /// The least scratch file, where the first write takes longer than planned.
-const LAYOUT_BYTES_MIN: u64 = 64 << 20;
+pub(crate) const LAYOUT_BYTES_MIN: u64 = 64 << 20;
 
 /// A fitness test.
 pub(crate) struct FitnessJob<'a> {
@@ -135,7 +135,6 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
     })
 }
 
-/// A built-in profile, or a file; with the name that errors show.
 /// The name of a profile, by whatever name people call it. A file keeps its name.
 pub(crate) fn known_as(profile: &str) -> &str {
     let mut names = ALSO_CALLED.iter();
@@ -143,6 +142,7 @@ pub(crate) fn known_as(profile: &str) -> &str {
     name.map_or(profile, |(_, name)| name)
 }
 
+/// A built-in profile, or a file; with the name that errors show.
 fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     let built_in = BUILT_IN.into_iter().find(|(name, _)| *name == profile);
     let (text, shown) = match built_in {

@@ -161,7 +161,7 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
     if !flag.starts_with('-') {
         let verb = arguments.first().map_or("", String::as_str);
         return match verb {
-            "check" | "commit" | "curve" | "files" | "run" | "sweep" => vec![format!(
+            "check" | "commit" | "curve" | "files" | "sweep" => vec![format!(
                 "{verb} measures one target; to measure two against each other: diskproof compare \
                  A B"
             )],

@@ -352,15 +352,11 @@ impl VerifyResult {
             read_back,
             bad,
         } = other;
-        self.read_back = match (self.read_back.take(), read_back) {
-            (Some(mut mine), Some(theirs)) => {
-                mine.bytes += theirs.bytes;
-                mine.wall_ns += theirs.wall_ns;
-                mine.latency.merge(&theirs.latency);
-                Some(mine)
-            }
-            (mine, theirs) => mine.or(theirs),
-        };
+        merge_some(&mut self.read_back, read_back, |mine, theirs| {
+            mine.bytes += theirs.bytes;
+            mine.wall_ns += theirs.wall_ns;
+            mine.latency.merge(&theirs.latency);
+        });
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),

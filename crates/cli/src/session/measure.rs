@@ -21,15 +21,7 @@ use std::path::PathBuf;
 
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    measure_as(job, |measuring| {
-        let work = (measuring.work, Box::new(TargetRun::run) as Steps);
-        run(
-            work,
-            measuring.live,
-            measuring.identities,
-            measuring.deadline,
-        )
-    })
+    measure_presented(job, Presentation::default())
 }
 
 /// Measures, and shows what `then` makes of the record below its page.

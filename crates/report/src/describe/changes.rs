@@ -85,7 +85,7 @@ fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) ->
 }
 
 /// `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40 to +10 %). Both lie on vda.`
-pub(crate) fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> String {
+fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> String {
     let (a, b) = (&comparison.baseline, &candidate.side);
     let names = format!("{} (A) and {} ({letter})", a.label, b.label);
     let lead = lead(candidate).and_then(|metric| Some((metric, metric.ratio?)));
@@ -179,7 +179,7 @@ fn row(metric: &MetricComparison) -> Row {
 }
 
 /// How long a measurement would decide every workload; nothing where all are decided.
-pub(crate) fn to_decide(candidate: &Candidate) -> Option<String> {
+fn to_decide(candidate: &Candidate) -> Option<String> {
     let headline = candidate.metrics.iter().filter(|metric| metric.headline);
     let open = headline.filter(|metric| metric.verdict.is_open());
     let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);

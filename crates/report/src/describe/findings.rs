@@ -66,16 +66,12 @@ pub(crate) fn findings_in_short(all: &[Finding], urgent: Urgent) -> Vec<Block> {
             .filter(move |finding| finding.severity == severity)
     };
     let first = of(Severity::Failure).chain(of(Severity::Warning));
-    let (shown, more) = match urgent {
-        Urgent::First => (1, others.len().saturating_sub(1)),
-        Urgent::WithRemedy(count) => (count, others.len().saturating_sub(count)),
+    let most = match urgent {
+        Urgent::First => 1,
+        Urgent::WithRemedy(count) => count,
     };
-    let shown: Vec<&&Finding> = first.take(shown).collect();
-    let more = if shown.is_empty() {
-        others.len()
-    } else {
-        more.max(others.len() - shown.len())
-    };
+    let shown: Vec<&&Finding> = first.take(most).collect();
+    let more = others.len() - shown.len();
     let is_note = |finding: &&&Finding| finding.severity == Severity::Note;
     let what = match others.iter().filter(is_note).count() == more {
         true => "note",

@@ -13,7 +13,7 @@ use diskproof_model::saved::{Headline, SavedRun};
 use std::io::{self, Write};
 
 /// Digits of an id that identify a run; `show` accepts them.
-const ID_DIGITS: usize = 8;
+pub(super) const ID_DIGITS: usize = 8;
 /// Columns of a path or a disk; more would leave no room for figures.
 const CELL_MAX: usize = 28;
 /// Figures of a run; the most important come first.

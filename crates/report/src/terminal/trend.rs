@@ -1,6 +1,7 @@
 //! The figures of a target from run to run: a line and a bar a run, the oldest first.
 
 use super::bars::bar;
+use super::runs::ID_DIGITS;
 use crate::describe::run::{start_text, third_digit};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
@@ -12,8 +13,6 @@ use std::io::{self, Write};
 
 /// Columns of the longest bar.
 const BAR: usize = 20;
-/// Digits of an id that identify a run; `show` accepts them.
-const ID_DIGITS: usize = 8;
 
 /// Writes each figure with its runs.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {

@@ -32,7 +32,8 @@ pub(super) fn measure_work(
         quiet: !flags.verbose,
         ..flags.clone()
     };
-    // As in the tool, the same command makes the file and overwrites it later.
+    // One command line makes the file the first time, when there is none to release, and overwrites
+    // it later.
     let has_file = work
         .identities
         .iter()

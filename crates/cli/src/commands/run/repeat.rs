@@ -2,6 +2,7 @@
 
 use crate::commands::compare::{Form, print};
 use crate::failure::{Exit, Failure};
+use crate::fitness::LAYOUT_BYTES_MIN;
 use crate::flags::MeasuringFlags;
 use crate::provenance::command_line;
 use crate::saved::load;
@@ -17,9 +18,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-
-/// The least scratch file, where the first write takes longer than planned.
-const LAYOUT_BYTES_MIN: u64 = 64 << 20;
 
 /// Bytes at the start of a file that tell what it is.
 const HEAD_BYTES: u64 = 4096;
