@@ -137,8 +137,9 @@ fn scripts_for_fio_find_our_figures() {
         "randrw",
         "--fsync",
         "8",
+        // Enough for a 99th percentile also where a busy processor disturbs most of the time.
         "--ops",
-        "4000",
+        "20000",
         "--depth",
         "4",
         "--overwrite",
