@@ -5,7 +5,7 @@ use crate::compare::Limit;
 use crate::estimate::{mean, student, variance};
 use crate::shape::median;
 use diskproof_model::comparison::ConditionOutcome;
-use diskproof_model::saved::{Headline, SavedRun};
+use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
 
 /// Runs before a run that it is held against, the latest ones.
@@ -14,15 +14,19 @@ const BEFORE_MAX: usize = 10;
 const BEFORE_MIN: usize = 3;
 
 /// The figures of the newest run over all runs of its verb on its targets, whatever their order.
-/// Partial runs are left out.
+/// Partial runs are left out, and so is what does not compare: runs of another measuring method, on
+/// another host, or on another disk at the same path.
 pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
     let mut runs: Vec<&SavedRun> = runs.iter().filter(|run| !run.partial).collect();
     runs.sort_by(|a, b| a.started.cmp(&b.started));
-    let Some(newest) = runs.pop() else {
+    let Some(newest) = runs.last().copied() else {
         return Vec::new();
     };
-    runs.retain(|run| run.verb == newest.verb && run.targets == newest.targets);
-    runs.push(newest);
+    runs.retain(|run| {
+        (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
+            && run.targets == newest.targets
+            && disks(run).eq(disks(newest))
+    });
     let trend = |of: &Headline| Trend {
         subject: of.workload.clone(),
         operation: of.operation,
@@ -30,6 +34,11 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
         points: points(&runs, of),
     };
     newest.figures.iter().map(trend).collect()
+}
+
+/// By serial number where there is one: a kernel name may change from boot to boot.
+fn disks(run: &SavedRun) -> impl Iterator<Item = &str> {
+    run.disks.iter().map(SavedDisk::best_name)
 }
 
 fn points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
@@ -115,7 +124,11 @@ mod tests {
             started: format!("2026-11-{day:02}T03:00:00Z"),
             verb: "check".to_owned(),
             targets: vec!["/data".to_owned()],
-            disks: Vec::new(),
+            disks: vec![SavedDisk {
+                name: format!("sd{day}"),
+                model: None,
+                serial: Some("S1".to_owned()),
+            }],
             host: "db1".to_owned(),
             label: None,
             note: None,
@@ -175,6 +188,17 @@ mod tests {
         ];
         runs[1].targets = vec!["/other".to_owned()];
         runs[2].partial = true;
+        let others: [fn(&mut SavedRun); 4] = [
+            |run| run.method = 8,
+            |run| run.host = "db2".to_owned(),
+            |run| run.verb = "commit".to_owned(),
+            |run| run.disks[0].serial = Some("S2".to_owned()),
+        ];
+        for change in others {
+            let mut other = run(1, &[("c", 5.0)]);
+            change(&mut other);
+            runs.push(other);
+        }
         runs.push(run(1, &[("c", 4.0)]));
         let trends = trends(&runs);
         let values: Vec<f64> = trends[0].points.iter().map(|point| point.value).collect();

@@ -2,9 +2,9 @@
 //! the target is the one that was meant, and whether anything speaks against it, the gate decides.
 
 use crate::failure::Failure;
-use diskproof_device::{Consent, Overwriting, UnknownContent, keep_free};
+use diskproof_device::{Consent, Overwriting, UnknownContent};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{UnitError, parse_size};
+use diskproof_model::units::parse_size;
 
 /// `--destroy`, `--wipe-unknown`, `--overwrite` and `--keep-free`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -24,19 +24,12 @@ pub struct DestructiveFlags {
     pub overwrite: bool,
     /// Free space that files in a directory leave on its filesystem [default: 2GiB, or 10 % of a
     /// filesystem below 20 GiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_keep_free)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub keep_free: Option<u64>,
     /// Releases the files that diskproof made itself, and that nothing has changed since: tools
     /// that keep their files write to them again.
     #[arg(skip)]
     pub own_files: bool,
-}
-
-/// Parses a size, and tells the gate, by which verbs plan the sizes of their files.
-fn parse_keep_free(text: &str) -> Result<u64, UnitError> {
-    let bytes = parse_size(text)?;
-    keep_free(bytes);
-    Ok(bytes)
 }
 
 impl DestructiveFlags {

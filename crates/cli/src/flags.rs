@@ -2,12 +2,15 @@
 //! by the verbs and the gate.
 
 use crate::consent::DestructiveFlags;
+use crate::failure::Failure;
 use crate::saved::HistoryOptions;
 use crate::stderr::Verbosity;
+use crate::targets::{probe_target, probe_targets};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::parse_size;
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
@@ -87,6 +90,16 @@ impl MeasuringFlags {
             (false, true) => Verbosity::Lines,
             (false, false) => Verbosity::of_stderr(),
         }
+    }
+
+    /// A target as it was given, identified.
+    pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
+        probe_target(given, &self.destructive, self.verbosity())
+    }
+
+    /// The same for all targets of a run.
+    pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
+        probe_targets(given, &self.destructive, self.verbosity())
     }
 
     /// Whether the record goes to stdout instead of the page.

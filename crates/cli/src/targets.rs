@@ -1,6 +1,7 @@
 //! Targets as the user names them. `sda` stands for /dev/sda where no file of that name exists.
 //! Chooses the path only: whether it may be measured or written, the gate decides on that path.
 
+use crate::consent::DestructiveFlags;
 use crate::failure::Failure;
 use crate::stderr::Verbosity;
 use diskproof_device::{Intent, admit, probe, reported_write_caches};
@@ -26,14 +27,28 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
     }
 }
 
+/// A target, identified.
+pub(crate) fn probe_target(
+    given: &Path,
+    flags: &DestructiveFlags,
+    verbosity: Verbosity,
+) -> Result<TargetIdentity, Failure> {
+    let mut identity = probe(&resolve_target(given, verbosity)).map_err(Failure::Probe)?;
+    if let Some(filesystem) = &mut identity.filesystem {
+        filesystem.kept_free_bytes = flags.keep_free;
+    }
+    Ok(identity)
+}
+
 /// The targets of a run, identified.
 pub(crate) fn probe_targets(
     given: &[PathBuf],
+    flags: &DestructiveFlags,
     verbosity: Verbosity,
 ) -> Result<Vec<TargetIdentity>, Failure> {
     let mut identities = Vec::new();
     for target in given {
-        identities.push(probe(&resolve_target(target, verbosity)).map_err(Failure::Probe)?);
+        identities.push(probe_target(target, flags, verbosity)?);
     }
     // The gate's reason for an empty device is better than that of a span that does not fit.
     let is_empty =

@@ -55,6 +55,7 @@ fn identity(path: &str, kind: TargetKind, size_bytes: u64) -> TargetIdentity {
         options: Vec::new(),
         size_bytes: 252 << 30,
         free_bytes: 100 << 30,
+        kept_free_bytes: None,
     };
     TargetIdentity {
         path: path.to_owned(),

@@ -30,8 +30,8 @@ use diskproof_model::units::{counted, format_bytes};
 use outside::Outside;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
+pub use prerequisites::READ_BYTES_MIN;
 pub(crate) use prerequisites::overwriting_asked;
-pub use prerequisites::{READ_BYTES_MIN, keep_free};
 use prerequisites::{bytes_kept_free, judge_access, judge_filesystem_kind};
 use refusal::RefusalReasons;
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
@@ -170,7 +170,7 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     };
     let room = filesystem
         .free_bytes
-        .saturating_sub(bytes_kept_free(filesystem.size_bytes));
+        .saturating_sub(bytes_kept_free(filesystem));
     room - room % READ_BYTES_MIN
 }
 
@@ -302,7 +302,7 @@ fn judge_filesystem(
         );
     }
     if size_bytes > scratch_bytes_max(identity) {
-        let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
+        let kept = format_bytes(bytes_kept_free(filesystem));
         let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
             "not enough free space: {free} are free, but {} are needed, and {kept} must stay free \
@@ -356,6 +356,7 @@ mod tests {
                 options: vec!["rw".into()],
                 size_bytes,
                 free_bytes,
+                kept_free_bytes: None,
             }),
             layers: Vec::new(),
             unresolved: None,

@@ -178,9 +178,14 @@ impl OpenTarget {
     }
 
     /// Marks a file as diskproof's own: until anything changes it, `Overwriting::Own` releases it.
-    /// Where the filesystem keeps no such mark, it stays an ordinary file.
+    /// Where the filesystem keeps no such mark, or the file has grown beyond what this program may
+    /// write, it stays an ordinary file.
     pub fn mark_own(&self) {
-        let _ = own_mark::set(self.fd.as_fd());
+        let size_max = match &self.content {
+            TargetContent::Scratch { capacity_bytes, .. } => *capacity_bytes,
+            _ => self.identity.size_bytes,
+        };
+        let _ = own_mark::set(self.fd.as_fd(), size_max);
     }
 
     /// Zeroes data of an unknown format at the ends of a device, where the user allowed that by

@@ -19,8 +19,12 @@ fn text(fd: BorrowedFd<'_>) -> Result<String, Errno> {
     ))
 }
 
-/// Marks the file as it is now. Filesystems without extended attributes refuse.
-pub(crate) fn set(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+/// Marks the file as it is now, unless it is larger than what was ours to write: then somebody
+/// added to it. Filesystems without extended attributes refuse.
+pub(crate) fn set(fd: BorrowedFd<'_>, size_max: u64) -> Result<(), Errno> {
+    if u64::try_from(fstat(fd)?.st_size).is_ok_and(|size| size > size_max) {
+        return Err(Errno::FBIG);
+    }
     fsetxattr(fd, NAME, text(fd)?.as_bytes(), XattrFlags::empty())
 }
 
@@ -48,7 +52,7 @@ mod tests {
         let mut file = File::create(&path).unwrap();
         file.write_all(&[1; 4096]).unwrap();
         assert!(!is_valid(file.as_fd()));
-        if let Err(errno) = set(file.as_fd()) {
+        if let Err(errno) = set(file.as_fd(), 4096) {
             println!("SKIPPED: mark_is_lost_by_any_change_and_by_copying: {errno}");
             return;
         }
@@ -65,8 +69,10 @@ mod tests {
         let mut other = OpenOptions::new().write(true).open(&path).unwrap();
         other.write_all(b"x").unwrap();
         assert!(!is_valid(file.as_fd()));
-        set(file.as_fd()).unwrap();
+        set(file.as_fd(), 4096).unwrap();
         other.set_len(8192).unwrap();
+        assert!(!is_valid(file.as_fd()));
+        assert_eq!(set(file.as_fd(), 4096), Err(Errno::FBIG));
         assert!(!is_valid(file.as_fd()));
     }
 }

@@ -197,6 +197,7 @@ fn probe_on_filesystem(
         options: mount.options.clone(),
         size_bytes,
         free_bytes,
+        kept_free_bytes: None,
     });
     let stack = layers::below_path(root, mounts, &device, Path::new(&path));
     Ok(TargetIdentity {

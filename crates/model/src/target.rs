@@ -101,6 +101,10 @@ pub struct Filesystem {
     pub size_bytes: u64,
     /// Free bytes, as an unprivileged user sees them.
     pub free_bytes: u64,
+    /// What the user wants to stay free on it, in place of the default; no fact of the filesystem,
+    /// so not in records.
+    #[serde(skip)]
+    pub kept_free_bytes: Option<u64>,
 }
 
 /// One block device of the stack.

@@ -10,9 +10,9 @@ use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, ToolRun};
-use crate::stderr::{Verbosity, eprint_line, eprint_text};
+use crate::stderr::{eprint_line, eprint_text};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
-use crate::targets::{probe_targets, refuse_duplicates};
+use crate::targets::refuse_duplicates;
 use crate::tool_lines::SharedPrinter;
 
 use anyhow::Context as _;
@@ -301,7 +301,7 @@ fn run_load(
         Ok(plan) => plan,
         Err(error) => return failed(tool, &error),
     };
-    let others = probe_targets(load.further_targets(), Verbosity::Quiet)?;
+    let others = flags.probe_all(load.further_targets())?;
     plan.targets
         .extend(others.iter().map(|one| one.path.clone()));
     if !flags.quiet {

@@ -14,8 +14,7 @@ use crate::saved::disk_access;
 use crate::selection::SelectionFlags;
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::standard_workloads::{LARGE_BYTES, LARGE_DEPTH, WriteBudget, standard_workloads};
-use crate::targets::resolve_target;
-use diskproof_device::{probe, scratch_bytes_max};
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Skipped, Span, Workload};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
@@ -165,8 +164,7 @@ pub struct CheckFlags {
 
 /// Measures.
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
-    let identity = probe(&resolve_target(&check.target, check.measuring.verbosity()))
-        .map_err(Failure::Probe)?;
+    let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
         return measure_fitness(FitnessJob {
             verb: "check",

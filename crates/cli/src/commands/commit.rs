@@ -11,9 +11,9 @@ use crate::server_loads::{Breadth, ServerFlags, postgres_plan};
 use crate::session::{
     Filling, LayoutLimits, MeasuringJob, measure, measure_with_server, measure_with_write_cache,
 };
-use crate::targets::{note_write_caches, resolve_target};
+use crate::targets::note_write_caches;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
-use diskproof_device::{probe, scratch_bytes_max};
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Skipped, Span, Start, Stop,
     SyncCall, SyncPolicy, Workload, WriteFlag,
@@ -127,11 +127,7 @@ pub struct CommitFlags {
 
 /// Measures.
 pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
-    let identity = probe(&resolve_target(
-        &commit.target,
-        commit.measuring.verbosity(),
-    ))
-    .map_err(Failure::Probe)?;
+    let identity = commit.measuring.probe(&commit.target)?;
     if let Some(profile) = &commit.fit_for {
         return measure_fitness(FitnessJob {
             verb: "commit",

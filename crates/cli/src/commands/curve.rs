@@ -8,10 +8,9 @@ use crate::provenance::{command_line, random_seed};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::stderr::eprint_line;
-use crate::targets::resolve_target;
 use crate::workload::{SpanBounds, position_bytes};
 use diskproof_analysis::surface::short_stroke_name;
-use diskproof_device::{probe, scratch_bytes_max};
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
 use diskproof_model::surface::{
@@ -140,8 +139,7 @@ pub struct CurveFlags {
 /// Measures.
 pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
     let flags = &curve.measuring;
-    let identity =
-        probe(&resolve_target(&curve.target, flags.verbosity())).map_err(Failure::Probe)?;
+    let identity = flags.probe(&curve.target)?;
     let plan = plan(curve, &identity)?;
     refuse_empty_fio_json(&plan, &flags.files())?;
     if identity.kind != TargetKind::BlockDevice && !flags.quiet {

@@ -5,7 +5,6 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure_files};
-use diskproof_device::probe;
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -154,7 +153,7 @@ const SYNCS: &[Choice<FileSync>] = choices! {
 
 /// Measures.
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
-    let identity = probe(&files.directory).map_err(Failure::Probe)?;
+    let identity = files.measuring.probe(&files.directory)?;
     let plan = plan(files, &identity)?;
     measure_files(MeasuringJob {
         plan,

@@ -189,10 +189,12 @@ fn list(list: &List) -> anyhow::Result<Exit> {
             true => eprint_line(&empty_text(&place.path)),
             false => eprint_line("no saved run matches. 'diskproof history' lists all runs"),
         }
-        return Ok(Exit::Done);
     }
     if list.trend {
         return show_trend(&runs, list);
+    }
+    if runs.is_empty() && !list.json {
+        return Ok(Exit::Done);
     }
     write(&runs, list.json, list.color)
 }
@@ -206,6 +208,14 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
             terminal::write_trends(&trends, &style, page)
         }),
     }))?;
+    if trends.is_empty() {
+        eprint_line("no complete run has figures for a trend");
+        // A timer must not take the absence of figures for a pass.
+        return Ok(match list.fail_on.is_empty() {
+            true => Exit::Done,
+            false => Exit::Undecided,
+        });
+    }
     let mut exit = Exit::Done;
     for limit in &list.fail_on {
         let (word, code) = match outcome(limit, &trends) {

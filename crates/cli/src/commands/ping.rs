@@ -6,7 +6,7 @@ use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, PingLines, measure_pings};
 use crate::stdout::style;
-use crate::targets::{probe_targets, refuse_duplicates};
+use crate::targets::refuse_duplicates;
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, position_bytes};
 
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
@@ -184,7 +184,7 @@ fn parse_speed(text: &str) -> Result<u64, String> {
 /// Measures.
 pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let verbosity = ping.measuring.verbosity();
-    let identities = probe_targets(&ping.targets, verbosity)?;
+    let identities = ping.measuring.probe_all(&ping.targets)?;
     let plan = plan(ping, &identities)?;
     let has_lines = !(ping.measuring.quiet || ping.rapid || ping.measuring.prints_json());
     let block_bytes = plan.workloads[0].block_bytes;

@@ -11,7 +11,7 @@ use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::planned::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure, measure_by_campaign, measure_quietly};
-use crate::targets::{probe_targets, refuse_duplicates};
+use crate::targets::refuse_duplicates;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
@@ -135,7 +135,7 @@ pub(crate) fn run_quietly(
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
     let request = RunRequest::of(run)?;
-    let identities = probe_targets(&request.targets, run.measuring.verbosity())?;
+    let identities = run.measuring.probe_all(&request.targets)?;
     let memory = Memory {
         installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
         free_bytes: memory_free_bytes(),
@@ -485,7 +485,7 @@ pub(crate) fn plan_jobs(
     tool: &str,
     measuring: &MeasuringFlags,
 ) -> anyhow::Result<(Plan, Vec<TargetIdentity>)> {
-    let identities = probe_targets(&file.targets, measuring.verbosity())?;
+    let identities = measuring.probe_all(&file.targets)?;
     let request = RunRequest {
         notes: Vec::new(),
         note: measuring.note.clone().or(file.note),

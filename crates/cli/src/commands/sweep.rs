@@ -8,11 +8,10 @@ use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
-use crate::targets::resolve_target;
 use crate::workload::{BlockSize, Bytes};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
-use diskproof_device::{memory_free_bytes, probe, scratch_bytes_max};
+use diskproof_device::{memory_free_bytes, scratch_bytes_max};
 use diskproof_model::plan::Plan;
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
@@ -224,8 +223,7 @@ struct SweepAxes {
 
 /// Measures.
 pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
-    let target = resolve_target(&sweep.target, sweep.measuring.verbosity());
-    let identity = probe(&target).map_err(Failure::Probe)?;
+    let identity = sweep.measuring.probe(&sweep.target)?;
     let PlannedSweep { plan, matrix } = plan(sweep, &identity)?;
     let setup = SweepSetup {
         cells: matrix.cells(),

@@ -196,6 +196,30 @@ fn assert_mistakes_are_named(here: &Here) {
 }
 
 #[test]
+fn trend_without_enough_runs_is_undecided() {
+    let here = Here::new();
+    let trend = |flags: &[&str]| here.run(&[&["history", "--trend"], flags].concat());
+    let limit = ["--fail-on", "randread-8k.iops<-10%"];
+    assert_eq!(trend(&[]).code, Some(0));
+    let ran = trend(&[&limit[..], &["--json"]].concat());
+    assert_eq!((ran.code, ran.out.trim()), (Some(5), "[]"));
+    for _ in 0..2 {
+        here.run(&["run", "--time", "50ms", "--size", "1M"]);
+    }
+    let ran = trend(&["--json"]);
+    let trends: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let subject = trends[0]["subject"].as_str().unwrap();
+    assert_eq!(trends[0]["points"].as_array().unwrap().len(), 2);
+    let limit = format!("{subject}.iops<-1%");
+    let of_other_targets = ["--target", "/nowhere", "--fail-on", &limit];
+    assert_eq!(trend(&of_other_targets).code, Some(5));
+    let of_others = format!("{subject}.nothing<-1%");
+    assert_eq!(trend(&["--fail-on", &of_others]).code, Some(2));
+    let ran = trend(&["--fail-on", &format!("{subject}.iops>=-100%")]);
+    assert_eq!(ran.code, Some(5), "two runs show no spread: {}", ran.err);
+}
+
+#[test]
 fn runs_are_named_removed_and_pruned() {
     let here = Here::new();
     assert!(

@@ -80,6 +80,7 @@ fn target() -> TargetIdentity {
             options: vec!["rw".to_owned(), "relatime".to_owned()],
             size_bytes: 400 * GIB,
             free_bytes: 300 * GIB,
+            kept_free_bytes: None,
         }),
         layers: vec![disk()],
         unresolved: None,

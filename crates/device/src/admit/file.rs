@@ -206,7 +206,7 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
         return;
     };
     let needed = identity.size_bytes.saturating_sub(allocated_bytes);
-    let kept = bytes_kept_free(filesystem.size_bytes);
+    let kept = bytes_kept_free(filesystem);
     if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
         reasons.add(
             format!(

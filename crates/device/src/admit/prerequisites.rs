@@ -5,10 +5,9 @@ use super::refusal::RefusalReasons;
 use crate::errno;
 use crate::filesystems::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
 use crate::held::Held;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use rustix::fs::{Access as Permission, access};
 use rustix::io::Errno;
-use std::sync::OnceLock;
 
 /// The smallest file or device that is measured: below one MiB a single large request covers all of
 /// it. A scratch file may be smaller, because tests of synchronous writes write a few blocks.
@@ -18,18 +17,9 @@ pub const READ_BYTES_MIN: u64 = 1 << 20;
 const FREE_BYTES_KEPT: u64 = 2 << 30;
 /// Of a small filesystem, one in this many bytes is enough.
 const FREE_SHARE_KEPT: u64 = 10;
-/// What the user wants to stay free instead.
-static KEPT_FREE: OnceLock<u64> = OnceLock::new();
-
-/// Sets how much space every filesystem keeps free, for all of the process, in place of 2 GiB or 10
-/// %. Only the first call counts.
-pub fn keep_free(bytes: u64) {
-    let _ = KEPT_FREE.set(bytes);
-}
-
-pub(super) fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
-    let default = FREE_BYTES_KEPT.min(filesystem_bytes / FREE_SHARE_KEPT);
-    KEPT_FREE.get().copied().unwrap_or(default)
+pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
+    let default = FREE_BYTES_KEPT.min(filesystem.size_bytes / FREE_SHARE_KEPT);
+    filesystem.kept_free_bytes.unwrap_or(default)
 }
 
 pub(super) fn judge_access(

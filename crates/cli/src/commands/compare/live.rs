@@ -8,11 +8,9 @@ mod sides;
 
 use crate::failure::Failure;
 use crate::session::{CampaignJob, MeasuringJob, Reopening, dry_run, measure_campaign};
-use crate::targets::resolve_target;
 use conclusion::Conclusion;
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::Limit;
-use diskproof_device::probe;
 use diskproof_model::plan::Plan;
 use plan::LivePlan;
 use sides::check_kinds;
@@ -26,8 +24,7 @@ pub(super) fn run(request: &LiveRequest<'_>, sides: &LiveSides) -> anyhow::Resul
     let measuring = &request.measuring;
     let mut identities = Vec::new();
     for target in &sides.targets {
-        let target = resolve_target(target, measuring.verbosity());
-        identities.push(probe(&target).map_err(Failure::Probe)?);
+        identities.push(measuring.probe(target)?);
     }
     check_kinds(&identities, request.flags)?;
     let count = sides.sides.len();

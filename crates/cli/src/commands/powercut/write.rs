@@ -7,9 +7,9 @@ use crate::flags::{Choice, choices, one_of};
 use crate::interrupt::Interrupt;
 use crate::provenance::run_id;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line};
-use crate::targets::resolve_target;
+use crate::targets::probe_target;
 
-use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts, probe};
+use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -69,7 +69,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     } else {
         Verbosity::of_stderr()
     };
-    let identity = probe(&resolve_target(&flags.target, verbosity)).map_err(Failure::Probe)?;
+    let identity = probe_target(&flags.target, &flags.destructive, verbosity)?;
     let description = describe(flags, &identity);
     let bytes = description.region_bytes() + FILES_BYTES;
     let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;

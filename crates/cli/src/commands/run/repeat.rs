@@ -8,7 +8,7 @@ use crate::provenance::command_line;
 use crate::saved::load;
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_then};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
-use crate::targets::{probe_targets, refuse_duplicates};
+use crate::targets::refuse_duplicates;
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_model::plan::{Origin, Plan};
 use diskproof_model::record::Record;
@@ -52,12 +52,11 @@ pub(super) fn run(
         false => format!("./{shown}"),
     };
     let record = load(&path, None)?;
-    let verbosity = flags.verbosity();
     let named: Vec<PathBuf> = match targets {
         [] => record.plan.targets.iter().map(PathBuf::from).collect(),
         targets => targets.to_vec(),
     };
-    let identities = probe_targets(&named, verbosity)?;
+    let identities = flags.probe_all(&named)?;
     refuse_duplicates(&identities)?;
     let plan = plan(&record, &identities, flags.seed).map_err(|why| usage(&shown, why))?;
     let filling = match plan.first_write_ns {

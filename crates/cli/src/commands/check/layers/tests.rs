@@ -26,6 +26,7 @@ fn directory(layers: Vec<Layer>) -> TargetIdentity {
             options: Vec::new(),
             size_bytes: 1 << 30,
             free_bytes: 1 << 29,
+            kept_free_bytes: None,
         }),
         layers,
         unresolved: None,
