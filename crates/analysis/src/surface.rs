@@ -16,6 +16,11 @@ pub fn short_stroke_name(percent: f64) -> String {
     format!("{SHORT_STROKE}{percent}")
 }
 
+/// Whether a workload is a short stroke of a survey.
+pub(crate) fn is_short_stroke(workload: &str) -> bool {
+    workload.starts_with(SHORT_STROKE)
+}
+
 const SHORT_STROKE: &str = "short-stroke-";
 
 /// The survey with its derived figures.

@@ -204,12 +204,15 @@ fn span_caveat(record: &Record) -> Option<String> {
     })
 }
 
-/// The largest burst credit that `check` cannot exclude: it would have lasted to the end.
+/// Whether it says something of a disk as a whole, for more than one use.
+fn is_of_a_disk(record: &Record) -> bool {
+    let is_graded = |use_: &&Use| !grades(record, use_).is_empty();
+    record.targets.len() == 1 && USES.iter().filter(is_graded).count() > 1
+}
+
+/// The largest burst credit that the run cannot exclude: it would have lasted to the end.
 fn unseen_burst(record: &Record) -> Option<String> {
-    let verb = &record.plan.origin.verb;
-    let moved = record
-        .moved
-        .filter(|_| verb == "check" && record.targets.len() == 1)?;
+    let moved = record.moved.filter(|_| is_of_a_disk(record))?;
     let names_it = |finding: &Finding| {
         ENDED_BURSTS.contains(&finding.code.as_str())
             || NOT_THE_DISK.iter().any(|(code, _)| finding.code == *code)
@@ -223,13 +226,10 @@ fn unseen_burst(record: &Record) -> Option<String> {
     })
 }
 
-/// How much of the disk `check` read at most, and what reads all of it.
+/// How much of the disk was read at most, and what reads all of it.
 fn no_scan(record: &Record) -> Option<String> {
-    let verb = &record.plan.origin.verb;
-    let [target] = record.targets.as_slice() else {
-        return None;
-    };
-    let disk = target.disks().next().filter(|_| verb == "check")?;
+    let target = record.targets.first().filter(|_| is_of_a_disk(record))?;
+    let disk = target.disks().next()?;
     let (path, disk_bytes, span_bytes) = match target.kind {
         TargetKind::BlockDevice => (target.path.clone(), target.size_bytes, target.size_bytes),
         _ => {
@@ -830,8 +830,7 @@ mod tests {
             "the credit was seen to end"
         );
         let mut run = record;
-        let verb = &mut run.plan.origin.verb;
-        *verb = "run".to_owned();
+        run.measurements.truncate(1);
         assert!(verdict(&run).caveats.is_empty());
     }
 

@@ -10,7 +10,7 @@ use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{Order, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -43,6 +43,8 @@ pub(crate) const LAYOUT_BYTES_MIN: u64 = 64 << 20;
 pub(crate) struct FitnessJob<'a> {
     /// The verb that runs it.
     pub verb: &'static str,
+    /// How its workloads share the time.
+    pub order: Order,
     /// Name of a built-in profile, or a file.
     pub profile: &'a str,
     /// The target, probed.
@@ -129,6 +131,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         targets: vec![identity.path.clone()],
         scratch_bytes,
         workloads,
+        order: job.order,
         fit_for: Some(job.profile.to_owned()),
         skipped,
         ..Plan::of(job.verb.to_owned(), command_line())

@@ -3,7 +3,7 @@
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Span, Stop, SyncCall,
     SyncPolicy, Workload, WriteFlag,
 };
 
@@ -99,6 +99,7 @@ impl DropIn {
             targets: vec![context.target.path.clone()],
             scratch_bytes,
             workloads,
+            order: Order::Whole,
             ..Plan::of(format!("as {}", self.name), context.argv.to_vec())
         }
     }

@@ -82,6 +82,9 @@ pub struct Plan {
     /// The workloads, in the order in which they run; those that start with the one before it run
     /// at the same time as that one.
     pub workloads: Vec<Workload>,
+    /// How the workloads share the time.
+    #[serde(default, skip_serializing_if = "Order::is_as_given")]
+    pub order: Order,
     /// Transfer rate and access time by position, before the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<Survey>,
@@ -122,6 +125,30 @@ pub struct Plan {
     pub origin: Origin,
 }
 
+/// How the workloads of a plan share its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// One after the other. A long one has slices that follow each other.
+    #[default]
+    AsGiven,
+    /// One after the other, each in one go, as other tools measure.
+    Whole,
+    /// In slices, those of all workloads in random order.
+    InTurns {
+        /// A workload that takes less time than this has one slice only, in nanoseconds.
+        slices_from_ns: u64,
+    },
+}
+
+impl Order {
+    /// Whether it is the usual one.
+    pub fn is_as_given(&self) -> bool {
+        *self == Self::AsGiven
+    }
+}
+
 impl Plan {
     /// A plan of this verb that does nothing yet.
     pub fn of(verb: impl Into<String>, argv: Vec<String>) -> Self {
@@ -134,6 +161,7 @@ impl Plan {
             first_write_ns: None,
             time_limit_ns: None,
             workloads: Vec::new(),
+            order: Order::AsGiven,
             survey: None,
             ping: None,
             sweep: None,

@@ -11,6 +11,7 @@ use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
 use crate::estimate::{self, BATCHES_MIN, Settling};
 use crate::known::HALF_WIDTH_MAX;
+use crate::surface::is_short_stroke;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
@@ -414,9 +415,9 @@ const SPLIT_FACTOR: f64 = 1.5;
 /// Time needed grows with the square of the precision wanted.
 fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
-    // The short strokes of a survey have their own time.
-    let verb = &record.plan.origin.verb;
-    let how = if verb == "curve" {
+    // The short strokes of a survey have a time that no flag changes.
+    let is_short_stroke = is_short_stroke(&m.workload.name);
+    let how = if is_short_stroke {
         "diskproof run --rw randread --span 0-N% --time"
     } else if record.latency_search.is_some() {
         "--latency-window"
@@ -454,8 +455,9 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
                 the operations of the warm-up count."
             .to_owned();
     }
-    // With other verbs the time is that of all workloads together.
-    let longer = if ["run", "curve"].contains(&verb.as_str()) {
+    // In turns, and with a limit, the time is that of all workloads together.
+    let has_own_time = record.plan.order.is_as_given() && record.plan.time_limit_ns.is_none();
+    let longer = if is_short_stroke || has_own_time {
         format!("{how} 10s")
     } else {
         how.to_owned()
@@ -503,9 +505,10 @@ mod tests {
     use crate::fixture::files::{file_step, files_plan, files_record};
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use crate::fixture::test_rng::TestRng;
+    use crate::surface::short_stroke_name;
     use diskproof_model::files::FileOperation;
     use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
-    use diskproof_model::plan::Origin;
+    use diskproof_model::plan::Order;
     use diskproof_model::series::Cell;
 
     /// Stalls of a tenth of a second at uneven intervals.
@@ -540,10 +543,9 @@ mod tests {
     fn the_remedy_is_one_that_the_verb_has() {
         let mut record = fires();
         assert!(check(&record).unwrap().remedy.contains("(--time)"));
-        record.plan.origin = Origin {
-            verb: "curve".to_owned(),
-            argv: Vec::new(),
-        };
+        for measurement in &mut record.measurements {
+            measurement.workload.name = short_stroke_name(50.0);
+        }
         assert!(
             check(&record)
                 .unwrap()
@@ -554,18 +556,18 @@ mod tests {
 
     #[test]
     fn remedy_names_a_time_only_where_it_is_that_of_one_workload() {
-        let short = |verb: &str| {
+        let short = |time_limit_ns, order| {
             let mut run = fixture::run();
             run.1[2].wall_ns = 50_000_000;
             let mut record = fixture::judge(run);
-            record.plan.origin = Origin {
-                verb: verb.to_owned(),
-                argv: Vec::new(),
-            };
+            (record.plan.time_limit_ns, record.plan.order) = (time_limit_ns, order);
             check(&record).unwrap().remedy
         };
-        assert_eq!(short("run"), "Measure longer (--time 10s).");
-        assert_eq!(short("sweep"), "Measure longer (--time).");
+        let in_turns = Order::InTurns { slices_from_ns: 0 };
+        let longer = "Measure longer (--time 10s).";
+        assert_eq!(short(None, Order::AsGiven), longer);
+        assert_eq!(short(Some(1), Order::AsGiven), "Measure longer (--time).");
+        assert_eq!(short(None, in_turns), "Measure longer (--time).");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::standard_workloads::{LARGE_BYTES, LARGE_DEPTH, WriteBudget, standard_workloads};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, Plan, Skipped, Span, Workload};
+use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span, Workload};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -73,6 +73,10 @@ const POINT_NS: u64 = 900_000_000;
 const POINTS: (u32, u32) = (24, 200);
 /// The steps of a device's survey, as `--only` and `--expect` name them.
 const CURVE: &str = "curve";
+/// Two seconds are enough for slices.
+const ORDER: Order = Order::InTurns {
+    slices_from_ns: 1_500_000_000,
+};
 const ACCESS: &str = "access";
 const STEPS: [&str; 3] = [CURVE, ACCESS, "burst"];
 /// Fits into the cache of any disk.
@@ -168,6 +172,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     if let Some(profile) = &check.fit_for {
         return measure_fitness(FitnessJob {
             verb: "check",
+            order: ORDER,
             profile: known_as(profile),
             identity,
             time_ns: time_budget(check).time_ns,
@@ -274,6 +279,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         first_write_ns: scratch_bytes.map(|_| budget.first_write_ns()),
         time_limit_ns: Some(budget.time_ns),
         workloads,
+        order: ORDER,
         survey,
         data_sheet: check.spec.map(|sheet| sheet.0),
         postgres_version: postgres_version(check.pg_version, &check.target),

@@ -8,15 +8,13 @@ use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::selection::SelectionFlags;
 use crate::server_loads::{Breadth, ServerFlags, postgres_plan};
-use crate::session::{
-    Filling, LayoutLimits, MeasuringJob, measure, measure_with_server, measure_with_write_cache,
-};
+use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
 use crate::targets::note_write_caches;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Plan, Skipped, Span, Start, Stop,
-    SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Skipped, Span, Start,
+    Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
@@ -55,6 +53,11 @@ const TIME_NS: u64 = 50 * SECOND;
 const TIME_NS_QUICK: u64 = 16 * SECOND;
 /// Share of the time in which the scratch file gets its content, beyond the time of the rows.
 const LAYOUT_SHARE: u64 = 10;
+
+/// Many rows are short: a commit is a few milliseconds at most, unless the disk rotates.
+const ORDER: Order = Order::InTurns {
+    slices_from_ns: 500_000_000,
+};
 
 const HELP: &str = "\
 Each row appends 8 kB records to a recycled 16 MiB segment, as PostgreSQL writes
@@ -131,6 +134,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     if let Some(profile) = &commit.fit_for {
         return measure_fitness(FitnessJob {
             verb: "commit",
+            order: ORDER,
             profile,
             identity,
             time_ns: time_ns(commit),
@@ -156,11 +160,12 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         note: commit.measuring.note.clone(),
         flags: &commit.measuring,
     };
-    match (programs, switch) {
-        (Some(programs), _) => measure_with_server(job, programs),
-        (None, Some(switch)) => measure_with_write_cache(job, switch),
-        (None, None) => measure(job),
-    }
+    let means = Means {
+        server: programs,
+        write_cache: switch,
+        ..Means::default()
+    };
+    measure_by(job, means, Presentation::default())
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {
@@ -221,6 +226,7 @@ pub fn plan(
             &commit.target,
         ),
         skipped,
+        order: ORDER,
         ..Plan::of("commit", command_line())
     })
 }

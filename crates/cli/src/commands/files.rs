@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure_files};
+use crate::session::{Filling, MeasuringJob, measure};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -155,7 +155,7 @@ const SYNCS: &[Choice<FileSync>] = choices! {
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
     let identity = files.measuring.probe(&files.directory)?;
     let plan = plan(files, &identity)?;
-    measure_files(MeasuringJob {
+    measure(MeasuringJob {
         plan,
         identities: vec![identity],
         filling: Filling::Span,

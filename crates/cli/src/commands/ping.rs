@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, PingLines, measure_pings};
+use crate::session::{Filling, Means, MeasuringJob, Presentation, measure_by};
 use crate::stdout::style;
 use crate::targets::refuse_duplicates;
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, position_bytes};
@@ -183,7 +183,6 @@ fn parse_speed(text: &str) -> Result<u64, String> {
 
 /// Measures.
 pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
-    let verbosity = ping.measuring.verbosity();
     let identities = ping.measuring.probe_all(&ping.targets)?;
     let plan = plan(ping, &identities)?;
     let has_lines = !(ping.measuring.quiet || ping.rapid || ping.measuring.prints_json());
@@ -201,7 +200,11 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
         note: ping.measuring.note.clone(),
         flags: &flags,
     };
-    measure_pings(job, PingLines { lines, verbosity })
+    let means = Means {
+        lines,
+        ..Means::default()
+    };
+    measure_by(job, means, Presentation::default())
 }
 
 /// The thresholds of the user, and that of `--abort-above`.

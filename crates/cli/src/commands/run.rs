@@ -10,15 +10,14 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::planned::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure, measure_by_campaign, measure_quietly};
+use crate::session::{Filling, Means, MeasuringJob, Page, Presentation, measure, measure_by};
 use crate::targets::refuse_duplicates;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
-use diskproof_analysis::campaign::LatencySearchCampaign;
 use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
-use diskproof_model::plan::{Origin, Plan, Skipped, Workload};
+use diskproof_model::plan::{Order, Origin, Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -118,11 +117,7 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         }
         return repeat::run(record, targets, &run.measuring);
     }
-    let job = job(run)?;
-    match LatencySearchCampaign::of(&job.plan) {
-        Some(search) => measure_by_campaign(job, search),
-        None => measure(job),
-    }
+    measure(job(run)?)
 }
 
 /// Measures without a page; `then` gets the record.
@@ -130,7 +125,12 @@ pub(crate) fn run_quietly(
     run: &RunFlags,
     then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Exit> {
-    measure_quietly(job(run)?, then)
+    let presentation = Presentation {
+        page: Page::Omitted,
+        then: Some(Box::new(then)),
+        ..Presentation::default()
+    };
+    measure_by(job(run)?, Means::default(), presentation)
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
@@ -509,7 +509,12 @@ pub(crate) fn plan_jobs(
         verb: format!("as {tool}"),
         argv: command_line(),
     };
-    Ok((Plan { origin, ..plan }, identities))
+    let plan = Plan {
+        origin,
+        order: Order::Whole,
+        ..plan
+    };
+    Ok((plan, identities))
 }
 
 fn whole(bytes: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
-use super::measure::{ReadyRun, measure_as, stolen_share_since};
+use super::measure::{Presentation, ReadyRun, measure_as, stolen_share_since};
 use super::prepare::{
     MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output, stall_timeout,
 };
@@ -169,12 +169,12 @@ where
             verbosity,
         },
         interrupt: &interrupt,
+        consent,
     };
     let conditions = CampaignConditions {
         sides,
         reopening,
         cleanup,
-        consent,
         engines: EngineSharing::OfEachWorkload,
     };
     let start = MachineCpuTime::now();
@@ -190,14 +190,14 @@ where
     C: Campaign + Send + 'static,
     C::Answer: Send + 'static,
 {
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    measure_as(job, |ready| supervise_on_targets(ready, consent, campaign))
+    measure_as(job, Presentation::default(), |ready| {
+        supervise_on_targets(ready, campaign)
+    })
 }
 
 /// Carries out a campaign whose sides are the targets.
 pub(super) fn supervise_on_targets<C>(
     ready: ReadyRun<'_>,
-    consent: Consent,
     campaign: C,
 ) -> Result<WatchdogResult, Failure>
 where
@@ -217,7 +217,6 @@ where
         sides,
         reopening: Reopening::Never,
         cleanup: None,
-        consent,
         engines: EngineSharing::OfAllWorkloads,
     };
     supervise(ready, conditions, Arc::new(Mutex::new(findings)), campaign)
@@ -228,7 +227,6 @@ struct CampaignConditions {
     sides: Vec<CampaignSide>,
     reopening: Reopening,
     cleanup: Option<String>,
-    consent: Consent,
     engines: EngineSharing,
 }
 
@@ -268,6 +266,7 @@ where
         identities,
         deadline,
         interrupt,
+        consent,
     } = ready;
     let supervised = Supervised {
         results: Arc::clone(&work.results),
@@ -281,6 +280,7 @@ where
         let mut cells = PreparedCells {
             run: &mut work,
             conditions: &conditions,
+            consent: &consent,
             live: &mut live,
             interrupt: &interrupt,
             findings: &findings,
@@ -350,6 +350,7 @@ fn clean_up(command: Option<&str>, heartbeat: &Heartbeat, verbosity: Verbosity) 
 struct PreparedCells<'a, Answer> {
     run: &'a mut TargetRun,
     conditions: &'a CampaignConditions,
+    consent: &'a Consent,
     live: &'a mut Live,
     interrupt: &'a Interrupt,
     findings: &'a SharedFindings<Answer>,
@@ -467,7 +468,7 @@ impl<Answer> PreparedCells<'_, Answer> {
 
     fn open_again(&mut self, identity: &TargetIdentity) -> Result<(), Failure> {
         let identities = std::slice::from_ref(identity);
-        for admission in admit_all(&self.run.plan, identities, &[], &self.conditions.consent)? {
+        for admission in admit_all(&self.run.plan, identities, &[], self.consent)? {
             self.run.targets.push(OpenTarget::open(admission)?);
         }
         Ok(())

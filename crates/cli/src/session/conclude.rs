@@ -47,7 +47,7 @@ struct SaveResult {
 
 /// Whether a record's page is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Page {
+pub(crate) enum Page {
     /// It is.
     #[default]
     Printed,
@@ -56,7 +56,7 @@ pub(super) enum Page {
 }
 
 /// Prints what follows the page of a record.
-pub(super) type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
+pub(crate) type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
 
 /// Where a result goes, and what ends the wait for that.
 pub(super) struct ResultOutputs<'a> {

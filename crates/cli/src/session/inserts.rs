@@ -1,12 +1,12 @@
 //! INSERTs of a temporary PostgreSQL server in the target, before and after the workloads of the
 //! plan: the disk may drift meanwhile, and both halves together see the same disk as the workloads.
 
-use super::measure::{ReadyRun, measure_as};
+use super::measure::ReadyRun;
 use super::prepare::MeasuringJob;
-use super::run::{EndedEarly, INTERRUPTED, Steps, TargetRun};
+use super::run::{EndedEarly, INTERRUPTED, TargetRun};
 use super::trials::{self, Trials};
-use super::watchdog::{WatchdogResult, run};
-use crate::failure::{Exit, Failure};
+use super::watchdog::WatchdogResult;
+use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::stderr::{ProgressLine, Verbosity};
@@ -36,18 +36,14 @@ const REMOVAL_AFTER_END: Duration = Duration::from_secs(4);
 /// Streams of the order of loads, apart from those of the workloads.
 const ORDER_STREAM: u64 = 0x5047_0000;
 
-/// Measures the plan's workloads and its INSERTs, or only shows the plan.
-pub(crate) fn measure_with_server(
-    job: MeasuringJob<'_>,
-    programs: Programs,
-) -> anyhow::Result<Exit> {
-    let verbosity = job.flags.verbosity();
+/// Asks the gate for the room that the server needs beside the workloads.
+pub(super) fn admit_server(job: &MeasuringJob<'_>) -> Result<(), Failure> {
     if let Some(identity) = job.identities.first() {
         let server_bytes = server_bytes(job.plan.postgres.as_ref());
         let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes;
         admit(identity.clone(), Intent::Scratch { size_bytes }).map_err(Failure::Refused)?;
     }
-    measure_as(job, |ready| carry_out(ready, programs, verbosity))
+    Ok(())
 }
 
 /// Room that the server needs.
@@ -58,36 +54,32 @@ fn server_bytes(plan: Option<&PostgresPlan>) -> u64 {
     }
 }
 
-fn carry_out(
-    ready: ReadyRun<'_>,
+/// Measures the workloads of the plan and its INSERTs.
+pub(super) fn carry_out(
+    mut ready: ReadyRun<'_>,
     programs: Programs,
-    verbosity: Verbosity,
 ) -> Result<WatchdogResult, Failure> {
-    let ReadyRun {
-        mut work,
-        mut live,
-        identities,
-        deadline,
-        interrupt,
-    } = ready;
-    let stop = stop_check(interrupt, live.announced_end());
-    let Some(identity) = identities.first() else {
-        return run((work, Box::new(TargetRun::run)), live, identities, deadline);
+    let verbosity = ready.deadline.verbosity;
+    let stop = stop_check(ready.interrupt, ready.live.announced_end());
+    let Some(identity) = ready.identities.first() else {
+        return ready.run(Box::new(TargetRun::run));
     };
-    if let Some(why) = too_slow(&mut work, &mut live)? {
+    if let Some(why) = too_slow(&mut ready.work, &mut ready.live)? {
         verbosity.note(&why);
-        let steps: Steps = Box::new(|run, live| Ok(run.run(live)?.or(Some(why))));
-        return run((work, steps), live, identities, deadline);
+        return ready.run(Box::new(|run, live| Ok(run.run(live)?.or(Some(why)))));
     }
     verbosity.note("starting a temporary PostgreSQL server");
-    let size_bytes = server_bytes(work.plan.postgres.as_ref());
-    let end = live.announced_end().map(|end| end + REMOVAL_AFTER_END);
+    let size_bytes = server_bytes(ready.work.plan.postgres.as_ref());
+    let end = ready
+        .live
+        .announced_end()
+        .map(|end| end + REMOVAL_AFTER_END);
     let cluster = match start((identity, size_bytes), programs, (&stop, end), verbosity) {
-        Err(PostgresError::Stopped) => return Ok(WatchdogResult::stopped(interrupt)),
+        Err(PostgresError::Stopped) => return Ok(WatchdogResult::stopped(ready.interrupt)),
         started => started?,
     };
     let target = identity.clone();
-    let steps: Steps = Box::new(move |run, live| {
+    ready.run(Box::new(move |run, live| {
         let mut inserts = Inserts::new(run, live, &cluster, (stop, verbosity));
         let ended = match inserts.surround(run, live) {
             Ok(None) => Ok(inserts.try_settings(run, live, &target)),
@@ -98,8 +90,7 @@ fn carry_out(
             Ok(()) => ended,
             Err(error) => Ok(Some(error.to_string())),
         }
-    });
-    run((work, steps), live, identities, deadline)
+    }))
 }
 
 /// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would

@@ -1,7 +1,6 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
 use super::conclude::{Page, ResultOutputs, Then, conclude};
-use super::ping::PingLines;
 use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
 use super::run::{Steps, TargetRun};
 use super::watchdog::{Deadline, WatchdogResult, run};
@@ -11,95 +10,29 @@ use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
-use diskproof_device::{MachineCpuTime, OpenTarget};
-use diskproof_engine::RunError;
+use diskproof_device::{Consent, MachineCpuTime, OpenTarget};
 use diskproof_model::plan::Plan;
-use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
 
-/// Measures, or only shows the plan.
-pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    measure_presented(job, Presentation::default())
+/// How the result of a run is shown.
+#[derive(Default)]
+pub(crate) struct Presentation {
+    /// The tool whose text is printed instead of our page.
+    pub tool: Option<ToolRun>,
+    /// Whether our page is printed where there is no text of a tool.
+    pub page: Page,
+    /// What follows the page.
+    pub then: Option<Then>,
 }
 
-/// Measures, and shows what `then` makes of the record below its page.
-pub(crate) fn measure_then(
-    job: MeasuringJob<'_>,
-    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
-) -> anyhow::Result<Exit> {
-    let then: Then = Box::new(then);
-    measure_presented(
-        job,
-        Presentation {
-            then: Some(then),
-            ..Presentation::default()
-        },
-    )
-}
-
-/// As [`measure_then`], without a page.
-pub(crate) fn measure_quietly(
-    job: MeasuringJob<'_>,
-    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
-) -> anyhow::Result<Exit> {
-    let then: Then = Box::new(then);
-    measure_presented(
-        job,
-        Presentation {
-            page: Page::Omitted,
-            then: Some(then),
-            ..Presentation::default()
-        },
-    )
-}
-
-fn measure_presented(job: MeasuringJob<'_>, presentation: Presentation) -> anyhow::Result<Exit> {
-    measure_with(job, presentation, |measuring| {
-        let work = (measuring.work, Box::new(TargetRun::run) as Steps);
-        run(
-            work,
-            measuring.live,
-            measuring.identities,
-            measuring.deadline,
-        )
-    })
-}
-
-/// Sends single requests and prints each, or only shows the plan.
-pub(crate) fn measure_pings(job: MeasuringJob<'_>, lines: PingLines) -> anyhow::Result<Exit> {
-    measure_as(job, |measuring| {
-        let output = lines
-            .start(measuring.interrupt)
-            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        let steps: Steps = Box::new(|run, live| run.ping(live, output));
-        let work = (measuring.work, steps);
-        run(
-            work,
-            measuring.live,
-            measuring.identities,
-            measuring.deadline,
-        )
-    })
-}
-
-/// Measures operations on many small files, or only shows the plan.
-pub(crate) fn measure_files(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    let verbosity = job.flags.verbosity();
-    measure_as(job, |mut measuring| {
-        let Some(started) = measuring.work.start_files(&measuring.live, verbosity)? else {
-            let (on, by) = (measuring.identities, measuring.interrupt);
-            return Ok(WatchdogResult::without_files(on, verbosity, by));
-        };
-        let steps: Steps = Box::new(move |run, live| run.files(live, started, verbosity));
-        run(
-            (measuring.work, steps),
-            measuring.live,
-            measuring.identities,
-            measuring.deadline,
-        )
-    })
+/// A run whose output is that of another tool.
+pub(crate) struct ToolRun {
+    /// Its output.
+    pub printer: SharedPrinter,
+    /// The name under which the scratch file stays in its directory.
+    pub kept_name: Option<String>,
 }
 
 /// A run that is ready to be carried out.
@@ -109,31 +42,24 @@ pub(super) struct ReadyRun<'a> {
     pub identities: &'a [TargetIdentity],
     pub deadline: Deadline,
     pub interrupt: &'a Interrupt,
+    /// What the user released.
+    pub consent: Consent,
 }
 
-/// How a run differs from those of our own verbs.
-#[derive(Default)]
-pub(super) struct Presentation {
-    /// The tool whose text is printed instead of our page.
-    pub tool: Option<SharedPrinter>,
-    /// The name under which the scratch file stays in its directory.
-    pub kept_name: Option<String>,
-    /// Whether our page is printed where there is no text of a tool.
-    pub page: Page,
-    /// What follows the page.
-    pub then: Option<Then>,
+impl ReadyRun<'_> {
+    /// Carries it out on a separate thread, and waits for its end.
+    pub(super) fn run(self, steps: Steps) -> Result<WatchdogResult, Failure> {
+        run(
+            (self.work, steps),
+            self.live,
+            self.identities,
+            self.deadline,
+        )
+    }
 }
 
 /// Prepares, lets `carry_out` measure, and concludes; or only shows the plan.
 pub(super) fn measure_as(
-    job: MeasuringJob<'_>,
-    carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
-) -> anyhow::Result<Exit> {
-    measure_with(job, Presentation::default(), carry_out)
-}
-
-/// As [`measure_as`], for the output of another tool.
-pub(super) fn measure_with(
     job: MeasuringJob<'_>,
     presentation: Presentation,
     carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
@@ -150,8 +76,11 @@ pub(super) fn measure_with(
     let stall_timeout = stall_timeout()?;
     let files = OutputFiles::prepare(&outputs);
     let files = check_outputs(files, &outputs, &job.identities)?;
-    let kept_name = presentation.kept_name.as_deref();
-    let mut prepared = prepare(job, &consent, stall_timeout, kept_name)?;
+    let (tool, kept_name) = match presentation.tool {
+        Some(tool) => (Some(tool.printer), tool.kept_name),
+        None => (None, None),
+    };
+    let mut prepared = prepare(job, &consent, stall_timeout, kept_name.as_deref())?;
     interrupt.end_cleanly();
     let live = Live::new(
         (&prepared.facts.plan, &prepared.facts.targets),
@@ -159,7 +88,7 @@ pub(super) fn measure_with(
         interrupt.clone(),
     );
     let start = MachineCpuTime::now();
-    let end = carry_out(ReadyRun {
+    let mut end = carry_out(ReadyRun {
         work: prepared.work,
         live,
         identities: &prepared.facts.targets,
@@ -168,22 +97,29 @@ pub(super) fn measure_with(
             verbosity: flags.verbosity(),
         },
         interrupt: &interrupt,
+        consent,
     })?;
     prepared.own_files.iter().for_each(OpenTarget::mark_own);
     prepared.facts.host.stolen_share = stolen_share_since(start);
-    conclude(
+    let not_restored = end.results.not_restored.take();
+    let exit = conclude(
         prepared.facts,
         end,
         &ResultOutputs {
             files: &files,
             flags,
-            tool: presentation.tool,
+            tool: tool.filter(|_| !flags.prints_json()),
             page: presentation.page,
             then: presentation.then,
             stall_timeout,
             interrupt: &interrupt,
         },
-    )
+    )?;
+    // However else the run ended.
+    match not_restored {
+        Some(error) => Err(Failure::WriteCache(error).into()),
+        None => Ok(exit),
+    }
 }
 
 /// The share of the machine's CPU time that its hypervisor gave to others since `start`.

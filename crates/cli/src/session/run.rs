@@ -8,7 +8,7 @@ use crate::resume;
 use crate::stderr::Verbosity;
 use diskproof_analysis::slices::may_end;
 use diskproof_analysis::surface::points_to_confirm;
-use diskproof_device::{Admission, GuardedWriteCache, OpenTarget};
+use diskproof_device::{Admission, GuardedWriteCache, OpenTarget, WriteCacheError};
 use diskproof_engine::{RunError, Session};
 use diskproof_model::data::RunData;
 use diskproof_model::errno::remedy;
@@ -52,6 +52,8 @@ pub(crate) struct PartialResults {
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
     pub ended: Option<Result<EndedEarly, RunError>>,
+    /// The write cache of a disk that could not be restored.
+    pub not_restored: Option<WriteCacheError>,
 }
 
 /// Results that the watchdog can take while the run is stuck.

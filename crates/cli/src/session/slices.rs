@@ -7,7 +7,7 @@ use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Layout, Plan, SyncPolicy, Verify, Workload,
+    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
 };
 use diskproof_model::slice::SLICES_MIN;
 use std::time::Duration;
@@ -36,11 +36,6 @@ const IN_A_ROW: Slicing = Slicing {
 const SLOW_SLICES_MIN: u64 = 5;
 /// A single workload of `run` is measured in slices from this time on.
 const RUN_NS_MIN: u64 = 4_000_000_000;
-/// The same in `check`.
-const CHECK_NS_MIN: u64 = 1_500_000_000;
-/// The same in `commit`, whose many rows are short: a commit is a few milliseconds at most, unless
-/// the disk rotates.
-const COMMIT_NS_MIN: u64 = 500_000_000;
 /// Share of a slice that is its warm-up.
 const WARMUP_PARTS: u64 = 10;
 /// A slice shorter than so many latencies would measure how a queue fills.
@@ -78,13 +73,13 @@ pub(super) struct Sliced<'a> {
 }
 
 impl<'a> Sliced<'a> {
-    fn new(group: Group<'a>, verb: &str) -> Self {
+    fn new(group: Group<'a>, order: Order) -> Self {
         let only = &group.workloads[0];
         let left_ns = only.stop.time_ns.unwrap_or(0) + only.warmup_ns;
         Self {
             group,
             done: 0,
-            left: slices_of(group, verb),
+            left: slices_of(group, order),
             left_ns,
             left_bytes: only.stop.bytes,
             engine: None,
@@ -269,18 +264,14 @@ fn longest_mean_ns(m: &Measurement) -> f64 {
 /// offered load, a verification, trims of blocks that a slice before has trimmed, a sync at the
 /// end, the first pass over a new file, reads through the page cache, orders that begin anew, and
 /// limits in bytes or operations that the user gave.
-fn slices_of(group: Group<'_>, verb: &str) -> u64 {
+fn slices_of(group: Group<'_>, order: Order) -> u64 {
     let [only] = group.workloads else {
         return 1;
     };
-    if verb.starts_with("as ") {
-        // Another tool measures in one go.
-        return 1;
-    }
-    let (least_ns, may_limit) = match verb {
-        "check" => (CHECK_NS_MIN, true),
-        "commit" => (COMMIT_NS_MIN, true),
-        _ => (RUN_NS_MIN, false),
+    let (least_ns, may_limit, Slicing { slice_ns, slices }) = match order {
+        Order::Whole => return 1,
+        Order::AsGiven => (RUN_NS_MIN, false, IN_A_ROW),
+        Order::InTurns { slices_from_ns } => (slices_from_ns, true, IN_TURNS),
     };
     let Some(time_ns) = only.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) else {
         return 1;
@@ -297,30 +288,20 @@ fn slices_of(group: Group<'_>, verb: &str) -> u64 {
         && only.stop.ops.is_none()
         && (may_limit || only.stop.bytes.is_none());
     if is_divisible {
-        let Slicing { slice_ns, slices } = if is_in_turns(verb) {
-            IN_TURNS
-        } else {
-            IN_A_ROW
-        };
         (time_ns / slice_ns).clamp(*slices.start(), *slices.end())
     } else {
         1
     }
 }
 
-/// Whether a verb measures its workloads alternately: those of `run` keep the user's order.
-fn is_in_turns(verb: &str) -> bool {
-    matches!(verb, "check" | "commit")
-}
-
-/// The groups of a plan by what is measured alternately: in `check` and `commit` all that follow
-/// each other and have slices; in `run` each by itself, as the user gave their order.
+/// The groups of a plan by what is measured alternately: in turns all that follow each other and
+/// have slices; else each by itself.
 pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
-    let verb = &plan.origin.verb;
+    let is_in_turns = matches!(plan.order, Order::InTurns { .. });
     let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();
     for group in plan.groups() {
-        let sliced = Sliced::new(group, verb);
-        let joins = is_in_turns(verb) && !sliced.is_whole();
+        let sliced = Sliced::new(group, plan.order);
+        let joins = is_in_turns && !sliced.is_whole();
         match blocks.last_mut() {
             Some(block) if joins && block.iter().all(|other| !other.is_whole()) => {
                 block.push(sliced);
@@ -360,17 +341,24 @@ mod tests {
         }
     }
 
-    fn slices(workload: &Workload, verb: &str) -> u64 {
-        slices_of(Group::alone(workload), verb)
+    fn in_turns(from_ms: u64) -> Order {
+        Order::InTurns {
+            slices_from_ns: from_ms * 1_000_000,
+        }
+    }
+
+    fn slices(workload: &Workload, order: Order) -> u64 {
+        slices_of(Group::alone(workload), order)
     }
 
     #[test]
     fn slices_follow_from_the_time() {
-        let of_run = |seconds| slices(&workload(seconds), "run");
+        let of_run = |seconds| slices(&workload(seconds), Order::AsGiven);
         assert_eq!([1, 3, 4, 5, 60].map(of_run), [1, 1, 4, 5, 5]);
-        let of_check = |seconds| slices(&workload(seconds), "check");
+        assert_eq!(slices(&workload(60), Order::Whole), 1);
+        let of_check = |seconds| slices(&workload(seconds), in_turns(1500));
         assert_eq!([1, 2, 3, 7].map(of_check), [1, 8, 8, 8]);
-        let of_commit = |seconds| slices(&workload(seconds), "commit");
+        let of_commit = |seconds| slices(&workload(seconds), in_turns(500));
         assert_eq!([1, 2, 3, 7].map(of_commit), [4, 8, 8, 8]);
     }
 
@@ -390,14 +378,14 @@ mod tests {
         for (index, change) in whole.iter().enumerate() {
             let mut changed = workload(10);
             change(&mut changed);
-            assert_eq!(slices(&changed, "run"), 1, "{index}");
+            assert_eq!(slices(&changed, Order::AsGiven), 1, "{index}");
         }
         let pair = [workload(10), workload(10)];
         let group = Group {
             first: 0,
             workloads: &pair,
         };
-        assert_eq!(slices_of(group, "run"), 1);
+        assert_eq!(slices_of(group, Order::AsGiven), 1);
         let limited = Workload {
             stop: Stop {
                 bytes: Some(1 << 30),
@@ -406,13 +394,13 @@ mod tests {
             span: Span::default(),
             ..workload(10)
         };
-        assert_eq!(slices(&limited, "check"), 8);
+        assert_eq!(slices(&limited, in_turns(1500)), 8);
     }
 
     #[test]
     fn slices_take_the_time_that_was_asked_for() {
         let asked = workload(10);
-        let mut sliced = Sliced::new(Group::alone(&asked), "run");
+        let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
         let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
         while sliced.left > 0 {
             let slice = sliced.next(1.0);
@@ -432,7 +420,7 @@ mod tests {
     #[test]
     fn slices_that_get_less_time_are_shortened() {
         let asked = workload(10);
-        let mut sliced = Sliced::new(Group::alone(&asked), "run");
+        let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
         assert!(!sliced.is_shortened());
         let half = sliced.next(0.5);
         assert_eq!(half.warmup_ns, SECOND / 4 / 2 / CELL_NS * CELL_NS);
@@ -459,7 +447,7 @@ mod tests {
     fn slices_that_would_get_little_time_are_joined() {
         let asked = workload(8);
         let left = |left_s: u64| {
-            let mut sliced = Sliced::new(Group::alone(&asked), "run");
+            let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
             (sliced.done, sliced.left, sliced.left_ns) = (3, 5, 5 * SECOND);
             sliced.overhead_ns = Some(3 * SECOND / 2);
             let mut blocks = [vec![sliced]];
@@ -478,7 +466,7 @@ mod tests {
     fn overhead_of_groups_to_come_is_that_of_the_others() {
         let asked = [workload(10), workload(10)];
         let groups = asked.each_ref().map(Group::alone);
-        let mut pair = groups.map(|group| Sliced::new(group, "run"));
+        let mut pair = groups.map(|group| Sliced::new(group, Order::AsGiven));
         pair[0].took(1.0, Duration::from_millis(2150));
         let first = pair[0].next(1.0);
         pair[0].measured(&first, &[]);
@@ -491,7 +479,7 @@ mod tests {
         let workloads: Vec<Workload> = (0..8).map(|_| workload(7)).collect();
         let block: Vec<Sliced<'_>> = workloads
             .iter()
-            .map(|w| Sliced::new(Group::alone(w), "check"))
+            .map(|w| Sliced::new(Group::alone(w), in_turns(1500)))
             .collect();
         let orders: Vec<Vec<usize>> = (0..3).map(|round| turn(&block, 1, round)).collect();
         for order in &orders {

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stderr::Verbosity;
-use diskproof_device::FilesRemover;
+use diskproof_device::{FilesRemover, GuardedWriteCache};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
 use diskproof_model::record::Stalled;
@@ -156,7 +156,11 @@ fn run_and_close(
     mut live: Live,
     verbosity: Verbosity,
 ) -> Vec<String> {
-    let ended = steps(&mut work, &mut live);
+    let mut ended = steps(&mut work, &mut live);
+    if let Some(Err(error)) = work.write_cache.take().map(GuardedWriteCache::restore) {
+        ended = Ok(Some(error.to_string()));
+        work.results().not_restored = Some(error);
+    }
     live.finish();
     work.results().ended = Some(explain_late(ended, &live));
     work.close(verbosity)

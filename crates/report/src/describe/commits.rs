@@ -20,10 +20,13 @@ const IN_DOUBT: &str = "sync-method-differs";
 /// A line: its label and its text.
 pub(crate) type SummaryLine = (&'static str, String);
 
-/// The lines; none for other verbs, and where the default was not measured.
+/// The lines; none where the default was not measured, or nothing that it stands against.
 pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
-    let is_commit = record.plan.origin.verb == "commit";
-    let Some(default) = commits(record, METHODS[0]).filter(|_| is_commit) else {
+    let has_choice = record.measurements.iter().any(|m| {
+        let name = m.workload.name.as_str();
+        METHODS[1..].contains(&name) || name.starts_with(GROUP) || m.workload.write_cache.is_some()
+    });
+    let Some(default) = commits(record, METHODS[0]).filter(|_| has_choice) else {
         return Vec::new();
     };
     let is_doubted = is_in_doubt(record, METHODS[0]);
@@ -140,15 +143,10 @@ fn high(rate: &Estimate) -> f64 {
 mod tests {
     use super::*;
     use diskproof_model::finding::{Evidence, Finding, Severity};
-    use diskproof_model::plan::Origin;
 
     fn record(rates: &[(&str, f64)]) -> Record {
         let mut record = crate::html::tests::record();
         record.findings.clear();
-        record.plan.origin = Origin {
-            verb: "commit".to_owned(),
-            argv: Vec::new(),
-        };
         let mut like = record.measurements.iter().rev();
         let like = like.find(|m| m.ops.contains_key(&OpKind::Commit));
         let like = like.cloned().unwrap();

@@ -3,7 +3,7 @@
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
-use crate::session::{Filling, MeasuringJob, ToolRun, measure_tool};
+use crate::session::{Filling, Means, MeasuringJob, Presentation, ToolRun, measure_by};
 use crate::stderr::eprint_line;
 use diskproof_compat::DropIn;
 use diskproof_device::OpenError;
@@ -49,7 +49,12 @@ pub(super) fn measure_work(
         note: flags.note.clone(),
         flags: &own,
     };
-    match (measure_tool(job, run), released) {
+    let presentation = Presentation {
+        tool: Some(run),
+        ..Presentation::default()
+    };
+    let ended = measure_by(job, Means::default(), presentation);
+    match (ended, released) {
         (Err(error), Some(kind)) if is_refused(&error) && work.writes => {
             report(&error);
             name_accepted(tool, words, kind, &flags.destructive);

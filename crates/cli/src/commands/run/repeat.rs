@@ -6,7 +6,7 @@ use crate::fitness::LAYOUT_BYTES_MIN;
 use crate::flags::MeasuringFlags;
 use crate::provenance::command_line;
 use crate::saved::load;
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_then};
+use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use crate::targets::refuse_duplicates;
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
@@ -76,10 +76,15 @@ pub(super) fn run(
     };
     let color = flags.color;
     let is_silent = flags.prints_json();
-    measure_then(job, move |again| match is_silent {
+    let changes = move |again: &Record| match is_silent {
         true => Ok(()),
         false => show_changes((&shown, &record), again, color),
-    })
+    };
+    let presentation = Presentation {
+        then: Some(Box::new(changes)),
+        ..Presentation::default()
+    };
+    measure_by(job, Means::default(), presentation)
 }
 
 fn usage(source: &str, why: &str) -> anyhow::Error {
