@@ -29,6 +29,8 @@ struct OpFacts {
     /// Its name in records and in text.
     name: &'static str,
     plural: &'static str,
+    /// What a program does that makes one.
+    doing: &'static str,
     role: OpRole,
 }
 
@@ -49,26 +51,31 @@ const FACTS: [OpFacts; 5] = [
     OpFacts {
         name: "read",
         plural: "reads",
+        doing: "reading",
         role: OpRole::Request,
     },
     OpFacts {
         name: "write",
         plural: "writes",
+        doing: "writing",
         role: OpRole::Request,
     },
     OpFacts {
         name: "trim",
         plural: "trims",
+        doing: "trimming",
         role: OpRole::OwnRequest,
     },
     OpFacts {
         name: "sync",
         plural: "syncs",
+        doing: "syncing",
         role: OpRole::Part,
     },
     OpFacts {
         name: "commit",
         plural: "commits",
+        doing: "writing",
         role: OpRole::Whole,
     },
 ];
@@ -97,6 +104,11 @@ impl OpKind {
     /// Its plural in text.
     pub fn plural(self) -> &'static str {
         self.facts().plural
+    }
+
+    /// What a program does that makes one, such as `writing`.
+    pub fn doing(self) -> &'static str {
+        self.facts().doing
     }
 
     /// Whether it is a request for blocks.

@@ -286,7 +286,7 @@ impl Plan {
         }
         self.workloads
             .iter()
-            .filter(|w| w.writes() && !w.only_trims())
+            .filter(|w| w.makes(OpKind::Write))
             .map(Workload::write_bytes_max)
             .sum()
     }
@@ -294,7 +294,7 @@ impl Plan {
     /// The most bytes that the plan may trim on each target. `None` when a workload that trims has
     /// no byte limit.
     pub fn trim_bytes_max(&self) -> Option<u64> {
-        let trims = self.workloads.iter().filter(|w| w.trims());
+        let trims = self.workloads.iter().filter(|w| w.makes(OpKind::Trim));
         trims.map(Workload::write_bytes_max).sum()
     }
 }

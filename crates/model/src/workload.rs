@@ -1,6 +1,7 @@
 //! One workload of a plan: which operations, where, how many at a time, until when. Public as part
 //! of `plan`; the groups of a plan and its measurements need it too.
 
+use crate::op::OpKind;
 use crate::shape::{BlockShare, LoadShape, TrimMode};
 use crate::target::WriteCache;
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,17 @@ impl Workload {
     /// Whether any operation writes or trims.
     pub fn writes(&self) -> bool {
         self.read_permille < 1000
+    }
+
+    /// Whether any of its operations is of this kind.
+    pub fn makes(&self, kind: OpKind) -> bool {
+        match kind {
+            OpKind::Read => self.reads(),
+            OpKind::Write => self.writes() && !self.only_trims(),
+            OpKind::Trim => self.trims(),
+            OpKind::Sync => self.sync != SyncPolicy::None,
+            OpKind::Commit => self.commits(),
+        }
     }
 
     /// Whether any operation trims.

@@ -19,7 +19,6 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
@@ -448,15 +447,8 @@ impl FailedRequest {
     fn first_of(record: &Record) -> Option<Self> {
         let of_workloads = record.measurements.iter().flat_map(|measured| {
             measured.ops.iter().flat_map(move |(kind, op)| {
-                let verb = match kind {
-                    OpKind::Read => "reading",
-                    OpKind::Write | OpKind::Commit => "writing",
-                    OpKind::Sync => "syncing",
-                    OpKind::Trim => "trimming",
-                };
-                op.errors
-                    .keys()
-                    .map(move |errno| (measured.target, verb, errno))
+                let errors = op.errors.keys();
+                errors.map(move |errno| (measured.target, kind.doing(), errno))
             })
         });
         let of_files = record.files.iter().flat_map(|files| &files.steps);

@@ -14,8 +14,7 @@ use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit,
 use diskproof_engine::{STALL_NS, Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Plan, SyncPolicy, Workload};
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::record::Tool;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::parse_duration;
@@ -356,15 +355,7 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
             names.join(", ")
         ));
     };
-    let has_operation = match expected.op {
-        None => true,
-        Some(OpKind::Read) => workload.reads(),
-        Some(OpKind::Write) => workload.writes() && !workload.only_trims(),
-        Some(OpKind::Trim) => workload.trims(),
-        Some(OpKind::Sync) => workload.sync != SyncPolicy::None,
-        Some(OpKind::Commit) => workload.commits(),
-    };
-    match has_operation {
+    match expected.op.is_none_or(|kind| workload.makes(kind)) {
         true => Ok(()),
         false => Err(format!("{name} has no such operations")),
     }

@@ -9,7 +9,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{extent_of, largest_block};
 use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
@@ -174,7 +174,7 @@ impl FirstRequest {
                 length: 0,
             };
         }
-        let writes = workload.writes() && !workload.only_trims() && target.is_writable();
+        let writes = workload.makes(OpKind::Write) && target.is_writable();
         let is_asked = |large: &u32| *large > bytes && extent.length >= u64::from(*large);
         (extent.length > 0 || target.is_scratch()).then_some(Self {
             bytes,

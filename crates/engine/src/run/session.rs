@@ -22,7 +22,7 @@ use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{Measurement, StopReason};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 
@@ -476,5 +476,5 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
 
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd
-        || (cache == CachePolicy::Buffered && workload.writes() && !workload.only_trims())
+        || (cache == CachePolicy::Buffered && workload.makes(OpKind::Write))
 }

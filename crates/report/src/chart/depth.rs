@@ -15,7 +15,7 @@ const DEPTHS_LEAST: usize = 3;
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     for group in groups(record) {
-        for kind in [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit] {
+        for (kind, _) in OpKind::headline(&group[0].ops) {
             charts.extend(chart(record, &group, kind));
         }
     }
@@ -70,10 +70,7 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
         })
         .collect();
     points.sort_by_key(|(depth, _)| *depth);
-    if points.len() < DEPTHS_LEAST
-        || (!matches!(kind, OpKind::Commit | OpKind::Trim)
-            && group[0].ops.contains_key(&OpKind::Commit))
-    {
+    if points.len() < DEPTHS_LEAST {
         return None;
     }
     let (_, deepest) = *points.last()?;

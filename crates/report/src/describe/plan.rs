@@ -283,7 +283,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         TargetKind::BlockDevice => ("device", "to"),
         _ => ("file", "into"),
     };
-    let only_trims = plan.workloads.iter().all(|w| !w.writes() || w.only_trims());
+    let only_trims = !plan.workloads.iter().any(|w| w.makes(OpKind::Write));
     let done = match trims {
         Some(trims) if only_trims => format!("{trims} of the {noun} {path}"),
         trims => {
