@@ -13,11 +13,16 @@ use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
 use diskproof_device::{MachineCpuTime, OpenTarget};
 use diskproof_engine::RunError;
+use diskproof_engine::watchdog::Deferred;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// An extended attribute takes microseconds.
+const MARKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
@@ -169,7 +174,7 @@ pub(super) fn measure_with(
         },
         interrupt: &interrupt,
     })?;
-    prepared.own_files.iter().for_each(OpenTarget::mark_own);
+    mark_own(prepared.own_files);
     prepared.facts.host.stolen_share = stolen_share_since(start);
     conclude(
         prepared.facts,
@@ -184,6 +189,14 @@ pub(super) fn measure_with(
             interrupt: &interrupt,
         },
     )
+}
+
+/// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
+fn mark_own(files: Vec<OpenTarget>) {
+    if !files.is_empty() {
+        let mark = move || files.iter().for_each(OpenTarget::mark_own);
+        Deferred::start_or_run("diskproof-mark", mark).wait(MARKED_WITHIN);
+    }
 }
 
 /// The share of the machine's CPU time that its hypervisor gave to others since `start`.
