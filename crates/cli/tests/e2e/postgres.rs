@@ -118,6 +118,36 @@ fn server_and_its_directory_vanish_when_diskproof_is_killed() {
     wait_until(|| server.is_empty() || std::fs::read(&command_line).unwrap_or_default().is_empty());
 }
 
+/// As when diskproof was killed while a disk held the making of the directory.
+#[test]
+fn guard_without_a_server_removes_what_there_is_of_the_directory() {
+    let here = place();
+    let directory = here.path().join("diskproof-postgres");
+    let guard = || {
+        program(["postgres-guard", "/nowhere", "-"])
+            .current_dir(here.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let claim = "This directory belongs to diskproof, which removes it.\n";
+    for (has_directory, claim) in [(false, None), (true, None), (true, Some(claim))] {
+        if has_directory {
+            std::fs::create_dir(&directory).unwrap();
+        }
+        if let Some(claim) = claim {
+            std::fs::write(directory.join("claim"), claim).unwrap();
+            std::fs::create_dir(directory.join("data")).unwrap();
+        }
+        assert_eq!(String::from_utf8(guard().stdout).unwrap(), "removed\n");
+        assert!(names(here.path()).is_empty());
+    }
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("mine"), "").unwrap();
+    guard();
+    assert_eq!(names(&directory), ["mine"]);
+}
+
 /// A program of the server, as a user without rights: it refuses to run as root.
 pub(crate) fn as_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
