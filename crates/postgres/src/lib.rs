@@ -17,6 +17,7 @@ mod load;
 mod log;
 mod password;
 mod pgbench;
+mod prepared;
 mod processes;
 mod programs;
 mod scan;

@@ -405,6 +405,7 @@ impl<'a> Inserts<'a> {
                 rate: result.rate,
                 wal_bytes: result.wal_bytes,
                 wal_syncs: result.wal_syncs,
+                client_cpu_ns: result.client_cpu_ns,
             });
         }
         Ok(())
