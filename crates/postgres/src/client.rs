@@ -3,7 +3,7 @@
 
 use crate::error::{CONNECT, PostgresError};
 use crate::prepared::{NAME, PreparedRun};
-use crate::stream::{ServerStream, Turn, TurnSocket};
+use crate::stream::{ServerStream, StopCheck, Turn, TurnSocket};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,9 +13,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use tokio_postgres::tls::{NoTls, TlsConnect};
 use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, SimpleQueryRow};
-
-/// Whether a wait for the server should end.
-pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// One row of a result; `None` is NULL.
 pub(crate) type ResultRow = Vec<Option<String>>;

@@ -1,12 +1,13 @@
 //! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
 //! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
 
-use crate::client::{PostgresClient, StopCheck};
+use crate::client::PostgresClient;
 use crate::error::PostgresError;
 use crate::guard::{self, ERROR, REMOVED, STARTED};
 use crate::known_names::{CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::processes::{Parent, end_processes};
 use crate::programs::Programs;
+use crate::stream::StopCheck;
 use crate::user::ServerUser;
 use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError};
 use std::io::{self, BufRead as _, BufReader, Write as _};

@@ -27,7 +27,7 @@ mod stream;
 mod tls;
 mod user;
 
-pub use client::{PostgresClient, StopCheck};
+pub use client::PostgresClient;
 pub use cluster::{CLUSTER_BYTES, Cluster, TRIAL_BYTES, remove_leftover};
 pub use commit_load::CommitLoad;
 pub use conninfo::ConnectInfo;
@@ -38,3 +38,4 @@ pub use load::LoadResult;
 pub use programs::{Programs, find_programs};
 pub use scan::{PAGE_BYTES, TableScans, TrialTable};
 pub use setting::{ServerSetting, SettingScope};
+pub use stream::StopCheck;

@@ -1,11 +1,12 @@
 //! INSERTs that commit, from several sessions at the same time, and what the server wrote for them.
 
-use crate::client::{PostgresClient, StopCheck};
+use crate::client::PostgresClient;
 use crate::cluster::Cluster;
 use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
 use crate::pgbench;
 use crate::prepared::PreparedRun;
+use crate::stream::StopCheck;
 use diskproof_model::histogram::LatencyHistogram;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};

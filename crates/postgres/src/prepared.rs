@@ -2,8 +2,8 @@
 //! is measured. It takes a write and a read, and allocates nothing; everything else goes through
 //! tokio-postgres, on the same socket, never at the same time.
 
-use crate::client::StopCheck;
 use crate::error::PostgresError;
+use crate::stream::StopCheck;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
