@@ -67,7 +67,11 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
             "{name}"
         );
         let cpu_ns = load.client_cpu_ns;
-        assert_eq!(cpu_ns.is_some_and(|ns| ns > 0.0), !load.load.pgbench, "{name}");
+        assert_eq!(
+            cpu_ns.is_some_and(|ns| ns > 0.0),
+            !load.load.pgbench,
+            "{name}"
+        );
         // A row with its header and the commit need more than 60 bytes.
         assert!(load.wal_bytes_per_commit > 60.0, "{name}");
         let is_own = load.load.synchronous_commit && load.load.name == "fdatasync-c1";
