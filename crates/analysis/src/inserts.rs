@@ -60,6 +60,7 @@ fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRec
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
     let commits: u64 = slices.iter().map(|slice| slice.commits).sum();
     let wal_bytes: u64 = slices.iter().map(|slice| slice.wal_bytes).sum();
+    let cpu_ns: Option<u64> = slices.iter().map(|slice| slice.client_cpu_ns).sum();
     let syncs: Option<u64> = slices.iter().map(|slice| slice.wal_syncs).sum();
     let latency = Some(&measured.latency).filter(|latency| latency.count() > 0);
     LoadRecord {
@@ -72,6 +73,9 @@ fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRec
         commits_per_sync: syncs
             .filter(|syncs| *syncs > 0 && measured.load.synchronous_commit)
             .map(|syncs| commits as f64 / syncs as f64),
+        client_cpu_ns: cpu_ns
+            .filter(|_| commits > 0)
+            .map(|ns| ns as f64 / commits as f64),
         own: own_commits(&measured.load, own),
         parts: None,
         slices: slices.clone(),
@@ -111,6 +115,7 @@ mod tests {
             rate: rate * share,
             wal_bytes: 150_000,
             wal_syncs: Some(1000 / u64::from(clients)),
+            client_cpu_ns: Some(5_000_000),
         };
         LoadMeasurement {
             load: PostgresLoad {
@@ -154,6 +159,7 @@ mod tests {
         assert!((parts.explained - explained).abs() < 1e-9);
         assert!(alone.iops.half_width_95.is_some_and(|width| width > 0.0));
         assert_eq!(alone.wal_bytes_per_commit, 150.0);
+        assert_eq!(alone.client_cpu_ns, Some(5000.0));
         assert_eq!(several.commits_per_sync, Some(4.0));
         assert!(
             several.parts.is_none() && several.own.is_none(),

@@ -174,6 +174,7 @@ mod tests {
                 rate,
                 wal_bytes: 0,
                 wal_syncs: None,
+                client_cpu_ns: None,
             }],
             latency: LatencyHistogram::new(),
         };

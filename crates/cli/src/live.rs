@@ -77,7 +77,7 @@ pub(crate) struct Live {
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it.
     deadline: SharedDeadline,
-    /// The same where a server must be stopped first, however long that takes.
+    /// The same; does not move.
     announced_end: Option<Instant>,
     /// How long scratch files were filled.
     filled: Duration,
@@ -122,7 +122,7 @@ impl Live {
             slice_ns: None,
             spent_ns: vec![0; plan.workloads.len()],
             started: now,
-            deadline: Arc::new(Mutex::new(end.filter(|_| plan.postgres.is_none()))),
+            deadline: Arc::new(Mutex::new(end)),
             announced_end: end,
             filled: Duration::ZERO,
             looked: now,
@@ -143,9 +143,24 @@ impl Live {
         }
     }
 
-    /// The target is too slow for a step: the run ends.
+    /// The target is too slow for a step: the run ends, and its time is over.
     pub(crate) fn end_late(&mut self) {
         self.is_late = true;
+        let now = Instant::now();
+        let mut deadline = lock_deadline(&self.deadline);
+        *deadline = Some(deadline.map_or(now, |deadline| deadline.min(now)));
+    }
+
+    /// Notes where the announced time is over, for a step that does not tick.
+    pub(crate) fn look_at_end(&mut self) {
+        self.is_late |= self.announced_end.is_some_and(|end| Instant::now() >= end);
+    }
+
+    /// A scratch file is filled up to so many bytes, for this workload.
+    pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
+        if let Some(tool) = &self.tool {
+            tool.laying_out(workload, bytes);
+        }
     }
 
     /// Prints the text of a tool after each workload.
@@ -184,18 +199,19 @@ impl Live {
         let passed = self.looked.elapsed();
         self.looked += passed;
         if phase == Phase::Layout
+            && !self.is_late
             && let Some(most_ns) = self.plan.fill_ns_max()
         {
             self.put_off(passed);
             self.filled += passed;
             // Of each target in turn. A survey fills without a limit of its own.
             let most_ns = most_ns.saturating_mul(self.plan.targets.len() as u64);
-            self.is_late |= self.filled > Duration::from_nanos(most_ns) + JUDGE_EVERY;
+            if self.filled > Duration::from_nanos(most_ns).saturating_add(JUDGE_EVERY) {
+                self.end_late();
+            }
         }
         let end = *lock_deadline(&self.deadline);
-        self.is_late |= end
-            .or(self.announced_end)
-            .is_some_and(|end| self.looked >= end);
+        self.is_late |= end.is_some_and(|end| self.looked >= end);
         match self.is_late || self.interrupt.signal().is_some() {
             true => Control::Interrupt,
             false => Control::Continue,

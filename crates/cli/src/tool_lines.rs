@@ -184,6 +184,12 @@ impl ToolLines {
         }
     }
 
+    /// A new file is filled for a workload, which may take long.
+    pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
+        let text = self.printer.lock().laying_out(workload, bytes);
+        self.print(text);
+    }
+
     /// Other workloads are next.
     pub(crate) fn begin(&mut self) {
         self.reported = 0;

@@ -69,6 +69,11 @@ pub trait ToolPrinter: Send {
         String::new()
     }
 
+    /// A new file of so many bytes is filled, before the workload of this name uses it.
+    fn laying_out(&mut self, _workload: &str, _bytes: u64) -> String {
+        String::new()
+    }
+
     /// A single request has ended, at this time in nanoseconds since 1970.
     fn request(&mut self, _request: &SingleRequest, _unix_ns: u64) -> String {
         String::new()

@@ -6,7 +6,7 @@ use crate::kept::open_folder;
 use crate::leftover;
 use diskproof_model::files::FILES_DIRECTORY;
 use rustix::io::Errno;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, IntoRawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -30,13 +30,16 @@ impl FilesRemover {
             .arg(FILES_REMOVER_VERB)
             .current_dir(directory)
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
         match started {
-            // It ends by itself.
-            Ok(_) => Ok(()),
+            Ok(mut child) => {
+                // Closes with the last thread of this process, which may be making the directory.
+                let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
+                Ok(())
+            }
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 Err(OpenError::from_errno(&path, "start its removal", errno))
@@ -45,8 +48,10 @@ impl FilesRemover {
     }
 }
 
-/// Waits until no process uses the files of the present directory, and removes them.
+/// Waits until its input is closed and no process uses the files of the present directory, and
+/// removes them.
 pub fn remove_files() -> ExitCode {
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     let Ok(parent) = open_folder(rustix::fs::CWD, ".") else {
         return ExitCode::FAILURE;
     };

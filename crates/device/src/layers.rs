@@ -122,6 +122,11 @@ impl<'a> LayerWalk<'a> {
     }
 
     fn devices_behind_loop(&mut self, name: &str, file: &Path) -> Vec<String> {
+        let mount = holding(self.mounts, "", file);
+        if let Some(mount) = mount.filter(|mount| is_served(&mount.kind)) {
+            // stat(2) would wait for the server, which may not answer. The file is no device.
+            return self.devices_of_path(&mount.device, file);
+        }
         let Ok(stat) = stat(file) else {
             return self.give_up(format!(
                 "the file behind {name} ({}) is not accessible here",
@@ -233,12 +238,30 @@ impl<'a> LayerWalk<'a> {
     }
 }
 
+/// Filesystems of another machine, or of the host.
+const SERVERS: [&str; 10] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "ceph",
+    "9p",
+    "virtiofs",
+    "glusterfs",
+    "lustre",
+    "afs",
+];
+
+/// Whether another machine or a program answers for a filesystem.
+fn is_served(kind: &str) -> bool {
+    kind.starts_with("fuse") || SERVERS.contains(&kind)
+}
+
 /// Plain words for filesystems that have no disk, or hide it.
 fn why_unresolved(kind: &str, source: &str) -> String {
     match kind {
         memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it is in memory"),
-        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "glusterfs" | "lustre"
-        | "afs" => {
+        kind if SERVERS.contains(&kind) => {
             format!("{kind}: the disks and their counters are on the server ({source})")
         }
         "zfs" => "zfs: the disks of the pool are unknown, and its cache (ARC) may answer, before \

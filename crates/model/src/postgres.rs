@@ -75,6 +75,9 @@ pub struct PostgresSlice {
     /// Syncs of the WAL, where the server counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_syncs: Option<u64>,
+    /// CPU time of the sessions of diskproof, in nanoseconds; absent for pgbench.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu_ns: Option<u64>,
 }
 
 /// What the slices of a load measured.
@@ -143,6 +146,10 @@ pub struct LoadRecord {
     /// INSERTs that share a sync of the WAL, where the server counts syncs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits_per_sync: Option<f64>,
+    /// CPU time of diskproof for one INSERT, in nanoseconds, a part of its latency; absent for
+    /// pgbench.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu_ns: Option<f64>,
     /// The row of this run's own commits that it is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnCommits>,

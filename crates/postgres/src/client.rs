@@ -1,8 +1,9 @@
 //! A session of a server. tokio-postgres speaks the protocol; the session drives it by hand, so
-//! that every wait has its deadline and no runtime stands between an INSERT and its latency.
+//! that every wait has its deadline and it needs no runtime.
 
 use crate::error::{CONNECT, PostgresError};
-use crate::stream::{ServerStream, Turn, TurnSocket};
+use crate::prepared::{NAME, PreparedRun};
+use crate::stream::{ServerStream, StopCheck, Turn, TurnSocket};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -11,10 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use tokio_postgres::tls::{NoTls, TlsConnect};
-use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, SimpleQueryRow, Statement};
-
-/// Whether a wait for the server should end.
-pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, SimpleQueryRow};
 
 /// One row of a result; `None` is NULL.
 pub(crate) type ResultRow = Vec<Option<String>>;
@@ -38,6 +36,8 @@ pub struct PostgresClient {
     client: Client,
     connection: Connection,
     wait: Wait,
+    /// The same socket, of a temporary cluster.
+    own_socket: Option<UnixStream>,
 }
 
 /// How long a session waits for its server.
@@ -88,10 +88,16 @@ impl PostgresClient {
         user: &str,
         stop: StopCheck,
     ) -> Result<Self, PostgresError> {
-        let stream = ServerStream::Unix(UnixStream::connect(socket)?);
+        let stream = UnixStream::connect(socket)?;
+        let own_socket = Some(stream.try_clone()?);
         let mut config = Config::new();
         config.user(user).dbname("postgres");
-        Self::log_in((stream, stop), None, &config, NoTls)
+        let stream = (ServerStream::Unix(stream), stop);
+        let session = Self::log_in(stream, None, &config, NoTls)?;
+        Ok(Self {
+            own_socket,
+            ..session
+        })
     }
 
     /// Logs in over a connected socket.
@@ -122,6 +128,7 @@ impl PostgresClient {
             client,
             connection: Connection(Box::pin(connection)),
             wait,
+            own_socket: None,
         })
     }
 
@@ -136,6 +143,7 @@ impl PostgresClient {
             client,
             connection,
             wait,
+            ..
         } = self;
         let messages = drive(wait, connection, client.simple_query(statement), statement)?;
         let rows = messages.iter().filter_map(|message| match message {
@@ -157,29 +165,14 @@ impl PostgresClient {
             .ok_or_else(|| PostgresError::Protocol(format!("no value for '{statement}'")))
     }
 
-    /// Prepares a statement without parameters.
+    /// Prepares the statement that this session runs over and over, without parameters and rows.
     pub(crate) fn prepare(&mut self, statement: &str) -> Result<PreparedRun, PostgresError> {
-        let Self {
-            client,
-            connection,
-            wait,
-        } = self;
-        Ok(PreparedRun {
-            prepared: drive(wait, connection, client.prepare(statement), statement)?,
-            statement: statement.to_owned(),
-        })
-    }
-
-    /// Runs a prepared statement in a separate transaction. When it returns, the server has
-    /// acknowledged the commit.
-    pub(crate) fn run(&mut self, run: &PreparedRun) -> Result<(), PostgresError> {
-        let Self {
-            client,
-            connection,
-            wait,
-        } = self;
-        let executing = client.execute(&run.prepared, &[]);
-        drive(wait, connection, executing, &run.statement).map(drop)
+        let socket = self.own_socket.as_ref().map(UnixStream::try_clone);
+        let none = || PostgresError::Protocol("not a session of a cluster".to_owned());
+        let socket = socket.ok_or_else(none)??;
+        self.query(&format!("PREPARE {NAME} AS {statement}"))?;
+        let stop = StopCheck::clone(&self.wait.stop);
+        Ok(PreparedRun::new(socket, stop, statement))
     }
 }
 
@@ -224,12 +217,6 @@ impl std::fmt::Debug for PostgresClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresClient").finish_non_exhaustive()
     }
-}
-
-/// A prepared statement.
-pub(crate) struct PreparedRun {
-    prepared: Statement,
-    statement: String,
 }
 
 #[cfg(test)]

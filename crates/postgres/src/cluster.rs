@@ -1,12 +1,13 @@
 //! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
-//! The guard does the work and outlives diskproof, so that the cluster is removed in every case.
+//! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
 
-use crate::client::{PostgresClient, StopCheck};
+use crate::client::PostgresClient;
 use crate::error::PostgresError;
 use crate::guard::{self, ERROR, REMOVED, STARTED};
-use crate::known_names::{CLUSTER_NAME, DATA_NAME, RESTART, SUPER_USER};
+use crate::known_names::{CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::processes::{Parent, end_processes};
 use crate::programs::Programs;
+use crate::stream::StopCheck;
 use crate::user::ServerUser;
 use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -43,58 +44,37 @@ pub struct Cluster {
 
 impl Cluster {
     /// Makes a cluster in an admitted directory and starts its server. `stop` ends the wait; the
-    /// removal is then waited for until `deadline`.
+    /// removal is then waited for until `deadline`. A disk may hold the calling thread for as long
+    /// as it holds the new directory.
     pub fn start(
         admission: Admission,
         programs: Programs,
         (stop, deadline): (&StopCheck, Option<Instant>),
     ) -> Result<Self, PostgresError> {
         let user = ServerUser::needed();
-        let directory = KeptDirectory::create(admission, CLUSTER_NAME)?;
-        let path = directory.path();
-        let made = directory.mark().and_then(|()| {
-            directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
-        });
-        let data = match made {
-            Ok(data) => data,
-            Err(error) => {
-                // The first error says why.
-                let _ = directory.remove();
-                return Err(error.into());
-            }
-        };
-        let target = path.parent().unwrap_or(Path::new("."));
-        let spawned = guard::command(&programs.folder, user, target).spawn();
-        let mut guard = match spawned {
-            Ok(guard) => guard,
-            Err(error) => {
-                let _ = directory.remove();
-                return Err(PostgresError::Program {
-                    program: "diskproof postgres-guard".to_owned(),
-                    why: error.to_string(),
-                });
-            }
-        };
-        let lifeline = guard.stdin.take();
-        let (sender, lines) = channel();
-        if let Some(output) = guard.stdout.take() {
-            std::thread::Builder::new().spawn(move || {
-                let lines = BufReader::new(output).lines().map_while(Result::ok);
-                lines
-                    .take_while(|line| sender.send(line.clone()).is_ok())
-                    .for_each(drop);
+        let target = PathBuf::from(&admission.identity().path);
+        let mut guard = guard::command(&programs.folder, user, &target)
+            .spawn()
+            .map_err(|error| PostgresError::Program {
+                program: "diskproof postgres-guard".to_owned(),
+                why: error.to_string(),
             })?;
-        }
+        let lines = lines_of(&mut guard)?;
+        let lifeline = guard.stdin.take();
+        let data = make_directory(admission, user)?;
         let cluster = Self {
             guard,
             lifeline,
             lines,
             data,
-            path,
+            path: target.join(CLUSTER_NAME),
             programs,
             user,
         };
-        match cluster.wait_until_ready(stop) {
+        match cluster
+            .order(MADE)
+            .and_then(|()| cluster.wait_until_ready(stop))
+        {
             Ok(()) => Ok(cluster),
             Err(error) => {
                 // The first error says why; one of the removal is as important.
@@ -136,10 +116,15 @@ impl Cluster {
 
     /// Restarts the server with its changed settings. All sessions end.
     pub fn restart(&self, stop: &StopCheck) -> Result<(), PostgresError> {
+        self.order(RESTART)?;
+        self.wait_until_ready(stop)
+    }
+
+    /// A line to the guard.
+    fn order(&self, order: &str) -> Result<(), PostgresError> {
         let gone = || PostgresError::from(io::Error::from(io::ErrorKind::BrokenPipe));
         let mut lifeline = self.lifeline.as_ref().ok_or_else(gone)?;
-        writeln!(lifeline, "{RESTART}")?;
-        self.wait_until_ready(stop)
+        Ok(writeln!(lifeline, "{order}")?)
     }
 
     /// Whether the server still runs; the error says how it ended.
@@ -188,6 +173,7 @@ impl Cluster {
             path: self.path.display().to_string(),
             why: why.to_owned(),
         };
+        let target = self.path.parent().unwrap_or(Path::new("."));
         let longest = Instant::now() + END_WITHIN;
         let deadline = deadline.map_or(longest, |deadline| deadline.min(longest));
         let mut last = String::new();
@@ -197,10 +183,7 @@ impl Cluster {
                 Ok(line) => last = line,
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(not_removed(
-                        "the disk has not let its server end yet. Its guard process stays, and \
-                         removes it when the disk has answered",
-                    ));
+                    return Err(PostgresError::removed_later(target));
                 }
             }
         }
@@ -209,12 +192,38 @@ impl Cluster {
             _ if last == REMOVED => Ok(()),
             Some(why) => Err(not_removed(why)),
             // The guard was killed.
-            None => {
-                let target = self.path.parent().unwrap_or(Path::new("."));
-                remove_leftover(target).map(drop)
-            }
+            None => remove_leftover(target).map(drop),
         }
     }
+}
+
+/// Makes the directory of the cluster and that of its data, or nothing.
+fn make_directory(
+    admission: Admission,
+    user: Option<ServerUser>,
+) -> Result<OwnedFd, PostgresError> {
+    let directory = KeptDirectory::create(admission, CLUSTER_NAME)?;
+    let made = directory.mark().and_then(|()| {
+        directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
+    });
+    Ok(made.inspect_err(|_| {
+        // The first error says why.
+        let _ = directory.remove();
+    })?)
+}
+
+/// What a guard reports, until it has ended.
+fn lines_of(guard: &mut Child) -> io::Result<Receiver<String>> {
+    let (sender, lines) = channel();
+    if let Some(output) = guard.stdout.take() {
+        std::thread::Builder::new().spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines
+                .take_while(|line| sender.send(line.clone()).is_ok())
+                .for_each(drop);
+        })?;
+    }
+    Ok(lines)
 }
 
 fn server_error(line: &str) -> PostgresError {

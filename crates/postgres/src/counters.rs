@@ -1,9 +1,9 @@
 //! The counters of a server that the user runs: a session that only reads its statistics views.
 
-use crate::client::{PostgresClient, ResultRow, StopCheck};
+use crate::client::{PostgresClient, ResultRow};
 use crate::conninfo::{ConnectInfo, ServerHost, ServerPlace};
 use crate::error::PostgresError;
-use crate::stream::{ServerStream, TurnSocket};
+use crate::stream::{ServerStream, StopCheck, TurnSocket};
 use crate::user::become_user_of;
 use diskproof_model::server_load::{ServerCounters, ServerIo, ServerWal};
 use std::path::PathBuf;

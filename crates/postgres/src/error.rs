@@ -1,9 +1,11 @@
 //! Why PostgreSQL cannot be measured, each with what to do about it.
 
+use crate::known_names::CLUSTER_NAME;
 use diskproof_device::OpenError;
 use rustls::CertificateError;
 use std::error::Error as _;
 use std::io;
+use std::path::Path;
 
 /// Stands for a statement while the connection is being made.
 pub(crate) const CONNECT: &str = "connect";
@@ -106,6 +108,17 @@ fn unreachable_text(error: &io::Error) -> String {
 }
 
 impl PostgresError {
+    /// A disk holds the server, or the process that makes its directory in this one.
+    pub fn removed_later(target: &Path) -> Self {
+        let path = target.join(CLUSTER_NAME).display().to_string();
+        let why = format!(
+            "the disk has not let it go yet. Its guard process removes it when the disk has \
+             answered; if that process is killed, the next 'diskproof commit --postgres' does, or \
+             rm -r '{path}'"
+        );
+        Self::NotRemoved { path, why }
+    }
+
     /// Whether a later attempt may succeed without a change by the user. SQLSTATE class 28 is an
     /// invalid authorization, 3D an unknown database.
     pub fn is_transient(&self) -> bool {

@@ -1,9 +1,10 @@
-//! The process that makes, starts, stops and removes the cluster. It ends when its standard input
-//! closes, which happens however diskproof ends, also by kill -9. Until then a line on it restarts
-//! the server, so that it reads settings that count from its start. It works in the directory under
-//! test, and is the program itself with a hidden verb.
+//! The process that starts, stops and removes the cluster. It is there before the directory of the
+//! cluster is, since a disk may hold the process that makes it. It ends when its standard input
+//! closes, which happens however diskproof ends, also by kill -9. Until then a line on it says that
+//! the directory is made, and others restart the server, so that it reads settings that count from
+//! its start. It works in the directory under test, and is the program itself with a hidden verb.
 
-use crate::known_names::{CLUSTER_NAME, DATA_NAME, RESTART, SUPER_USER};
+use crate::known_names::{CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::log::ProgramLog;
 use crate::processes::{Parent, end_processes};
 use crate::user::ServerUser;
@@ -105,10 +106,18 @@ impl GuardOrders {
         let ending = Ending::listen().map_err(|error| text(&error))?;
         // Sessions of a server that dies become children of this process.
         let _ = set_child_subreaper(Some(getpid()));
+        let is_made = ending.wait_until_made();
         let claimed = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME);
         let Some(claimed) = claimed.map_err(|error| text(&error))? else {
-            return Err("its directory has vanished".to_owned());
+            return match is_made {
+                true => Err("its directory has vanished".to_owned()),
+                false => Ok(Ok(())),
+            };
         };
+        if !is_made {
+            // No server has run in it.
+            return claimed.remove().map(Ok).map_err(|error| text(&error));
+        }
         let data = claimed
             .open_directory(DATA_NAME)
             .map_err(|error| text(&error))?;
@@ -239,35 +248,49 @@ fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What ends the guard: its standard input closes, or a signal. And what restarts its server.
+/// What ends the guard: its standard input closes, or a signal. And what starts its server.
+#[derive(Clone)]
 struct Ending {
     closed: Arc<AtomicBool>,
+    made: Arc<AtomicBool>,
     restart: Arc<AtomicBool>,
     signal: Arc<AtomicBool>,
 }
 
 impl Ending {
     fn listen() -> std::io::Result<Self> {
-        let (closed, signal) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let (closed, signal) = (Arc::default(), Arc::default());
         for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
             signal_hook::flag::register(number, Arc::clone(&signal))?;
         }
-        let restart = Arc::new(AtomicBool::new(false));
-        let theirs = (Arc::clone(&closed), Arc::clone(&restart));
+        let ending = Self {
+            closed,
+            made: Arc::default(),
+            restart: Arc::default(),
+            signal,
+        };
+        let theirs = ending.clone();
         std::thread::Builder::new().spawn(move || {
             let orders = std::io::stdin().lines().map_while(Result::ok);
             for order in orders {
-                if order == RESTART {
-                    theirs.1.store(true, Ordering::SeqCst);
-                }
+                let ordered = match order.as_str() {
+                    MADE => &theirs.made,
+                    RESTART => &theirs.restart,
+                    _ => continue,
+                };
+                ordered.store(true, Ordering::SeqCst);
             }
-            theirs.0.store(true, Ordering::SeqCst);
+            theirs.closed.store(true, Ordering::SeqCst);
         })?;
-        Ok(Self {
-            closed,
-            restart,
-            signal,
-        })
+        Ok(ending)
+    }
+
+    /// Waits for the directory; false where there is an end instead.
+    fn wait_until_made(&self) -> bool {
+        while !self.is_due() && !self.made.load(Ordering::SeqCst) {
+            std::thread::sleep(POLL);
+        }
+        self.made.load(Ordering::SeqCst)
     }
 
     /// Whether a restart was ordered, once.

@@ -6,5 +6,7 @@ pub(crate) const CLUSTER_NAME: &str = "diskproof-postgres";
 pub(crate) const DATA_NAME: &str = "data";
 /// The superuser and only user.
 pub(crate) const SUPER_USER: &str = "diskproof";
+/// The order to start a server in the directory, which is made; a line to the guard.
+pub(crate) const MADE: &str = "made";
 /// The order to restart the server, a line to the guard.
 pub(crate) const RESTART: &str = "restart";

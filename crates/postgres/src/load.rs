@@ -1,11 +1,14 @@
 //! INSERTs that commit, from several sessions at the same time, and what the server wrote for them.
 
-use crate::client::{PostgresClient, PreparedRun, StopCheck};
+use crate::client::PostgresClient;
 use crate::cluster::Cluster;
 use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
 use crate::pgbench;
+use crate::prepared::PreparedRun;
+use crate::stream::StopCheck;
 use diskproof_model::histogram::LatencyHistogram;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -32,6 +35,8 @@ pub struct LoadResult {
     pub wal_bytes: u64,
     /// Syncs of the WAL, where the server counts them.
     pub wal_syncs: Option<u64>,
+    /// CPU time that the sessions used in this process, in nanoseconds; `None` of pgbench.
+    pub client_cpu_ns: Option<u64>,
 }
 
 /// What the server counts.
@@ -85,6 +90,7 @@ impl Cluster {
                 latency: LatencyHistogram::new(),
                 wal_bytes: 0,
                 wal_syncs: None,
+                client_cpu_ns: None,
             }
         } else {
             let sessions = self.sessions(load, stop)?;
@@ -133,8 +139,8 @@ impl Cluster {
             if let Some(delay_us) = load.commit_delay_us {
                 session.query(&format!("SET commit_delay = {delay_us}"))?;
             }
-            let insert = session.prepare(INSERT)?;
-            session.run(&insert)?;
+            let mut insert = session.prepare(INSERT)?;
+            insert.run()?;
             sessions.push((session, insert));
         }
         Ok(sessions)
@@ -175,6 +181,7 @@ fn wait_for_end_of_sessions(session: &mut PostgresClient) -> Result<(), Postgres
 struct SessionResult {
     commits: u64,
     elapsed: Duration,
+    cpu_ns: u64,
     latency: LatencyHistogram,
 }
 
@@ -194,7 +201,7 @@ fn run_sessions(
             let thread =
                 std::thread::Builder::new().spawn_scoped(scope, move || {
                     match *is_complete.read().unwrap_or_else(PoisonError::into_inner) {
-                        true => insert_until(session, &insert, time, stop, count),
+                        true => insert_until((session, insert), time, stop, count),
                         false => Err(PostgresError::Stopped),
                     }
                 });
@@ -221,6 +228,7 @@ fn run_sessions(
         latency: LatencyHistogram::new(),
         wal_bytes: 0,
         wal_syncs: None,
+        client_cpu_ns: Some(results.iter().map(|result| result.cpu_ns).sum()),
     };
     for result in results {
         total.commits += result.commits;
@@ -236,20 +244,21 @@ fn run_sessions(
 /// Inserts one row after the other. The time of a session ends with its last commit, so that its
 /// rate has no error at the end.
 fn insert_until(
-    mut session: PostgresClient,
-    insert: &PreparedRun,
+    (_session, mut insert): (PostgresClient, PreparedRun),
     time: Duration,
     stop: &StopCheck,
     count: &AtomicU64,
 ) -> Result<SessionResult, PostgresError> {
+    let cpu_before_ns = thread_cpu_ns();
     let begin = Instant::now();
     let mut result = SessionResult {
         commits: 0,
         elapsed: Duration::ZERO,
+        cpu_ns: 0,
         latency: LatencyHistogram::new(),
     };
     while result.elapsed < time && !stop() {
-        session.run(insert)?;
+        insert.run()?;
         let now = begin.elapsed();
         result
             .latency
@@ -258,5 +267,12 @@ fn insert_until(
         result.commits += 1;
         count.fetch_add(1, Ordering::Relaxed);
     }
+    result.cpu_ns = thread_cpu_ns().saturating_sub(cpu_before_ns);
     Ok(result)
+}
+
+/// CPU time of this thread so far.
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,12 +1,12 @@
 //! The same INSERTs by pgbench, whose figures every PostgreSQL user knows.
 
-use crate::client::StopCheck;
 use crate::cluster::Cluster;
 use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
 use crate::guard::{inherited, path_of};
 use crate::known_names::SUPER_USER;
 use crate::log::ProgramLog;
+use crate::stream::StopCheck;
 use diskproof_device::ProgramGroup;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;

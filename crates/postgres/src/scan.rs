@@ -2,9 +2,10 @@
 //! read from files. The page cache is emptied of the table before the reads count. Does not know
 //! disks: whether the reads reached one, the caller counts.
 
-use crate::client::{PostgresClient, StopCheck};
+use crate::client::PostgresClient;
 use crate::cluster::Cluster;
 use crate::error::PostgresError;
+use crate::stream::StopCheck;
 use diskproof_device::drop_cached_pages;
 use diskproof_model::trial::TrialLoad;
 use std::cell::Cell;

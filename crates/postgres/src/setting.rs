@@ -1,8 +1,9 @@
 //! Changes a setting of the server for what follows, in whichever way the server accepts.
 
-use crate::client::{PostgresClient, StopCheck};
+use crate::client::PostgresClient;
 use crate::cluster::Cluster;
 use crate::error::PostgresError;
+use crate::stream::StopCheck;
 use std::time::{Duration, Instant};
 
 /// A changed file of settings is read within moments.

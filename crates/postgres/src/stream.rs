@@ -27,6 +27,9 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// More than most answers. The buffer is cleared before each read.
 const READ_BYTES_MAX: usize = 4 << 10;
 
+/// Whether a wait for the server should end.
+pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// A connected socket.
 #[derive(Debug)]
 pub(crate) enum ServerStream {

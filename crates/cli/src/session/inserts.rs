@@ -25,7 +25,7 @@ use diskproof_postgres::{
     remove_leftover,
 };
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What initdb writes.
@@ -54,48 +54,150 @@ fn server_bytes(plan: Option<&PostgresPlan>) -> u64 {
     }
 }
 
+/// What the thread of the run leaves for the end: the disk may hold it.
+#[derive(Default)]
+struct ServerEnd {
+    /// Why there was no server.
+    failed: Option<PostgresError>,
+    /// Whether there is a cluster, or something of one.
+    exists: bool,
+}
+
 /// Measures the workloads of the plan and its INSERTs.
 pub(super) fn carry_out(
-    mut ready: ReadyRun<'_>,
+    ready: ReadyRun<'_>,
     programs: Programs,
 ) -> Result<WatchdogResult, Failure> {
-    let verbosity = ready.deadline.verbosity;
-    let stop = stop_check(ready.interrupt, ready.live.announced_end());
-    let Some(identity) = ready.identities.first() else {
+    let Some(target) = ready.identities.first().cloned() else {
         return ready.run(Box::new(TargetRun::run));
     };
-    if let Some(why) = too_slow(&mut ready.work, &mut ready.live)? {
-        verbosity.note(&why);
-        return ready.run(Box::new(|run, live| Ok(run.run(live)?.or(Some(why)))));
-    }
-    verbosity.note("starting a temporary PostgreSQL server");
-    let size_bytes = server_bytes(ready.work.plan.postgres.as_ref());
-    let end = ready
-        .live
-        .announced_end()
-        .map(|end| end + REMOVAL_AFTER_END);
-    let cluster = match start((identity, size_bytes), programs, (&stop, end), verbosity) {
-        Err(PostgresError::Stopped) => return Ok(WatchdogResult::stopped(ready.interrupt)),
-        started => started?,
+    let server = Arc::new(Mutex::new(ServerEnd::default()));
+    let job = ServerJob {
+        stop: stop_check(ready.interrupt, &ready.live),
+        end: ready
+            .live
+            .announced_end()
+            .map(|end| end + REMOVAL_AFTER_END),
+        target,
+        programs,
+        verbosity: ready.deadline.verbosity,
+        server: Arc::clone(&server),
     };
-    let target = identity.clone();
-    ready.run(Box::new(move |run, live| {
-        let mut inserts = Inserts::new(run, live, &cluster, (stop, verbosity));
+    let path = job.target.path.clone();
+    let mut ended = ready.run(Box::new(move |run, live| job.carry_out(run, live)))?;
+    let mut server = lock(&server);
+    if let Some(error) = server.failed.take() {
+        return Err(error.into());
+    }
+    if server.exists {
+        let left = PostgresError::removed_later(Path::new(&path));
+        ended.ended = ended.ended.map(|why| Some(join(why, &left)));
+    }
+    Ok(ended)
+}
+
+fn lock(server: &Mutex<ServerEnd>) -> MutexGuard<'_, ServerEnd> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A cluster that stays is no less important than what ended the run.
+fn join(ended: EndedEarly, left: &PostgresError) -> String {
+    match ended {
+        Some(why) => format!("{why}. {left}"),
+        None => left.to_string(),
+    }
+}
+
+/// What is done on the thread of the run.
+struct ServerJob {
+    target: TargetIdentity,
+    programs: Programs,
+    stop: StopCheck,
+    /// When the removal of the cluster is waited for no longer.
+    end: Option<Instant>,
+    verbosity: Verbosity,
+    server: Arc<Mutex<ServerEnd>>,
+}
+
+impl ServerJob {
+    fn carry_out(self, run: &mut TargetRun, live: &mut Live) -> Result<EndedEarly, RunError> {
+        if let Some(why) = too_slow(run, live)? {
+            self.verbosity.note(&why);
+            return Ok(run.run(live)?.or(Some(why)));
+        }
+        self.verbosity
+            .note("starting a temporary PostgreSQL server");
+        run.results().step = Some("the start of PostgreSQL".to_owned());
+        lock(&self.server).exists = true;
+        let size_bytes = server_bytes(run.plan.postgres.as_ref());
+        let cluster = match self.start(size_bytes, &live.heartbeat()) {
+            Ok(cluster) => cluster,
+            Err(error) => return Ok(self.not_started(error, live)),
+        };
+        let mut inserts = Inserts::new(
+            run,
+            live,
+            &cluster,
+            (Arc::clone(&self.stop), self.verbosity),
+        );
         let ended = match inserts.surround(run, live) {
-            Ok(None) => Ok(inserts.try_settings(run, live, &target)),
+            Ok(None) => Ok(inserts.try_settings(run, live, &self.target)),
             other => other,
         };
-        // A cluster that stays is worse than what ended the run: the user has to know.
-        match cluster.end(end) {
+        live.look_at_end();
+        let removed = cluster.end(self.end);
+        lock(&self.server).exists = false;
+        match removed {
             Ok(()) => ended,
-            Err(error) => Ok(Some(error.to_string())),
+            Err(error) => ended.map(|ended| Some(join(ended, &error))),
         }
-    }))
+    }
+
+    /// initdb may take longer than a silence that means a hang, and has a limit of its own.
+    fn start(&self, size_bytes: u64, heartbeat: &Heartbeat) -> Result<Cluster, PostgresError> {
+        let (stop, heartbeat) = (Arc::clone(&self.stop), heartbeat.clone());
+        let stop: StopCheck = Arc::new(move || {
+            heartbeat.beat();
+            stop()
+        });
+        if let Some(path) = remove_leftover(Path::new(&self.target.path))? {
+            self.verbosity.note(&format!(
+                "{}: removed the temporary PostgreSQL cluster of an earlier run",
+                path.display()
+            ));
+        }
+        let admission = admit(self.target.clone(), Intent::Scratch { size_bytes });
+        let admission = admission.map_err(diskproof_device::OpenError::Refused)?;
+        let cluster = Cluster::start(admission, self.programs.clone(), (&stop, self.end))?;
+        match cluster.lay_out(&stop) {
+            Ok(()) => Ok(cluster),
+            Err(error) => {
+                let error = cluster.explain(error);
+                cluster.end(self.end)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing was measured yet.
+    fn not_started(self, error: PostgresError, live: &mut Live) -> EndedEarly {
+        let mut server = lock(&self.server);
+        server.exists = false;
+        match error {
+            PostgresError::Stopped => {
+                live.look_at_end();
+                return Some(INTERRUPTED.to_owned());
+            }
+            PostgresError::NotRemoved { .. } => return Some(error.to_string()),
+            error => server.failed = Some(error),
+        }
+        None
+    }
 }
 
 /// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would
 /// wait for the disk long after the end of the run, and its files could not be removed before.
-fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Failure> {
+fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, RunError> {
     let (Some(plan), Some(target)) = (&work.plan.postgres, work.targets.first_mut()) else {
         return Ok(None);
     };
@@ -117,34 +219,9 @@ fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Fai
     }))
 }
 
-fn start(
-    (identity, size_bytes): (&TargetIdentity, u64),
-    programs: Programs,
-    (stop, end): (&StopCheck, Option<Instant>),
-    verbosity: Verbosity,
-) -> Result<Cluster, PostgresError> {
-    if let Some(path) = remove_leftover(Path::new(&identity.path))? {
-        verbosity.note(&format!(
-            "{}: removed the temporary PostgreSQL cluster of an earlier run",
-            path.display()
-        ));
-    }
-    let admission = admit(identity.clone(), Intent::Scratch { size_bytes });
-    let admission = admission.map_err(diskproof_device::OpenError::Refused)?;
-    let cluster = Cluster::start(admission, programs, (stop, end))?;
-    match cluster.lay_out(stop) {
-        Ok(()) => Ok(cluster),
-        Err(error) => {
-            let error = cluster.explain(error);
-            cluster.end(end)?;
-            Err(error)
-        }
-    }
-}
-
 /// Stops at Ctrl-C, and once the announced time is clearly over.
-fn stop_check(interrupt: &Interrupt, end: Option<Instant>) -> StopCheck {
-    let interrupt = interrupt.clone();
+fn stop_check(interrupt: &Interrupt, live: &Live) -> StopCheck {
+    let (interrupt, end) = (interrupt.clone(), live.announced_end());
     let is_over = move || end.is_some_and(|end| Instant::now() >= end);
     Arc::new(move || interrupt.signal().is_some() || is_over())
 }
@@ -319,6 +396,7 @@ impl<'a> Inserts<'a> {
                 rate: result.rate,
                 wal_bytes: result.wal_bytes,
                 wal_syncs: result.wal_syncs,
+                client_cpu_ns: result.client_cpu_ns,
             });
         }
         Ok(())

@@ -11,10 +11,15 @@ use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
 use diskproof_device::{Consent, MachineCpuTime, OpenTarget};
+use diskproof_engine::watchdog::Deferred;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// An extended attribute takes microseconds.
+const MARKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How the result of a run is shown.
 #[derive(Default)]
@@ -99,7 +104,7 @@ pub(super) fn measure_as(
         interrupt: &interrupt,
         consent,
     })?;
-    prepared.own_files.iter().for_each(OpenTarget::mark_own);
+    mark_own(prepared.own_files);
     prepared.facts.host.stolen_share = stolen_share_since(start);
     let not_restored = end.results.not_restored.take();
     let exit = conclude(
@@ -119,6 +124,14 @@ pub(super) fn measure_as(
     match not_restored {
         Some(error) => Err(Failure::WriteCache(error).into()),
         None => Ok(exit),
+    }
+}
+
+/// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
+fn mark_own(files: Vec<OpenTarget>) {
+    if !files.is_empty() {
+        let mark = move || files.iter().for_each(OpenTarget::mark_own);
+        Deferred::start_or_run("diskproof-mark", mark).wait(MARKED_WITHIN);
     }
 }
 

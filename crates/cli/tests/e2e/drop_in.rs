@@ -249,7 +249,8 @@ fn fio_jobs_print_as_fio_does_and_leave_nothing() {
     let ran = run(["run", "fio", &directory].iter().chain(&jobs));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     for line in [
-        "\nStarting 2 processes\n\na: (groupid=0, jobs=1): err= 0: pid=",
+        "\nStarting 2 processes\na: Laying out IO file (1 file / 1MiB)\n\
+         b: Laying out IO file (1 file / 4MiB)\n\na: (groupid=0, jobs=1): err= 0: pid=",
         "issued rwts: total=0,256,0,0 short",
         "issued rwts: total=0,1024,0,0 short",
         "\nRun status group 0 (all jobs):\n  WRITE: bw=",

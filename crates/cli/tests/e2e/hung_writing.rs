@@ -302,6 +302,32 @@ fn hung_layout_times_out() {
     assert_eq!(names(patient.directory()), ["lost+found"]);
 }
 
+/// The disk holds the process that makes the directory of the cluster, or initdb.
+#[test]
+fn hung_start_of_postgres_has_a_record_and_leaves_no_cluster() {
+    let name = "hung_start_of_postgres_has_a_record_and_leaves_no_cluster";
+    if crate::postgres::server(name).is_none() || !can_run(name, &NEEDED_WITH_FILESYSTEM) {
+        return;
+    }
+    let patient = HangingDisk::filesystem();
+    let directory = patient.directory().to_str().unwrap();
+    let words = "--postgres --only fdatasync --time 2s --size 16M";
+    let words: Vec<&str> = ["commit", directory]
+        .into_iter()
+        .chain(words.split(' '))
+        .collect();
+    let mut running = Running::start(patient.place.path(), &words, "2s");
+    let is_starting = || running.stderr().contains("starting a temporary PostgreSQL");
+    assert!(eventually(is_starting), "{}", running.stderr());
+    patient.disk.hang();
+    let (page, record) = outcome(&mut running, &patient, 4);
+    assert!(record.partial && page.contains("PARTIAL"), "{page}");
+    let ended = record.ended_early.unwrap();
+    let cluster = patient.directory().join("diskproof-postgres");
+    assert!(ended.contains(cluster.to_str().unwrap()), "{ended}");
+    assert!(eventually(|| names(patient.directory()) == ["lost+found"]));
+}
+
 #[test]
 fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     if !can_run(

@@ -7,6 +7,7 @@ use diskproof_model::surface::SeekPattern;
 use diskproof_simdisk::testbed::{self, Mount, can_run, place};
 use diskproof_simdisk::{Direct, LoopDevice, Medium, SimDisk, spec};
 use std::path::Path;
+use std::process::Stdio;
 
 const GIB: u64 = 1 << 30;
 
@@ -258,4 +259,20 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     // As soon as the disk has answered, which takes minutes where other tests use its cache.
     let mut waits = 0..10;
     assert!(waits.any(|_| crate::program::eventually(|| !left.exists())));
+}
+
+/// As when the disk holds the process that makes the directory.
+#[test]
+fn remover_waits_for_the_end_of_the_process_that_makes_the_files() {
+    let here = place();
+    let directory = here.path().join(".diskproof-files");
+    let mut remover = program(["files-remover"])
+        .current_dir(here.path())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    drop(remover.stdin.take());
+    assert!(remover.wait().unwrap().success());
+    assert!(!directory.exists());
 }

@@ -73,6 +73,8 @@ pub(super) const DIFFERENCES: &[&str] = &[
      its first use and then vanishes; fio leaves its files behind. A single new file that filename \
      names stays, as in fio, unless unlink=1 is set. Later commands may write to it as long as \
      nothing else has changed it; any other existing file needs --overwrite.",
+    "Filling it takes as long as the disk needs, as with fio's overwrite=1, and does not count as \
+     runtime. The normal output has fio's line 'Laying out IO file'.",
     "fio creates missing directories of filename; here they must exist.",
     "A failed verify ends with error 84 as in fio, but all blocks are read, and the report names \
      them in other words.",

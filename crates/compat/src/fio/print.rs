@@ -197,6 +197,19 @@ impl ToolPrinter for FioPrinter {
         }
     }
 
+    fn laying_out(&mut self, workload: &str, bytes: u64) -> String {
+        let mib = bytes >> 20;
+        let line = format!("{workload}: Laying out IO file (1 file / {mib}MiB)\n");
+        match (self.output.normal, self.is_saved) {
+            (false, _) => String::new(),
+            (true, false) => line,
+            (true, true) => {
+                self.status.push_str(&line);
+                String::new()
+            }
+        }
+    }
+
     fn prints_failed(&self) -> bool {
         true
     }

@@ -138,6 +138,28 @@ fn printed(line: &str) -> ToolText {
 }
 
 #[test]
+fn layout_of_a_new_file_is_a_line_of_the_normal_output() {
+    let line = "a: Laying out IO file (1 file / 16MiB)\n";
+    let printed = |more: &str| {
+        let mut printer = printer(&format!("--name=a {more}"));
+        let (begin, line) = (printer.begin(), printer.laying_out("a", 16 << 20));
+        let end = printer.end(&ToolResult {
+            measurements: &[],
+            surface: None,
+            interrupted: false,
+            error: None,
+            unix_ns: 0,
+            host_name: "vm",
+        });
+        (begin + &line, end.stdout)
+    };
+    assert!(printed("").0.ends_with(line));
+    assert_eq!(printed("--output-format=json").0, "");
+    let (live, saved) = printed("--output=x");
+    assert!(live.is_empty() && saved.contains(line), "{saved}");
+}
+
+#[test]
 fn normal_output_has_the_lines_of_fio() {
     let text = printed("--name=a").stdout;
     for line in [

@@ -421,3 +421,20 @@ fn a_loop_device_whose_file_is_out_of_reach_stays_the_lowest() {
         (Some(true), 0)
     );
 }
+
+/// A server that does not answer would hold a call on the file.
+#[test]
+fn file_of_a_server_behind_a_loop_device_is_not_called() {
+    let sysfs = FakeSysfs::new();
+    let file = ("loop/backing_file", "/nonexistent/served/x");
+    sysfs.block("virtual/block/loop5", "7:5", &[file]);
+    for (kind, why) in [
+        ("fuse.sshfs", "fuse.sshfs: a program"),
+        ("nfs4", "nfs4: the disks"),
+    ] {
+        let mount = format!("40 27 0:70 / /nonexistent/served rw - {kind} host:/export rw\n");
+        let stack = below_device(&sysfs.root(), &parse(&mount), "7:5");
+        let unresolved = stack.unresolved.unwrap();
+        assert!(unresolved.starts_with(why), "{unresolved}");
+    }
+}

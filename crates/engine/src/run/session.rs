@@ -24,7 +24,7 @@ use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
-use diskproof_model::progress::{Control, Phase, Watch};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
 
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -185,7 +185,9 @@ impl Session {
         let workload = layout_workload(from, length, time_ns);
         let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
-        let prepared = self.prepare(&workload, &mut targets[0], in_flight_max(group, 1), watch)?;
+        let mut of_layout = OfLayout(watch);
+        let in_flight = in_flight_max(group, 1);
+        let prepared = self.prepare(&workload, &mut targets[0], in_flight, &mut of_layout)?;
         let mut measurements =
             self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
         if let Some(hang) = measurements[0].hang.filter(|hang| !hang.late) {
@@ -427,6 +429,18 @@ impl Session {
 struct RunEnd {
     schedule: WorkerSchedule,
     control: Control,
+}
+
+/// Everything that a layout needs is a part of it, such as its first requests.
+struct OfLayout<'a>(&'a mut dyn Watch);
+
+impl Watch for OfLayout<'_> {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        self.0.tick(&Progress {
+            phase: Phase::Layout,
+            ..*progress
+        })
+    }
 }
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {

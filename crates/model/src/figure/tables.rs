@@ -165,6 +165,7 @@ tables! {
         "latency_max", "ns", "", "", |load| load.latency_max_ns;
         "iops_disk_alone", "1/s", "", "", |load| load.own.as_ref().map(|own| &own.iops);
         "commits_per_sync", "1", "", "", |load| load.commits_per_sync;
+        "client_cpu_per_commit", "ns", "", "", |load| load.client_cpu_ns;
     }
     TRIAL: TrialRecord {
         "gain", "1", "", "", |of| of.gain.as_ref();

@@ -23,6 +23,8 @@ const COLUMNS: [&str; 8] = [
 ];
 /// Rates that are known worse explain nothing.
 const WIDTH_MAX: f64 = 0.25;
+/// CPU time varies so much with what else the processor does.
+const CPU_WIDTH: f64 = 0.1;
 /// Two parts that explain less or more than this do not explain the whole.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
@@ -136,10 +138,14 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
             format_percent(parts.explained)
         )
     };
+    let client = load.client_cpu_ns.map_or(String::new(), |ns| {
+        let time = figure_text(ns, Some(ns * CPU_WIDTH), "ns");
+        format!(" diskproof itself uses {time} of CPU time for each.")
+    });
     Some(format!(
         "{}: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
          without the disk {} (synchronous_commit off). {conclusion}. Each INSERT adds {:.0} bytes \
-         of WAL.",
+         of WAL.{client}",
         load.load.name,
         time(parts.insert_ns),
         time(parts.disk_ns),

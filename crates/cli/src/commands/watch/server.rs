@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::stderr::Verbosity;
 use diskproof_analysis::watch::{ServerObserver, ServerReading};
 use diskproof_device::{probe, read_disks};
+use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::server_load::{ObservedServer, ServerView};
 use diskproof_postgres::{ConnectInfo, PostgresError, StatSession, StopCheck, WatchedServer};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ const LEAD_MAX: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// For the thread to look up, and to end its session.
 const LEAVE_WITHIN: Duration = Duration::from_millis(300);
+/// To find the devices of the data, which takes milliseconds.
+const PROBE_WITHIN: Duration = Duration::from_secs(1);
 /// Between two attempts to connect again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Steps without an answer after which a step is not shown as the present one.
@@ -109,7 +112,7 @@ impl ServerWatch {
     }
 
     fn connected(&mut self, server: WatchedServer) {
-        let devices = match data_devices(&server) {
+        let devices = match devices_in_time(server.clone()) {
             Ok(devices) => {
                 self.unknown_devices = None;
                 devices
@@ -212,6 +215,15 @@ fn remedy(error: &PostgresError) -> &'static str {
              as root, or as that user"
         }
         () => "",
+    }
+}
+
+/// As [`data_devices`]. A disk that hangs, which is a reason to watch it, would hold the view.
+fn devices_in_time(server: WatchedServer) -> Result<Vec<String>, String> {
+    let find = move || data_devices(&server);
+    match Deferred::start_or_run("diskproof-probe", find).wait(PROBE_WITHIN) {
+        Waited::Done(devices) => devices,
+        _ => Err("the disk of the data does not answer, so it is not compared".to_owned()),
     }
 }
 

@@ -1,0 +1,184 @@
+//! A prepared statement that is run over and over: the one request whose own cost is a part of what
+//! is measured. It takes a write and a read, and allocates nothing; everything else goes through
+//! tokio-postgres, on the same socket, never at the same time.
+
+use crate::error::PostgresError;
+use crate::stream::StopCheck;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+
+/// Its name in the session.
+pub(crate) const NAME: &str = "run";
+/// Bind the unnamed portal to it, without formats and parameters; execute that to its end; sync.
+const MESSAGES: &[u8] = b"B\0\0\0\x0f\0run\0\0\0\0\0\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+/// An answer has about 40 bytes, and an error some hundred.
+const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+/// A prepared statement without parameters and rows.
+pub(crate) struct PreparedRun {
+    socket: UnixStream,
+    stop: StopCheck,
+    statement: String,
+    answer: Box<[u8; ANSWER_BYTES_MAX]>,
+}
+
+impl PreparedRun {
+    /// Of a session that has prepared it; its socket returns from a wait now and then.
+    pub(crate) fn new(socket: UnixStream, stop: StopCheck, statement: &str) -> Self {
+        Self {
+            socket,
+            stop,
+            statement: statement.to_owned(),
+            answer: Box::new([0; ANSWER_BYTES_MAX]),
+        }
+    }
+
+    /// Runs it in a separate transaction. When it returns, the server has acknowledged the commit.
+    /// After an error the session is of no use.
+    pub(crate) fn run(&mut self) -> Result<(), PostgresError> {
+        let mut rest = MESSAGES;
+        while !rest.is_empty() {
+            match self.socket.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) => self.check_wait(error)?,
+            }
+        }
+        let mut length = 0;
+        loop {
+            match self.socket.read(&mut self.answer[length..]) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                Ok(count) => length += count,
+                Err(error) => self.check_wait(error)?,
+            }
+            if self.is_complete(length)? {
+                return Ok(());
+            }
+            if length == ANSWER_BYTES_MAX {
+                return Err(unexpected(format!("more than {ANSWER_BYTES_MAX} bytes")));
+            }
+        }
+    }
+
+    /// Whether a wait may go on.
+    fn check_wait(&self, error: io::Error) -> Result<(), PostgresError> {
+        use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+        match error.kind() {
+            WouldBlock | TimedOut | Interrupted if (self.stop)() => Err(PostgresError::Stopped),
+            WouldBlock | TimedOut | Interrupted => Ok(()),
+            _ => Err(error.into()),
+        }
+    }
+
+    /// Whether the first `length` bytes end with ReadyForQuery.
+    fn is_complete(&self, length: usize) -> Result<bool, PostgresError> {
+        let mut rest = &self.answer[..length];
+        while let Some(([kind, length @ ..], _)) = rest.split_first_chunk::<5>() {
+            let whole = (u32::from_be_bytes(*length) as usize).saturating_add(1);
+            if whole < 5 {
+                return Err(unexpected(format!("a message of {whole} bytes")));
+            }
+            let Some((message, after)) = rest.split_at_checked(whole) else {
+                break;
+            };
+            match kind {
+                b'Z' if after.is_empty() => return Ok(true),
+                // BindComplete, CommandComplete, notices and parameters.
+                b'2' | b'C' | b'N' | b'S' => {}
+                b'E' => return Err(self.refusal(&message[5..])),
+                kind => return Err(unexpected(format!("a message of the kind {kind}"))),
+            }
+            rest = after;
+        }
+        Ok(false)
+    }
+
+    /// The server's words: the fields of its error for the severity, the text and the SQLSTATE.
+    fn refusal(&self, fields: &[u8]) -> PostgresError {
+        let field = |kind| {
+            let mut fields = fields.split(|byte| *byte == 0);
+            let found = fields.find_map(|field| field.strip_prefix(&[kind]));
+            String::from_utf8_lossy(found.unwrap_or_default()).into_owned()
+        };
+        PostgresError::Statement {
+            statement: self.statement.clone(),
+            message: format!("{}: {}", field(b'S'), field(b'M')),
+            code: field(b'C'),
+        }
+    }
+}
+
+fn unexpected(what: String) -> PostgresError {
+    PostgresError::Protocol(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const DONE: &[u8] = b"2\0\0\0\x04C\0\0\0\x0fINSERT 0 1\0Z\0\0\0\x05I";
+
+    /// One run at a server that sends these parts.
+    fn answered(parts: &[&[u8]]) -> Result<(), PostgresError> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
+        let parts: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
+        let server = std::thread::spawn(move || {
+            let mut request = [0; MESSAGES.len()];
+            theirs.read_exact(&mut request).unwrap();
+            for part in parts {
+                theirs.write_all(&part).unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+            }
+            request
+        });
+        let mut run = PreparedRun::new(ours, Arc::new(|| false), "INSERT");
+        let ran = run.run();
+        assert_eq!(server.join().unwrap(), MESSAGES);
+        ran
+    }
+
+    #[test]
+    fn answer_may_come_in_parts() {
+        answered(&[DONE]).unwrap();
+        for at in 1..DONE.len() {
+            answered(&[&DONE[..at], &DONE[at..]]).unwrap();
+        }
+        let notice = b"N\0\0\0\x06x\0";
+        answered(&[&[&notice[..], DONE].concat()]).unwrap();
+    }
+
+    #[test]
+    fn refusals_and_broken_answers_are_errors() {
+        let refused = b"E\0\0\0\x1bSERROR\0C53100\0Mdisk full\0\0Z\0\0\0\x05I";
+        // The length of the fields above.
+        let mut refused = refused.to_vec();
+        refused[4] = 4 + 26;
+        let error = answered(&[&refused]).unwrap_err();
+        assert!(
+            matches!(&error, PostgresError::Statement { message, code, .. }
+                if message == "ERROR: disk full" && code == "53100"),
+            "{error:?}"
+        );
+        let ended = answered(&[&DONE[..9]]).unwrap_err();
+        assert!(matches!(ended, PostgresError::Connection(_)), "{ended:?}");
+        for broken in [&b"D\0\0\0\x04"[..], b"C\0\0\0\0", b"T\0\0\0\x06\0\0"] {
+            let error = answered(&[broken]).unwrap_err();
+            assert!(matches!(error, PostgresError::Protocol(_)), "{error:?}");
+        }
+        let long = [&b"N\0\x01\0\0"[..], &[b'x'; ANSWER_BYTES_MAX]].concat();
+        let error = answered(&[&long]).unwrap_err();
+        assert!(matches!(error, PostgresError::Protocol(_)), "{error:?}");
+    }
+
+    #[test]
+    fn stop_ends_the_wait_for_an_answer() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
+        let mut run = PreparedRun::new(ours, Arc::new(|| true), "INSERT");
+        assert!(matches!(run.run(), Err(PostgresError::Stopped)));
+    }
+}
