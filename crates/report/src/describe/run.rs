@@ -9,6 +9,9 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 
+/// Digits beyond three, at most: an f64 has fifteen.
+const DIGITS_MORE: usize = 6;
+
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
     let verb = &plan.origin.verb;
@@ -149,8 +152,10 @@ fn measured_text(expectation: &Expectation) -> String {
     let promised = expectation.promise.as_ref();
     let unit = promised.map(|promise| promise.unit.as_str());
     let unit = unit.or(unit_of(&expectation.expression));
+    let threshold = promised.map(|promise| promise.passes);
+    let threshold = threshold.or(expectation.threshold);
     let text = |value: f64| match unit {
-        Some(unit) => unit_text(unit, value),
+        Some(unit) => compared_text(unit, value, threshold),
         None => value.to_string(),
     };
     let Some(value) = expectation.observed else {
@@ -178,7 +183,24 @@ fn decision_text(expectation: &Expectation) -> Option<String> {
     })
 }
 
-/// With three digits, for comparison with the threshold.
+/// With three digits, or as many as tell it from the threshold: 199.6 is not 200.
+fn compared_text(unit: &str, value: f64, threshold: Option<f64>) -> String {
+    let other = threshold.filter(|other| *other != value);
+    let mut digit = third_digit(value);
+    let at = |value: f64, digit: f64| figure_text(value, Some(digit), unit);
+    for _ in 0..DIGITS_MORE {
+        if other.is_none_or(|other| at(other, digit) != at(value, digit)) {
+            break;
+        }
+        digit /= 10.0;
+    }
+    match unit {
+        "rpm" => unit_text(unit, value),
+        _ => at(value, digit),
+    }
+}
+
+/// With three digits.
 fn unit_text(unit: &str, value: f64) -> String {
     match unit {
         "rpm" => format!("{value:.0} rpm"),
@@ -202,6 +224,7 @@ mod tests {
     fn expectation(expression: &str, observed: Option<f64>) -> Expectation {
         Expectation {
             expression: expression.to_owned(),
+            threshold: None,
             observed,
             interval: None,
             observed_at_least: None,
@@ -225,6 +248,22 @@ mod tests {
             decision_text(&few).unwrap(),
             "too few operations: measure it for 6.0 s or more to decide"
         );
+    }
+
+    #[test]
+    fn a_missed_threshold_is_outside_the_printed_interval() {
+        let near = Expectation {
+            threshold: Some(200.0),
+            interval: Some([190.4, 199.7]),
+            ..expectation("a.iops>=200", Some(195.0))
+        };
+        assert_eq!(measured_text(&near), "195/s (190 to 199.7/s)");
+        let latency = Expectation {
+            threshold: Some(5e6),
+            interval: Some([5_000_400.0, 5_200_000.0]),
+            ..expectation("a.p99<=5ms", Some(5_100_000.0))
+        };
+        assert_eq!(measured_text(&latency), "5.10 ms (5.0004 to 5.20 ms)");
     }
 
     #[test]
