@@ -16,8 +16,13 @@ use std::process::ExitCode;
 /// file of that name is a target.
 pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = arguments.collect();
+    let is_flag = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
     let is_pasted = words.get(1).is_some_and(|verb| verb == "run")
-        && words.get(2).is_some_and(|word| word == "fio")
+        && words
+            .iter()
+            .skip(2)
+            .find(|word| !is_flag(word))
+            .is_some_and(|word| word == "fio")
         && !Path::new("fio").exists();
     if is_pasted {
         words[1] = OsString::from("as");
