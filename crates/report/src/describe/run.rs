@@ -2,15 +2,15 @@
 
 use crate::text::list;
 use diskproof_model::block::{Align, Block, Cell, Column, Row, Table, Tone};
-use diskproof_model::digits::{figure_text, joined_range};
+use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
 use diskproof_model::figure::unit_of;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 
-/// Digits beyond three, at most: an f64 has fifteen.
-const DIGITS_MORE: usize = 6;
+/// Digits that tell a figure from its threshold where three do not.
+const DIGITS: std::ops::RangeInclusive<i32> = 4..=9;
 
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
@@ -185,19 +185,20 @@ fn decision_text(expectation: &Expectation) -> Option<String> {
 
 /// With three digits, or as many as tell it from the threshold: 199.6 is not 200.
 fn compared_text(unit: &str, value: f64, threshold: Option<f64>) -> String {
-    let other = threshold.filter(|other| *other != value);
-    let mut digit = third_digit(value);
-    let at = |value: f64, digit: f64| figure_text(value, Some(digit), unit);
-    for _ in 0..DIGITS_MORE {
-        if other.is_none_or(|other| at(other, digit) != at(value, digit)) {
-            break;
+    let usual = unit_text(unit, value);
+    let Some(threshold) = threshold.filter(|other| *other != value && unit != "rpm") else {
+        return usual;
+    };
+    if unit_text(unit, threshold) != usual {
+        return usual;
+    }
+    for digits in DIGITS {
+        let text = figure_to_digits(value, digits, unit);
+        if text != figure_to_digits(threshold, digits, unit) {
+            return text;
         }
-        digit /= 10.0;
     }
-    match unit {
-        "rpm" => unit_text(unit, value),
-        _ => at(value, digit),
-    }
+    usual
 }
 
 /// With three digits.
