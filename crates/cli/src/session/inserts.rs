@@ -3,7 +3,7 @@
 
 use super::measure::{ReadyRun, measure_as};
 use super::prepare::MeasuringJob;
-use super::run::{EndedEarly, INTERRUPTED, Steps, TargetRun};
+use super::run::{EndedEarly, INTERRUPTED, LATE, Steps, TargetRun};
 use super::trials::{self, Trials};
 use super::watchdog::{WatchdogResult, run};
 use crate::failure::{Exit, Failure};
@@ -87,8 +87,9 @@ fn carry_out(
         started => started?,
     };
     let target = identity.clone();
+    let interrupt = interrupt.clone();
     let steps: Steps = Box::new(move |run, live| {
-        let mut inserts = Inserts::new(run, live, &cluster, (stop, verbosity));
+        let mut inserts = Inserts::new(run, live, &cluster, (stop, interrupt), verbosity);
         let ended = match inserts.surround(run, live) {
             Ok(None) => Ok(inserts.try_settings(run, live, &target)),
             other => other,
@@ -164,6 +165,8 @@ struct Inserts<'a> {
     seed: u64,
     cluster: &'a Cluster,
     stop: StopCheck,
+    /// Tells the user's signal from the end of the announced time.
+    interrupt: Interrupt,
     heartbeat: Heartbeat,
     line: Option<ProgressLine>,
     /// Rounds so far.
@@ -175,7 +178,8 @@ impl<'a> Inserts<'a> {
         run: &TargetRun,
         live: &Live,
         cluster: &'a Cluster,
-        (stop, verbosity): (StopCheck, Verbosity),
+        (stop, interrupt): (StopCheck, Interrupt),
+        verbosity: Verbosity,
     ) -> Self {
         let empty = PostgresPlan {
             programs: String::new(),
@@ -201,6 +205,7 @@ impl<'a> Inserts<'a> {
             seed: run.plan.seed,
             cluster,
             stop,
+            interrupt,
             heartbeat: live.heartbeat(),
             line: (verbosity == Verbosity::Terminal).then(ProgressLine::default),
             rounds: 0,
@@ -252,6 +257,9 @@ impl<'a> Inserts<'a> {
     fn ended(&self, result: Result<(), PostgresError>) -> EndedEarly {
         match result {
             Ok(()) => None,
+            Err(PostgresError::Stopped) if self.interrupt.signal().is_none() => {
+                Some(LATE.to_owned())
+            }
             Err(PostgresError::Stopped) => Some(INTERRUPTED.to_owned()),
             Err(error) => Some(self.cluster.explain(error).to_string()),
         }
