@@ -271,6 +271,8 @@ for (const made of pages)
         preferCSSPageSize: true,
       });
       assert.ok(pdf.subarray(0, 5).toString() === "%PDF-");
+      const sheets = pdf.toString("latin1").match(/\/Type\s*\/Page\b/g).length;
+      if (made.name === "check") assert.ok(sheets <= 4, `${sheets} pages`);
       await close();
     });
 

@@ -847,6 +847,7 @@ mod tests {
             met,
             undecided,
             decided_by_ns: None,
+            threshold: None,
             promise: None,
         };
         let mut headline = |expectations: &[Expectation]| {

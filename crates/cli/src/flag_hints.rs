@@ -4,8 +4,8 @@
 use crate::commands::Args;
 use crate::failure::Exit;
 use crate::stderr;
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
 use diskproof_model::shell::quoted;
 use std::ffi::OsString;
@@ -16,8 +16,13 @@ use std::process::ExitCode;
 /// file of that name is a target.
 pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = arguments.collect();
+    let is_flag = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
     let is_pasted = words.get(1).is_some_and(|verb| verb == "run")
-        && words.get(2).is_some_and(|word| word == "fio")
+        && words
+            .iter()
+            .skip(2)
+            .find(|word| !is_flag(word))
+            .is_some_and(|word| word == "fio")
         && !Path::new("fio").exists();
     if is_pasted {
         words[1] = OsString::from("as");
@@ -152,20 +157,21 @@ fn hint_for_word(word: &str) -> Option<String> {
 }
 
 fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
-    if arguments.first().is_some_and(|verb| verb == "run") {
+    let verb = arguments.first().map_or("", String::as_str);
+    // A verb with a workload of its own takes fio's words.
+    if verbs_with("--rw").iter().any(|name| name == verb) {
         let hints = hints_for_fio(flag, arguments);
         if !hints.is_empty() {
             return hints;
         }
     }
     if !flag.starts_with('-') {
-        let verb = arguments.first().map_or("", String::as_str);
-        return match verb {
-            "check" | "commit" | "curve" | "files" | "sweep" => vec![format!(
+        return match takes_one_target(verb) {
+            true => vec![format!(
                 "{verb} measures one target; to measure two against each other: diskproof compare \
                  A B"
             )],
-            _ => Vec::new(),
+            false => Vec::new(),
         };
     }
     let verbs = verbs_with(flag);
@@ -231,6 +237,15 @@ fn option_name(argument: &str) -> &str {
 
 fn has_single_dash(argument: &str) -> bool {
     argument.starts_with('-') && !argument.starts_with("--") && option_name(argument).len() > 1
+}
+
+/// Whether a verb measures, and has one operand: its target.
+fn takes_one_target(verb: &str) -> bool {
+    let command = Args::command();
+    let is_one = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set);
+    let measures = verbs_with("--dry-run").iter().any(|name| name == verb);
+    let verb = command.find_subcommand(verb).filter(|_| measures);
+    verb.is_some_and(|verb| verb.get_positionals().any(is_one))
 }
 
 /// The verbs that take this flag, such as `--time` or `-o`.

@@ -2,6 +2,7 @@
 //! server.
 
 use crate::failure::Failure;
+use crate::selection::SelectionFlags;
 use crate::server_trials::trial_plan;
 use diskproof_model::postgres::{PostgresLoad, PostgresPlan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -19,6 +20,9 @@ const PGBENCH_CLIENTS: [u32; 2] = [1, 16];
 const ROUNDS: u32 = 2;
 /// The INSERTs take this share of the time of all rows, in addition to it.
 const TIME_SHARE: u64 = 2;
+
+/// What the name of an INSERT begins with in `--only` and `--skip`.
+const SELECTED: &str = "insert-";
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,23 +79,49 @@ impl ServerFlags {
     }
 }
 
+/// The name by which `--only` and `--skip` select INSERTs, whose rows have those of commits.
+fn selected_name(load: &PostgresLoad) -> String {
+    format!("{SELECTED}{}", load.name)
+}
+
+/// The names of all INSERTs of these programs.
+pub(crate) fn insert_names(breadth: Breadth, programs: &Programs) -> Vec<String> {
+    let all = loads(breadth, programs.has_pgbench());
+    all.iter().map(selected_name).collect()
+}
+
+/// The INSERTs that the user selected: all, unless `--only` names some.
+fn selected(mut loads: Vec<PostgresLoad>, selection: &SelectionFlags) -> Vec<PostgresLoad> {
+    let names_some = selection.only.iter().any(|name| name.starts_with(SELECTED));
+    loads.retain(|load| match selection.excludes(&selected_name(load)) {
+        Some("--only") => !names_some,
+        excluded => excluded.is_none(),
+    });
+    loads
+}
+
 /// What a server measures, with this time for the rows of `commit`.
 pub(crate) fn postgres_plan(
     programs: &Programs,
     breadth: Breadth,
     time_ns: u64,
-    tries_settings: bool,
-) -> PostgresPlan {
-    let loads = loads(breadth, programs.has_pgbench());
+    (tries_settings, selection): (bool, &SelectionFlags),
+) -> Result<PostgresPlan, Failure> {
+    let loads = selected(loads(breadth, programs.has_pgbench()), selection);
+    if loads.is_empty() {
+        return Err(Failure::Usage(
+            "no INSERT is left to measure; omit --postgres, or select one".to_owned(),
+        ));
+    }
     let slices = loads.len() as u64 * u64::from(2 * ROUNDS);
-    PostgresPlan {
+    Ok(PostgresPlan {
         programs: programs.folder.display().to_string(),
         version: programs.version_text.clone(),
         slice_ns: time_ns / TIME_SHARE / slices,
         loads,
         rounds: ROUNDS,
         trial: tries_settings.then(|| trial_plan(programs.version, time_ns)),
-    }
+    })
 }
 
 fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
@@ -129,6 +159,24 @@ fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn inserts_are_selected_by_names_of_their_own() {
+        let left = |only: &[&str], skip: &[&str]| -> Vec<String> {
+            let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
+            let selection = SelectionFlags {
+                only: names(only),
+                skip: names(skip),
+            };
+            let left = selected(loads(Breadth::Quick, false), &selection);
+            left.into_iter().map(|load| load.name).collect()
+        };
+        assert_eq!(left(&["fdatasync"], &[]).len(), 7);
+        assert_eq!(left(&["fdatasync", "insert-fsync-c1"], &[]), ["fsync-c1"]);
+        let skipped = left(&[], &["insert-async-c1", "fdatasync-c16"]);
+        assert_eq!(skipped.len(), 6);
+        assert!(!skipped.contains(&"async-c1".to_owned()), "{skipped:?}");
+    }
 
     #[test]
     fn every_method_and_number_of_sessions_has_a_load() {

@@ -24,7 +24,7 @@ pub(crate) struct GivenOption {
 /// A command line, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GivenArguments {
-    /// Options in order.
+    /// Options in order; an operand among them is an option without a name.
     pub options: Vec<GivenOption>,
     /// What is no option.
     pub operands: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) fn parse(
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument == "--" {
-            reader.given.operands.extend(rest.by_ref().cloned());
+            rest.by_ref().for_each(|operand| reader.operand(operand));
         } else if let Some(option) = reader.plus(argument) {
             reader.add(option, None)?;
         } else if let Some(long) = argument.strip_prefix("--") {
@@ -84,7 +84,7 @@ pub(crate) fn parse(
         } else if argument.len() > 1 && argument.starts_with('-') {
             reader.dash(&argument[1..], &mut rest)?;
         } else {
-            reader.given.operands.push(argument.clone());
+            reader.operand(argument);
         }
     }
     Ok(reader.given)
@@ -97,6 +97,14 @@ struct OptionReader {
 }
 
 impl OptionReader {
+    fn operand(&mut self, text: &str) {
+        self.given.operands.push(text.to_owned());
+        self.given.options.push(GivenOption {
+            name: "",
+            value: Some(text.to_owned()),
+        });
+    }
+
     /// An argument with one dash.
     fn dash(
         &mut self,

@@ -181,11 +181,8 @@ fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
             "it is a directory",
             "Name a regular file or a block device to be read.",
         ),
-        TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
-            reasons.add(
-                format!("the file is too small: {size}, but at least 1 MiB is needed"),
-                "Name a larger file, or a directory.",
-            );
+        TargetKind::File if identity.size_bytes == 0 => {
+            reasons.add("the file is empty", "Name a larger file, or a directory.");
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
             reasons.add(
@@ -533,11 +530,7 @@ mod tests {
             size_bytes,
             ..directory(place.path(), "ext4", GIB, GIB)
         };
-        assert!(reasons(sized(TargetKind::File, 0), Intent::Read)[0].contains("too small"));
-        assert!(
-            reasons(sized(TargetKind::File, READ_BYTES_MIN - 1), Intent::Read)[0]
-                .contains("too small")
-        );
+        assert!(reasons(sized(TargetKind::File, 0), Intent::Read)[0].contains("empty"));
         let empty = TargetIdentity {
             layers: vec![bare_layer("sdx", "8:0")],
             ..sized(TargetKind::BlockDevice, 0)
@@ -548,6 +541,6 @@ mod tests {
                 .contains("sysfs does not show the device")
         );
         assert!(reasons(sized(TargetKind::Directory, GIB), Intent::Read)[0].contains("directory"));
-        assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN), Intent::Read).is_empty());
+        assert!(reasons(sized(TargetKind::File, 1), Intent::Read).is_empty());
     }
 }

@@ -85,8 +85,8 @@ pub enum ProbeError {
     },
     /// A name that records could not hold.
     #[error(
-        "{path}: the path is not valid UTF-8, which records require; rename it, or use a symlink \
-         with a valid name"
+        "{path}: the path is not valid UTF-8, which records require; rename it, or bind-mount it \
+         under a valid name"
     )]
     NotUtf8 {
         /// The path, with replacement characters.

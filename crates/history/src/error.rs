@@ -192,6 +192,11 @@ impl HistoryError {
         let what = match error {
             // Its text quotes the statement, which means nothing to a user.
             rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+            // That of a failed opening quotes the URI; the path is named anyway.
+            rusqlite::Error::SqliteFailure(_, Some(text)) => match text.split_once(": file:") {
+                Some((cause, _)) => cause.to_owned(),
+                None => error.to_string(),
+            },
             other => other.to_string(),
         };
         let path = path.to_owned();

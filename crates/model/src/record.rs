@@ -443,6 +443,9 @@ impl Advice {
 pub struct Expectation {
     /// As given: `random-read-d32.iops>=5000`.
     pub expression: String,
+    /// The threshold in the unit of the figure, set where a record is judged.
+    #[serde(skip)]
+    pub threshold: Option<f64>,
     /// What was measured; `null` when that figure was not measured.
     pub observed: Option<f64>,
     /// The 95 % interval of what was measured, from its lower to its upper end.

@@ -20,6 +20,10 @@ const HIT_SHARES: [f64; 2] = [0.95, 0.80];
 /// Below 1 a random page would be cheaper than a sequential one; the documentation advises against
 /// it.
 const COST_MIN: f64 = 1.0;
+/// What guides advise for SSDs.
+const COST_OF_SSDS: f64 = 1.1;
+/// From this many times as much on, a value needs an explanation.
+const USUAL_FACTOR: f64 = 1.5;
 /// Finer steps do not change a plan.
 const COST_STEP: f64 = 0.1;
 /// Largest value of commit_delay in microseconds (documentation of commit_delay).
@@ -92,13 +96,14 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         why: format!(
             "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} \
              is right if {:.0} % of the pages are cached, as PostgreSQL's documentation assumes. \
-             With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}",
+             With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}{}",
             random_time_text(random, slowdown),
             rounded(ratio, Some(ratio * width)),
             figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
             HIT_SHARE * 100.0,
             HIT_SHARES[0] * 100.0,
             HIT_SHARES[1] * 100.0,
+            usual_text(record, ratio).unwrap_or_default(),
             whole.as_ref().map_or_else(String::new, span_text),
         ),
         value: Some(recommended),
@@ -108,6 +113,19 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
             "if {:.0} % of the pages are cached",
             HIT_SHARE * 100.0
         )),
+    })
+}
+
+/// Why the value differs from the one that is usual for SSDs, on a disk that does not rotate.
+fn usual_text(record: &Record, ratio: f64) -> Option<String> {
+    let rotates = record.targets[0].rotational() == Some(true);
+    let differs = ratio * (1.0 - HIT_SHARE) >= USUAL_FACTOR * COST_OF_SSDS;
+    (differs && !rotates).then(|| {
+        format!(
+            " The {COST_OF_SSDS} often advised for SSDs assumes that both cost nearly the same. \
+             Here that is right if {:.0} % are cached.",
+            (1.0 - COST_OF_SSDS / ratio) * 100.0
+        )
     })
 }
 
@@ -275,10 +293,18 @@ mod tests {
                 && advice
                     .why
                     .contains("2.6 is right if 90 % of the pages are cached")
-                && advice.why.contains("With 95 % use 1.3, with 80 % 5.1."),
+                && advice.why.contains("With 95 % use 1.3, with 80 % 5.1.")
+                && advice.why.contains("The 1.1 often advised for SSDs")
+                && advice.why.contains("right if 96 % are cached"),
             "{}",
             advice.why
         );
+        let mut rotating = fixture::record();
+        for layer in &mut rotating.targets[0].layers {
+            layer.rotational = Some(true);
+        }
+        rotating.advice = super::advice(&rotating);
+        assert!(!find(&rotating, "random_page_cost").why.contains("SSDs"));
     }
 
     #[test]

@@ -281,6 +281,7 @@ impl Expected {
                 (ExpectationOutcome::Undecided, Some(seen)) => self.decided_by_ns(seen, record),
                 _ => None,
             },
+            threshold: Some(self.threshold),
             promise: None,
         }
     }

@@ -7,7 +7,7 @@ use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::selection::SelectionFlags;
-use crate::server_loads::{Breadth, ServerFlags, postgres_plan};
+use crate::server_loads::{Breadth, ServerFlags, insert_names, postgres_plan};
 use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
 use crate::targets::note_write_caches;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
@@ -72,6 +72,7 @@ wal_sync_method. The slices of all rows are measured in random order.
   with-reads        fdatasync while random reads are in flight
   with-checkpoint   fdatasync while random writes are in flight
   unsynced          writes without a sync: the upper limit
+  insert-fsync-c4   with --postgres: INSERTs of 4 sessions by fsync
 
 In a directory, commit measures a scratch file. The file has no name and
 vanishes even after kill -9. --overwrite releases a file, and --destroy NAME (its
@@ -198,7 +199,8 @@ pub fn plan(
     } else {
         Breadth::All
     };
-    let (rows, skipped) = rows(commit, breadth, file_bytes)?;
+    let inserts = programs.map(|programs| insert_names(breadth, programs));
+    let (rows, skipped) = rows(commit, breadth, file_bytes, &inserts.unwrap_or_default())?;
     let rows: Vec<CommitRow> = rows
         .into_iter()
         .flat_map(|row| row.in_states(&commit.cache))
@@ -218,7 +220,11 @@ pub fn plan(
             .is_none()
             .then_some(time_ns + time_ns / LAYOUT_SHARE),
         postgres: programs
-            .map(|programs| postgres_plan(programs, breadth, time_ns, commit.server.try_settings)),
+            .map(|programs| {
+                let chosen = (commit.server.try_settings, &commit.selection);
+                postgres_plan(programs, breadth, time_ns, chosen)
+            })
+            .transpose()?,
         postgres_version: postgres_version(
             commit
                 .pg_version
@@ -236,6 +242,7 @@ fn rows(
     commit: &CommitFlags,
     breadth: Breadth,
     file_bytes: u64,
+    inserts: &[String],
 ) -> Result<(Vec<CommitRow>, Vec<Skipped>), Failure> {
     let (mut alone, mut beside) = (alone(breadth), beside(file_bytes));
     if commit.cache.write_cache == Some(CacheStates::Both) {
@@ -252,7 +259,8 @@ fn rows(
         )
     });
     let all = || alone.iter().chain(&beside).flat_map(|row| &row.workloads);
-    let known: Vec<&str> = all().map(|workload| workload.name.as_str()).collect();
+    let mut known: Vec<&str> = all().map(|workload| workload.name.as_str()).collect();
+    known.extend(inserts.iter().map(String::as_str));
     commit.selection.check_names(&known)?;
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     let of_alone = alone.into_iter().map(|row| (row, None));

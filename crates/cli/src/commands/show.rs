@@ -8,6 +8,7 @@ use crate::output_files::OutputFiles;
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
 use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page};
+use diskproof_analysis::advice::postgres::advice;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
@@ -34,6 +35,9 @@ pub struct ShowFlags {
     /// Also print a command of fio or another tool for each figure
     #[arg(long)]
     pub commands: bool,
+    /// Recommend settings for this major version of PostgreSQL instead
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
+    pub pg_version: Option<u32>,
     /// Write the record to a file instead of printing it; the extension selects the format
     /// (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -82,10 +86,19 @@ fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
 
 /// Runs the verb.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
-    let StoredRun { record, page, .. } = match find(&show.run, show.history_file.file())? {
+    let StoredRun {
+        mut record,
+        mut page,
+        ..
+    } = match find(&show.run, show.history_file.file())? {
         SavedDocument::Run(stored) => *stored,
         SavedDocument::Comparison(comparison) => return show_comparison(show, &comparison),
     };
+    if let Some(version) = show.pg_version {
+        record.plan.postgres_version = Some(version);
+        record.advice = advice(&record);
+        page = None;
+    }
     let outputs = files(&[&show.outputs, &show.html]);
     let files = OutputFiles::prepare(&outputs)?;
     files.save(
@@ -123,6 +136,13 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
     if show.format.is_some() {
         return Err(Failure::Usage(format!(
             "{}: --format prints runs, but this is a comparison. Use -o FILE",
+            show.run
+        ))
+        .into());
+    }
+    if show.pg_version.is_some() {
+        return Err(Failure::Usage(format!(
+            "{}: a comparison has no settings. Show one of its runs with --pg-version",
             show.run
         ))
         .into());

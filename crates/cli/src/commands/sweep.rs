@@ -100,7 +100,7 @@ pub struct SweepFlags {
     /// Time for the whole run, at least 1s [default: 3m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
-    /// Block sizes, from 512 to 64M [default: 4k,8k,32k,128k,256k,1M,4M]
+    /// Block sizes, from 512 to 1G [default: 4k,8k,32k,128k,256k,1M,4M]
     #[arg(
         long,
         visible_alias = "blocksize",

@@ -527,6 +527,15 @@ fn dd_writes_a_few_synchronous_blocks() {
     );
     let size = std::fs::metadata(here.path().join("out")).unwrap().len();
     assert_eq!(size, 512_000);
+    let input = format!("if={}", text(&here.path().join("out")));
+    let ran = as_tool(&["dd", &input, "of=/dev/null", "bs=64k"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("7+1 records in\n7+1 records out\n512000 bytes"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ seeks_latency,seq_create_latency,seq_stat_latency,seq_del_latency,ran_create_lat
 ran_stat_latency,ran_del_latency";
 const HEAD: &str = "\
 Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
-CONCURRENCY         -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
+                    -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
 Name:Size etc        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
 ";
 
@@ -94,16 +94,13 @@ impl TablePrinter {
     fn table(&self, tests: &[TestFigures; 6], name: &str) -> String {
         let mut size = size_text(self.labels.size_mib, &["M", "G"]);
         let chunk = chunk_text(self.labels.chunk_bytes);
-        if !chunk.is_empty() {
-            size = format!("{size}:{chunk}");
+        match (self.labels.concurrency, chunk.as_str()) {
+            (1, "") => {}
+            (1, chunk) => size = format!("{size}:{chunk}"),
+            (copies, chunk) => size = format!("{size}:{chunk}:{copies}"),
         }
         let width = 19usize.saturating_sub(name.len());
-        let concurrency = match self.labels.concurrency {
-            1 => String::new(),
-            n => format!("Concurrency{n:>4}").chars().take(19).collect(),
-        };
-        let head = HEAD.replace("CONCURRENCY        ", &format!("{concurrency:<19}"));
-        head + &rows(format!("{name}{size:>width$}"), tests)
+        HEAD.to_owned() + &rows(format!("{name}{size:>width$}"), tests)
     }
 
     /// The header of the CSV lines.

@@ -128,6 +128,10 @@ fn machine_has_its_own_name_and_the_chunk_size_is_shown() {
     let text = printed("-f -n 0 -s 1800:64k").stdout;
     assert!(text.contains("\nvm        1800M:64k "), "{text}");
     assert!(text.contains("1.98,2.00a,vm,1,"), "{text}");
+    let text = printed("-f -n 0 -s 1800 -c 4").stdout;
+    assert!(text.contains("\nvm         1800M::4 "), "{text}");
+    let text = printed("-f -n 0 -s 1800:64k -c 2").stdout;
+    assert!(text.contains("\nvm      1800M:64k:2 "), "{text}");
 }
 
 /// Columns at which words end.

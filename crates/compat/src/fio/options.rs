@@ -75,7 +75,10 @@ pub(super) const DIFFERENCES: &[&str] = &[
      nothing else has changed it; any other existing file needs --overwrite.",
     "Filling it takes as long as the disk needs, as with fio's overwrite=1, and does not count as \
      runtime. The normal output has fio's line 'Laying out IO file'.",
-    "fio creates missing directories of filename; here they must exist.",
+    "fio creates missing directories of filename; here they must exist: mkdir -p DIR.",
+    "A job has fsync or fdatasync, not both.",
+    "fio visits the files of a job in turn. Here each existing file has its own queue, so iodepth \
+     or numjobs must be a multiple of their number; use a section for each file otherwise.",
     "A failed verify ends with error 84 as in fio, but all blocks are read, and the report names \
      them in other words.",
     "Numbers that fio reads in part, such as bs=1.5k, are refused.",

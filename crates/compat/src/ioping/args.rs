@@ -108,6 +108,7 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     let rapid_ns = is_rapid.then_some(RAPID_NS);
     let deadline_ns = given.read("w", time)?.or(rapid_ns);
     let (cache, sync) = cache_and_sync(given);
+    let interval_ns = interval_ns(given, block_bytes, is_rapid)?;
     Ok(IopingLoad {
         path,
         notes: notes(given),
@@ -115,7 +116,7 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         work_bytes: above_zero(given, "S", size)?,
         default_work_bytes: work_bytes.max(block_bytes),
         offset: given.read("o", size)?.unwrap_or(0),
-        interval_ns: interval_ns(given, block_bytes, is_rapid)?,
+        interval_ns,
         deadline_ns: deadline_ns.filter(|ns| *ns > 0),
         count: above_zero(given, "c", count)?,
         warmup: given.read("a", count)?.unwrap_or(1),
@@ -136,6 +137,7 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
             time_format: time_format(given),
             period_requests: above_zero(given, "p", count)?,
             period_ns: above_zero(given, "P", time)?,
+            interval_ns,
             valid: ValidTimes {
                 min_ns: given.read("t", time)?.unwrap_or(0),
                 max_ns: given.read("T", time)?.unwrap_or(u64::MAX),

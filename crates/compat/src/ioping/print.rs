@@ -19,6 +19,8 @@ pub(super) struct OutputForm {
     pub(super) time_format: Option<String>,
     pub(super) period_requests: Option<u64>,
     pub(super) period_ns: Option<u64>,
+    /// From request to request.
+    pub(super) interval_ns: u64,
     pub(super) valid: ValidTimes,
 }
 
@@ -70,10 +72,14 @@ pub(super) struct IopingPrinter {
     total: RequestSum,
     /// When the last request ended.
     end_ns: u64,
+    /// When the next one is due.
+    next_ns: u64,
     next_period_ns: u64,
     has_begun: bool,
     json_objects: u64,
     failed: Option<String>,
+    /// Wall-clock time of the last request's end.
+    unix_ns: u64,
 }
 
 impl IopingPrinter {
@@ -179,7 +185,8 @@ impl IopingPrinter {
     fn period(&mut self, unix_ns: u64) -> String {
         let by_count = self.form.period_requests;
         let is_over = by_count.is_some_and(|requests| self.part.valid >= requests)
-            || self.end_ns >= self.next_period_ns;
+            // As in ioping: behind the last request of a period, not behind the first of the next.
+            || self.next_ns >= self.next_period_ns;
         if !is_over {
             return String::new();
         }
@@ -236,7 +243,9 @@ impl ToolPrinter for IopingPrinter {
 
     fn request(&mut self, request: &SingleRequest, unix_ns: u64) -> String {
         self.start_at(request.at_ns);
+        self.unix_ns = unix_ns;
         self.end_ns = request.at_ns + request.latency_ns;
+        self.next_ns = self.end_ns.max(request.at_ns + self.form.interval_ns);
         if let Some(error) = &request.error {
             self.failed.get_or_insert(error.clone());
             return String::new();
@@ -253,6 +262,10 @@ impl ToolPrinter for IopingPrinter {
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         self.total.merge(&self.part);
+        if result.interrupted {
+            // The wait in which the signal came counts, as in ioping.
+            self.end_ns += result.unix_ns.saturating_sub(self.unix_ns);
+        }
         let figures = self.total.figures(self.end_ns, self.block_bytes);
         let has_periods = self.form.period_requests.or(self.form.period_ns).is_some();
         let stdout = if !self.has_begun {

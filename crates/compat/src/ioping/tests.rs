@@ -196,6 +196,37 @@ fn raw_lines_have_ten_columns() {
     assert!(periods.starts_with("2 265000 "), "{periods}");
 }
 
+/// As in ioping 1.3, which looks ahead to the next request.
+#[test]
+fn a_period_ends_with_the_last_request_in_it() {
+    let totals = |line: &str| -> Vec<String> {
+        let text = printed(line, &five());
+        let lines = text.lines().map(|line| line.split(' ').nth(8));
+        lines.map(|total| total.unwrap().to_owned()).collect()
+    };
+    assert_eq!(totals("-P 100ms -q -i 50ms ."), ["2", "2"]);
+    assert_eq!(totals("-P 40ms -q -i 50ms ."), ["1"; 5]);
+}
+
+#[test]
+fn an_interrupted_wait_counts_as_time() {
+    let (load, target) = (load(&DROP_IN, "-B -i 50ms ."), directory());
+    let plan = plan(load.as_ref(), &target);
+    let mut printer = load.printer(&plan, &target);
+    for request in five() {
+        printer.request(&request, 1_000_000_000);
+    }
+    let end = printer.end(&ToolResult {
+        measurements: &[],
+        surface: None,
+        interrupted: true,
+        error: None,
+        unix_ns: 1_040_000_000,
+        host_name: "vm",
+    });
+    assert!(end.stdout.ends_with(" 5 240131300\n"), "{}", end.stdout);
+}
+
 #[test]
 fn json_is_one_array_with_requests_and_statistics() {
     let text = printed("-J -c 5 -i 50ms .", &five());

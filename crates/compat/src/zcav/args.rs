@@ -1,6 +1,6 @@
 //! Arguments of zcav to a survey.
 
-use super::print::{BlocksPrinter, BlocksSettings};
+use super::print::{BlocksPrinter, BlocksSettings, Device};
 use crate::command::CommandLine;
 use crate::drop_in::{DropIn, Started};
 use crate::error::DropInError;
@@ -29,8 +29,14 @@ const POINTS_MAX: u64 = 100_000;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlocksLoad {
-    /// The passes from this one on.
-    settings: BlocksSettings,
+    /// The devices from this one on.
+    devices: Vec<Device>,
+    block_bytes: u64,
+    writes: bool,
+    /// Passes over each device.
+    loops: u32,
+    /// The passes over this device from this one on.
+    loops_left: u32,
     start_bytes: u64,
     end_bytes: Option<u64>,
     skip: u64,
@@ -44,14 +50,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
 }
 
 fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
-    let mut paths: Vec<&str> = given.operands.iter().map(String::as_str).collect();
-    paths.extend(given.value("f"));
-    let path = match paths.as_slice() {
-        [] => return Err("no file name".to_owned()),
-        ["-"] => return Err("standard input has no positions; name a device".to_owned()),
-        [path] => (*path).to_owned(),
-        _ => return Err("one device at a time; run it once for each".to_owned()),
-    };
+    let devices = devices(given)?;
     let mut notes = given.notes.clone();
     let block_mib = given.read("b", |text| {
         let Some((block, chunk)) = text.split_once(':') else {
@@ -66,24 +65,50 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
         return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
     }
     notes.push("requests bypass the page cache; the lines come at the end".to_owned());
+    if devices.len() > 1 {
+        notes.push("the devices are measured one after the other, not together".to_owned());
+    }
     let range = given.read("r", |text| {
         let (start, end) = text.split_once(':').unwrap_or(("0", text));
         Ok::<_, String>((mib("-r", start)?, mib("-r", end)?))
     })?;
     let whole = |mib: u64| mib / block_mib * block_mib * MIB;
+    let loops = given.number("c", 1..=LOOPS_MAX)?.unwrap_or(1) as u32;
     Ok(BlocksLoad {
-        settings: BlocksSettings {
-            path,
-            block_bytes: block_mib * MIB,
-            writes: given.has("w"),
-            loops: given.number("c", 1..=LOOPS_MAX)?.unwrap_or(1) as u32,
-            log: given.value("l").map(PathBuf::from),
-        },
+        devices,
+        block_bytes: block_mib * MIB,
+        writes: given.has("w"),
+        loops,
+        loops_left: loops,
         start_bytes: range.map_or(0, |(start, _)| whole(start)),
         end_bytes: range.map(|(_, end)| whole(end)),
         skip: given.number("s", 2..=20)?.unwrap_or(1),
         notes,
     })
+}
+
+/// Files in order. As in zcav, a log belongs to the file that follows it.
+fn devices(given: &GivenArguments) -> Result<Vec<Device>, String> {
+    let (mut devices, mut log) = (Vec::new(), None);
+    for option in &given.options {
+        let text = option.value.as_deref().unwrap_or_default();
+        match (option.name, text) {
+            ("l", path) => log = Some(PathBuf::from(path)),
+            ("" | "f", "-") => {
+                return Err("standard input has no positions; name a device".to_owned());
+            }
+            ("" | "f", path) => devices.push(Device {
+                path: path.to_owned(),
+                log: log.take(),
+            }),
+            _ => {}
+        }
+    }
+    match (devices.is_empty(), log) {
+        (true, _) => Err("no file name".to_owned()),
+        (false, Some(log)) => Err(format!("-l {}: name its device after it", log.display())),
+        (false, None) => Ok(devices),
+    }
 }
 
 fn mib(option: &str, text: &str) -> Result<u64, String> {
@@ -93,11 +118,11 @@ fn mib(option: &str, text: &str) -> Result<u64, String> {
 
 impl DropInLoad for BlocksLoad {
     fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.settings.path))
+        LoadTarget::Existing(PathBuf::from(&self.devices[0].path))
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        let (path, block_bytes) = (&self.settings.path, self.settings.block_bytes);
+        let (path, block_bytes) = (&self.devices[0].path, self.block_bytes);
         let error = |text: &str| DROP_IN.target_error(&format!("{path}: {text}"));
         DROP_IN.refuse_directory(path, context)?;
         let (end, target) = (self.end_bytes.unwrap_or(u64::MAX), context.target);
@@ -117,7 +142,7 @@ impl DropInLoad for BlocksLoad {
             },
         };
         let survey = Survey {
-            operation: match self.settings.writes {
+            operation: match self.writes {
                 true => OpKind::Write,
                 false => OpKind::Read,
             },
@@ -147,20 +172,31 @@ impl DropInLoad for BlocksLoad {
     }
 
     fn writes(&self) -> bool {
-        self.settings.writes
+        self.writes
     }
 
     fn next(&self) -> Option<NextLoad> {
         let mut load = self.clone();
-        load.settings.loops -= 1;
         load.notes.clear();
-        (load.settings.loops > 0).then(|| NextLoad {
+        load.loops_left -= 1;
+        let mut printer = NextPrinter::SamePrinter;
+        if load.loops_left == 0 {
+            load.devices.remove(0);
+            load.loops_left = load.loops;
+            printer = NextPrinter::OwnPrinter;
+        }
+        (!load.devices.is_empty()).then(|| NextLoad {
             load: Box::new(load),
-            printer: NextPrinter::SamePrinter,
+            printer,
         })
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(BlocksPrinter::new(self.settings.clone()))
+        Box::new(BlocksPrinter::new(BlocksSettings {
+            device: self.devices[0].clone(),
+            block_bytes: self.block_bytes,
+            writes: self.writes,
+            loops: self.loops,
+        }))
     }
 }

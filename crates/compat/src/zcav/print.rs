@@ -9,16 +9,22 @@ use std::path::PathBuf;
 const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
+/// A device, or a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Device {
+    pub(super) path: String,
+    /// The file that its lines go to, in place of stdout.
+    pub(super) log: Option<PathBuf>,
+}
+
 /// What the lines show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct BlocksSettings {
-    pub(super) path: String,
+    pub(super) device: Device,
     pub(super) block_bytes: u64,
     pub(super) writes: bool,
     /// Passes over the device.
     pub(super) loops: u32,
-    /// The file that the lines go to, in place of stdout.
-    pub(super) log: Option<PathBuf>,
 }
 
 /// Prints at the end of the last pass.
@@ -39,7 +45,7 @@ pub(super) struct BlocksPrinter {
 /// A block in all passes.
 #[derive(Debug, Default)]
 struct MeasuredBlock {
-    /// Bytes that were timed in the last pass.
+    /// Bytes that were moved in the last pass.
     bytes: u64,
     /// Seconds for a byte, one for each pass.
     seconds: Vec<f64>,
@@ -64,17 +70,24 @@ impl BlocksPrinter {
     }
 
     /// Takes the figures of a pass.
-    fn add(&mut self, surface: &SurfaceMeasurement) {
+    fn add(&mut self, surface: &SurfaceMeasurement, interrupted: bool) {
         self.loops += 1;
+        let block_bytes = self.settings.block_bytes;
         let (mut bytes, mut busy_ns) = (0.0, 0.0);
         for point in surface.curve.iter().filter(|point| point.bytes > 0) {
-            // The first request of a survey is not timed, so its point begins behind it.
-            let number = point.offset_bytes / self.settings.block_bytes;
+            let number = point.offset_bytes / block_bytes;
+            let untimed = point.offset_bytes % block_bytes;
             let block = self.blocks.entry(number).or_default();
-            block.bytes = point.bytes;
+            // A survey does not time its first and last requests, but zcav counts all of them: they
+            // pass as moved at the rate of the rest.
+            block.bytes = match interrupted || point.errors > 0 {
+                true => untimed + point.bytes,
+                false => block_bytes,
+            };
             block.seconds.push(1.0 / point.bytes_per_second);
-            bytes += point.bytes as f64;
-            busy_ns += point.busy_ns as f64;
+            let all = block.bytes as f64 / point.bytes as f64;
+            bytes += block.bytes as f64;
+            busy_ns += point.busy_ns as f64 * all;
         }
         if busy_ns > 0.0 {
             let (mib, seconds) = (bytes / MIB, busy_ns / 1e9);
@@ -113,12 +126,12 @@ impl ToolPrinter for BlocksPrinter {
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let mut text = ToolText::default();
         if let Some(surface) = result.surface {
-            self.add(surface);
+            self.add(surface, result.interrupted);
             let seconds_of_day = result.unix_ns / 1_000_000_000 % 86_400;
             text.stderr = format!(
                 "# Finished loop {}, on device {} at {}:{:02}:{:02}\n",
                 self.loops,
-                self.settings.path,
+                self.settings.device.path,
                 seconds_of_day / 3600,
                 seconds_of_day / 60 % 60,
                 seconds_of_day % 60
@@ -130,7 +143,7 @@ impl ToolPrinter for BlocksPrinter {
         }
         self.is_printed = true;
         let lines = self.lines();
-        match self.settings.log {
+        match self.settings.device.log {
             Some(_) => self.logged = Some(lines),
             None => text.stdout = lines,
         }
@@ -138,7 +151,7 @@ impl ToolPrinter for BlocksPrinter {
     }
 
     fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {
-        let file = self.logged.take().zip(self.settings.log.clone());
+        let file = self.logged.take().zip(self.settings.device.log.clone());
         let file = file.map(|(text, path)| ToolFile { path, text });
         file.into_iter().collect()
     }

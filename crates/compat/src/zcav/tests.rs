@@ -51,6 +51,7 @@ fn bad_values_are_refused() {
         ("-", "standard input"),
         ("-b 0 /dev/sda", "use from 1"),
         ("-b 256: /dev/sda", "not a number of MiB"),
+        ("/dev/sda -l out.log", "name its device after it"),
     ] {
         match (DROP_IN.start)(&words(line)) {
             Err(DropInError::Usage(error)) => assert!(error.contains(text), "{error}"),
@@ -101,6 +102,50 @@ fn passes_are_averaged_without_the_fastest_and_the_slowest_third() {
         files[0].text
     );
     assert_eq!(files[0].text.lines().count(), 7);
+}
+
+/// Each device has its own passes, its own printer, and the log before its name.
+#[test]
+fn devices_follow_each_other() {
+    let mut load = load(&DROP_IN, "-c 2 -l a.log /dev/sda -f /dev/sdb");
+    let mut order = Vec::new();
+    loop {
+        order.push(load.target().path().display().to_string());
+        let Some(next) = load.next() else { break };
+        order.push(format!("{:?}", next.printer));
+        load = next.load;
+    }
+    let both = "/dev/sda SamePrinter /dev/sda OwnPrinter /dev/sdb SamePrinter /dev/sdb";
+    assert_eq!(order.join(" "), both);
+}
+
+/// The first and the last requests of a survey are not timed, yet zcav counts them.
+#[test]
+fn the_total_has_every_byte_of_the_blocks() {
+    let (load, target) = (load(&DROP_IN, "/dev/sda"), device(GIB));
+    let plan = plan(load.as_ref(), &target);
+    let rate = 128.0 * f64::from(1 << 20);
+    let mut surface = surface(plan.survey.as_ref().unwrap(), &[rate, rate]);
+    for (point, offset) in surface.curve.iter_mut().zip([8 << 20, 0]) {
+        point.offset_bytes += offset;
+        point.bytes -= 8 << 20;
+        point.busy_ns = (point.bytes as f64 / rate * 1e9) as u64;
+    }
+    let result = |interrupted| ToolResult {
+        measurements: &[],
+        surface: Some(&surface),
+        interrupted,
+        error: None,
+        unix_ns: 0,
+        host_name: "vm",
+    };
+    let end = |interrupted| {
+        load.printer(&plan, &target)
+            .end(&result(interrupted))
+            .stdout
+    };
+    assert!(end(false).contains("0.50 128.00 4.000\n# Read 1024 megs in 8 seconds"));
+    assert!(end(true).contains("0.50 128.00 3.938\n# Read 1016 megs"));
 }
 
 /// The options in the usage of the real one.

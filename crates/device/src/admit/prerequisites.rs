@@ -9,8 +9,9 @@ use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use rustix::fs::{Access as Permission, access};
 use rustix::io::Errno;
 
-/// The smallest file or device that is measured: below one MiB a single large request covers all of
-/// it. A scratch file may be smaller, because tests of synchronous writes write a few blocks.
+/// The smallest device that is measured: below one MiB a single large request covers all of it.
+/// Files may be smaller, because tests of synchronous writes write a few blocks, and others read
+/// them back.
 pub const READ_BYTES_MIN: u64 = 1 << 20;
 /// Free space that a scratch file leaves on the filesystem: room for the database's next WAL
 /// segments and its log.

@@ -49,6 +49,7 @@ impl LoadLimits {
             &[OpKind::Read][..],
             &[OpKind::Write, OpKind::Commit, OpKind::Trim],
         ];
+        let before = self.done.map(|done| done.ops);
         for (done, kinds) in self.done.iter_mut().zip(kinds) {
             let cells = kinds.iter().map(|kind| cell(*kind));
             let counted = cells
@@ -72,7 +73,13 @@ impl LoadLimits {
             return None;
         }
         for (floor, checked) in self.floors.iter().zip(&mut self.checked) {
-            let done = self.done[usize::from(floor.of_writes)];
+            let direction = usize::from(floor.of_writes);
+            let done = self.done[direction];
+            // As in fio, which checks when a request ends: a slow rate may be less than one each
+            // time.
+            if done.ops == before[direction] {
+                continue;
+            }
             let (at_ns, before) = *checked;
             // The first check after settling only sets the base.
             let is_base = at_ns == self.start_ns;
@@ -130,6 +137,29 @@ mod tests {
         assert!(LoadLimits::of(&LoadShape::default(), 0).is_none());
     }
 
+    /// `rate=1250` and `ratemin=1024` of requests of 4 KiB, as in an example of fio.
+    #[test]
+    fn a_rate_of_less_than_a_request_each_time_is_not_too_low() {
+        for (pause, ending) in [(3, None), (5, Some(EndReason::BelowFloor))] {
+            let shape = LoadShape {
+                rate_floors: vec![RateFloor {
+                    of_writes: true,
+                    floor: 1024.0,
+                    unit: FloorUnit::Bytes,
+                    over_ns: SECOND,
+                }],
+                ..LoadShape::default()
+            };
+            let mut limits = LoadLimits::of(&shape, 0).unwrap();
+            let mut seen = None;
+            for second in 1..20 {
+                let ops = u64::from(second % pause == 0);
+                seen = seen.or(limits.check(cell(ops, 0), second * SECOND));
+            }
+            assert_eq!(seen, ending, "{pause}");
+        }
+    }
+
     #[test]
     fn rate_is_checked_over_its_time_after_it_has_settled() {
         let floor = |unit, floor| RateFloor {
@@ -150,7 +180,7 @@ mod tests {
                 let mut limits = LoadLimits::of(&shape, 10 * SECOND).unwrap();
                 // Nothing at all in the first two seconds; then one write each 10 ms.
                 assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
-                assert_eq!(limits.check(cell(0, 0), 12 * SECOND), None);
+                assert_eq!(limits.check(cell(1, 0), 12 * SECOND), None);
                 let mut seen = None;
                 for tick in 1..=100 {
                     seen = limits.check(cell(1, 0), 12 * SECOND + tick * SECOND / 100);

@@ -11,10 +11,15 @@ use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
 use diskproof_model::record::{
-    LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
+    Estimate, LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
 };
 use diskproof_model::target::WriteCache;
 use diskproof_model::units::{counted, format_percent};
+
+/// Methods whose rates are known no better than this cannot be compared.
+const NOISY_WIDTH: f64 = 0.4;
+/// Fewer rows compare no methods.
+const NOISY_ROWS_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
@@ -93,6 +98,36 @@ pub(crate) struct Figures<'r> {
     own: Own<'r>,
 }
 
+/// The first rows of a table, and how many more there are.
+pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
+    let more = table.rows.len().saturating_sub(rows_max) as u64;
+    table.rows.truncate(rows_max);
+    let more = (more > 0).then(|| {
+        let text = format!("{}: -v", counted(more, "more row"));
+        Block::text(Tone::Dim, text)
+    });
+    [Block::Table(table)].into_iter().chain(more).collect()
+}
+
+/// In place of rows that compare methods: that most of their rates are too uncertain for that.
+pub(crate) fn too_noisy<'e>(
+    rates: impl Iterator<Item = &'e Estimate>,
+    what: &str,
+) -> Option<Block> {
+    let widths = rates.map(|rate| rate.relative_half_width().unwrap_or(f64::INFINITY));
+    let widths: Vec<f64> = widths.collect();
+    let noisy = widths.iter().filter(|width| **width > NOISY_WIDTH).count();
+    (widths.len() >= NOISY_ROWS_MIN && 2 * noisy > widths.len()).then(|| {
+        let text = format!(
+            "Too noisy to compare methods: {noisy} of {} rates of {what} are known to ±{} or \
+             worse. Measure longer (--time), or when the machine is quieter. All rows: -v",
+            widths.len(),
+            format_percent(NOISY_WIDTH)
+        );
+        Block::text(Tone::Warning, text)
+    })
+}
+
 impl<'r> Figures<'r> {
     /// Of a target, without what has another form; nothing where nothing else was measured.
     pub(crate) fn of(
@@ -123,17 +158,16 @@ impl<'r> Figures<'r> {
         blocks
     }
 
-    /// So many rows and what failed.
+    /// So many rows and what failed. Rows of methods that the noise hides are left out.
     pub(crate) fn digest(&self, rows_max: usize, notes_max: usize) -> Vec<Block> {
-        let mut table = self.table();
-        let rows = table.rows.len();
-        table.rows.truncate(rows_max);
-        let more = rows.saturating_sub(rows_max) as u64;
-        let mut blocks = vec![Block::Table(table)];
-        if more > 0 {
-            let text = format!("{}: -v", counted(more, "more row"));
-            blocks.push(Block::text(Tone::Dim, text));
-        }
+        let commits = self
+            .own
+            .iter()
+            .filter_map(|(_, m)| m.ops.get(&OpKind::Commit));
+        let mut blocks = match too_noisy(commits.map(|op| &op.iops), "commits") {
+            Some(noise) => vec![noise],
+            None => digest(self.table(), rows_max),
+        };
         let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
         let notes = remarks::notes(&self.measurements(), is_urgent);
         blocks.extend(notes.into_iter().take(notes_max));

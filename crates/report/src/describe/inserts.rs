@@ -2,6 +2,7 @@
 //! disk's own commits.
 
 use super::commits::METHODS;
+use super::figures::{self, too_noisy};
 use super::trials;
 use crate::labels;
 use diskproof_model::block::{Block, Tone};
@@ -39,6 +40,38 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
         let texts = explanations(postgres).into_iter();
         blocks.extend(texts.map(|text| Block::Text(Tone::Plain, text)));
         blocks.push(Block::text(Tone::Dim, LEGEND));
+    }
+    blocks.extend(trials::blocks(&postgres.trials));
+    blocks
+}
+
+/// The same on a short page: all loads of the default method, of the others those with the most
+/// sessions.
+pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
+    let loads = &postgres.loads;
+    if loads.is_empty() {
+        return blocks(postgres);
+    }
+    let most = loads.iter().map(|load| load.load.clients).max();
+    let is_default = |load: &LoadRecord| {
+        let load = &load.load;
+        load.wal_sync_method == METHODS[0] && load.synchronous_commit && !load.pgbench
+    };
+    let (first, others): (Vec<_>, Vec<_>) = loads
+        .iter()
+        .partition(|load| is_default(load) || Some(load.load.clients) == most);
+    let rows_max = first.len();
+    let rows = first.into_iter().chain(others).map(row).collect();
+    let mut blocks = vec![Block::Heading(title(postgres))];
+    match too_noisy(loads.iter().map(|load| &load.iops), "INSERTs") {
+        Some(noise) => blocks.push(noise),
+        None => {
+            if let Block::Table(table) = Block::table("INSERTs", COLUMNS, rows) {
+                blocks.extend(figures::digest(table, rows_max));
+            }
+            let text = explanations(postgres).into_iter().next();
+            blocks.extend(text.map(|text| Block::Text(Tone::Plain, text)));
+        }
     }
     blocks.extend(trials::blocks(&postgres.trials));
     blocks

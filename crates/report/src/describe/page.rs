@@ -20,9 +20,12 @@ use diskproof_model::units::{format_duration, format_percent};
 const BRIEF_NS: u64 = 30_000_000_000;
 /// Rows of a table, notes below it and findings on a short page.
 const ROWS_MAX: usize = 16;
+/// A server has rows of its own.
+const ROWS_WITH_SERVER: usize = 7;
 const NOTES_MAX: usize = 3;
 const NOTES_BRIEF: usize = 2;
 const FINDINGS_MAX: usize = 3;
+const FINDINGS_WITH_SERVER: usize = 2;
 
 /// The sections of a page.
 pub(crate) fn sections(record: &Record) -> Vec<Section> {
@@ -37,7 +40,7 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     let caveats = caveats
         .map(|caveat| Block::text(Tone::Dim, caveat))
         .collect();
-    let postgres = record.postgres.iter().flat_map(inserts::blocks).collect();
+    let postgres = record.postgres.iter();
     // On one screen, the end follows the figures as their notes do.
     let (caveats_on, end_id) = match is_brief(record) {
         true => (Whole, "notes"),
@@ -46,7 +49,16 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     sections.extend([
         Section::new("caveats", caveats_on, caveats),
         Section::new("figures", Always, observed::likeness(record)),
-        Section::new("figures", Always, postgres),
+        Section::new(
+            "figures",
+            Whole,
+            postgres.clone().flat_map(inserts::blocks).collect(),
+        ),
+        Section::new(
+            "figures",
+            Short,
+            postgres.flat_map(inserts::digest).collect(),
+        ),
         Section::new("findings", Whole, findings(&record.findings)),
         Section::new("advice", Whole, advice(&record.advice)),
         Section::new("advice", File, conf_lines(&record.advice)),
@@ -110,12 +122,8 @@ fn figures(record: &Record) -> Vec<Section> {
         }
         if let Some(figures) = figures {
             sections.extend(part(Whole, figures.blocks()));
-            let notes_max = if is_brief(record) {
-                NOTES_BRIEF
-            } else {
-                NOTES_MAX
-            };
-            sections.extend(part(Short, figures.digest(ROWS_MAX, notes_max)));
+            let (rows_max, notes_max) = limits(record);
+            sections.extend(part(Short, figures.digest(rows_max, notes_max)));
         }
         let missing = not_run(record, target);
         if !missing.is_empty() {
@@ -259,6 +267,19 @@ fn run(record: &Record) -> String {
     format!("run {run} · method {method} · seed {seed}")
 }
 
+/// Rows and notes of a table on a short page.
+fn limits(record: &Record) -> (usize, usize) {
+    let rows_max = match record.postgres {
+        Some(_) => ROWS_WITH_SERVER,
+        None => ROWS_MAX,
+    };
+    let notes_max = match is_brief(record) {
+        true => NOTES_BRIEF,
+        false => NOTES_MAX,
+    };
+    (rows_max, notes_max)
+}
+
 /// Whether the page is one screen: of a quick run, and below the lines of single requests.
 fn is_brief(record: &Record) -> bool {
     let mut measured = record.measurements.iter();
@@ -270,6 +291,7 @@ fn is_brief(record: &Record) -> bool {
 fn end_in_short(record: &Record) -> Vec<Block> {
     let urgent = match is_brief(record) {
         true => Urgent::First,
+        false if record.postgres.is_some() => Urgent::WithRemedy(FINDINGS_WITH_SERVER),
         false => Urgent::WithRemedy(FINDINGS_MAX),
     };
     let mut blocks = findings_in_short(&record.findings, urgent);

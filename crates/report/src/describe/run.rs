@@ -2,12 +2,15 @@
 
 use crate::text::list;
 use diskproof_model::block::{Align, Block, Cell, Column, Row, Table, Tone};
-use diskproof_model::digits::{figure_text, joined_range};
+use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
 use diskproof_model::figure::unit_of;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
+
+/// Digits that tell a figure from its threshold where three do not.
+const DIGITS: std::ops::RangeInclusive<i32> = 4..=9;
 
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
@@ -149,8 +152,10 @@ fn measured_text(expectation: &Expectation) -> String {
     let promised = expectation.promise.as_ref();
     let unit = promised.map(|promise| promise.unit.as_str());
     let unit = unit.or(unit_of(&expectation.expression));
+    let threshold = promised.map(|promise| promise.passes);
+    let threshold = threshold.or(expectation.threshold);
     let text = |value: f64| match unit {
-        Some(unit) => unit_text(unit, value),
+        Some(unit) => compared_text(unit, value, threshold),
         None => value.to_string(),
     };
     let Some(value) = expectation.observed else {
@@ -178,7 +183,25 @@ fn decision_text(expectation: &Expectation) -> Option<String> {
     })
 }
 
-/// With three digits, for comparison with the threshold.
+/// With three digits, or as many as tell it from the threshold: 199.6 is not 200.
+fn compared_text(unit: &str, value: f64, threshold: Option<f64>) -> String {
+    let usual = unit_text(unit, value);
+    let Some(threshold) = threshold.filter(|other| *other != value && unit != "rpm") else {
+        return usual;
+    };
+    if unit_text(unit, threshold) != usual {
+        return usual;
+    }
+    for digits in DIGITS {
+        let text = figure_to_digits(value, digits, unit);
+        if text != figure_to_digits(threshold, digits, unit) {
+            return text;
+        }
+    }
+    usual
+}
+
+/// With three digits.
 fn unit_text(unit: &str, value: f64) -> String {
     match unit {
         "rpm" => format!("{value:.0} rpm"),
@@ -202,6 +225,7 @@ mod tests {
     fn expectation(expression: &str, observed: Option<f64>) -> Expectation {
         Expectation {
             expression: expression.to_owned(),
+            threshold: None,
             observed,
             interval: None,
             observed_at_least: None,
@@ -225,6 +249,22 @@ mod tests {
             decision_text(&few).unwrap(),
             "too few operations: measure it for 6.0 s or more to decide"
         );
+    }
+
+    #[test]
+    fn a_missed_threshold_is_outside_the_printed_interval() {
+        let near = Expectation {
+            threshold: Some(200.0),
+            interval: Some([190.4, 199.7]),
+            ..expectation("a.iops>=200", Some(195.0))
+        };
+        assert_eq!(measured_text(&near), "195/s (190 to 199.7/s)");
+        let latency = Expectation {
+            threshold: Some(5e6),
+            interval: Some([5_000_400.0, 5_200_000.0]),
+            ..expectation("a.p99<=5ms", Some(5_100_000.0))
+        };
+        assert_eq!(measured_text(&latency), "5.10 ms (5.0004 to 5.20 ms)");
     }
 
     #[test]

@@ -57,17 +57,19 @@ pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
     }
 }
 
-/// A whole command line with a button that copies it. Lines break between its words, not at the
-/// hyphens of a flag.
+/// A whole command line, or several lines of a file, with a button that copies it. Lines break
+/// between words, not at the hyphens of a flag.
 pub(super) fn command(text: &str, what: &str) -> Markup {
-    let text = clean(text);
     html! {
         div.command {
             pre tabindex="0" role="region" aria-label={"Command: " (shown(what))} {
                 code {
-                    @for (index, word) in text.split(' ').enumerate() {
-                        @if index > 0 { " " }
-                        span.word { (word) }
+                    @for (number, line) in text.lines().enumerate() {
+                        @if number > 0 { "\n" }
+                        @for (index, word) in clean(line).split(' ').enumerate() {
+                            @if index > 0 { " " }
+                            span.word { (word) }
+                        }
                     }
                 }
             }
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn command_is_never_cut() {
-        let text = format!("fio  --filename=/{}", "x".repeat(5000));
+        let text = format!("fio  --filename=/{}\nnext = 1 # line", "x".repeat(5000));
         let markup = command(&text, "name")
             .into_string()
             .replace("<span class=\"word\">", "")

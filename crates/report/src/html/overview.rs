@@ -71,7 +71,9 @@ fn on_paper(record: &Record) -> Markup {
                 h3 { "Settings for PostgreSQL" }
                 ul { @for setting in settings.iter().take(LINES_MAX) { li { (shown(setting)) } } }
             }
-            p { "Evidence, figures, charts and commands follow on the next pages." }
+            p {
+                "Findings, figures and charts follow. Evidence and commands are on the page itself."
+            }
         }
     }
 }

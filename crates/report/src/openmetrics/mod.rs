@@ -142,6 +142,7 @@ mod tests {
             met: true,
             undecided: false,
             decided_by_ns: None,
+            threshold: None,
             promise: None,
         })
         .into();

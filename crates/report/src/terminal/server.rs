@@ -3,7 +3,7 @@
 use crate::describe::server::{explained_text, rates_text, table};
 use crate::page::{Page, TextStyle};
 use crate::table::{Align, Columns};
-use crate::text::{clean, glue, shortened};
+use crate::text::{clean, glue};
 use diskproof_model::block::{Row, Table};
 use diskproof_model::server_load::{ServerStep, ServerView};
 use diskproof_model::units::format_duration;
@@ -53,7 +53,7 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
         "{INDENT}server {}",
         rates_text(&step.counters, step.length_ns)
     );
-    page.unbroken(TextStyle::Dim.of(shortened(&clean(&text), page.width())))?;
+    page.unbroken(TextStyle::Dim.of(clean(&text)))?;
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
     let table = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());

@@ -6,7 +6,7 @@ use super::server::write_server_step;
 use crate::describe::observed::capacity_text;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use crate::text::{clean, shortened};
+use crate::text::clean;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::units::format_throughput;
 use diskproof_model::watch::{BusyProcess, DeviceStep, DirectionStep, SeekMethod, WatchStep};
@@ -102,21 +102,17 @@ pub fn write_watch_step(
         page.unbroken(TextStyle::Plain.of(row(&cells(&time, device))))?;
         time = String::new();
         if let Some(text) = threads_text(device) {
-            page.unbroken(TextStyle::Dim.of(cut(page, &format!("      by {text}"))))?;
+            page.unbroken(TextStyle::Dim.of(clean(&format!("      by {text}"))))?;
         }
     }
     if let Some(text) = processes_text(&step.processes, step.length_ns) {
         let line = format!("      all disks: {text}");
-        page.unbroken(TextStyle::Dim.of(cut(page, &line)))?;
+        page.unbroken(TextStyle::Dim.of(clean(&line)))?;
     }
     match &step.server {
         Some(server) => write_server_step(page, server),
         None => Ok(()),
     }
-}
-
-fn cut(page: &Page<'_>, line: &str) -> String {
-    shortened(&clean(line), page.width())
 }
 
 fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
@@ -258,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_step_fit_eighty_columns_and_hide_escapes() {
+    fn lines_of_a_step_are_whole_and_hide_escapes() {
         let step = WatchStep {
             elapsed_ns: 3_000_000_000,
             length_ns: 1_000_000_000,
@@ -285,8 +281,9 @@ mod tests {
                 "      by postgres\\u{1b}[2J (1234) 100 %",
             ]
         );
+        // A file keeps whole lines; the full screen cuts them by itself.
         assert!(
-            lines.iter().all(|line| line.chars().count() <= 80),
+            lines[3].contains(&"x".repeat(90)) && lines[3].contains("(77)"),
             "{page}"
         );
         assert_eq!(lines.len(), 4);

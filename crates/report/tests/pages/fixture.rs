@@ -200,6 +200,7 @@ fn expectations() -> Vec<Expectation> {
         met,
         undecided: false,
         decided_by_ns: None,
+        threshold: None,
         promise: None,
     };
     vec![
@@ -312,6 +313,7 @@ pub(crate) fn hostile() -> Record {
         met: false,
         undecided: true,
         decided_by_ns: Some(u64::MAX),
+        threshold: None,
         promise: None,
     }];
     record.advice[0].setting = "wide-设置-".repeat(20);

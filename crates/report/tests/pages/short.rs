@@ -6,6 +6,7 @@ use diskproof_model::digits::rounded;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{PingLatency, PingRecord};
+use diskproof_model::postgres::{LoadRecord, PostgresLoad, PostgresRecord};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_report::terminal::{self, Detail};
 
@@ -58,6 +59,89 @@ fn commit() -> Record {
     record.plan.workloads.clear();
     record.verdict.iter_mut().for_each(|of| of.caveats.clear());
     record
+}
+
+fn rate(value: f64, share: f64) -> Estimate {
+    Estimate {
+        n: 40,
+        value,
+        half_width_95: Some(value * share),
+        unit: "1/s".to_owned(),
+    }
+}
+
+/// The same with the INSERTs of a server, all rates known to this share of themselves.
+fn with_server(mut record: Record, share: f64) -> Record {
+    let methods = ["fdatasync", "fsync", "open_datasync", "open_sync", "async"];
+    let load = |method: &str, clients| LoadRecord {
+        load: PostgresLoad {
+            name: format!("{method}-c{clients}"),
+            clients,
+            synchronous_commit: method != "async",
+            wal_sync_method: if method == "async" {
+                "fdatasync"
+            } else {
+                method
+            }
+            .to_owned(),
+            pgbench: false,
+        },
+        iops: rate(1000.0, share),
+        latency_p50_ns: Some(500_000),
+        latency_p99_ns: Some(900_000),
+        latency_max_ns: Some(9_000_000),
+        hdr: None,
+        wal_bytes_per_commit: 200.0,
+        commits_per_sync: Some(1.0),
+        client_cpu_ns: Some(6_000.0),
+        own: None,
+        parts: None,
+        slices: Vec::new(),
+    };
+    let loads = methods
+        .iter()
+        .flat_map(|method| [1, 4, 16].map(|clients| load(method, clients)));
+    record.postgres = Some(PostgresRecord {
+        version: "15.18".to_owned(),
+        loads: loads.collect(),
+        trials: Vec::new(),
+    });
+    for m in &mut record.measurements {
+        for op in m.ops.values_mut() {
+            op.iops = rate(3000.0, share);
+        }
+    }
+    record
+}
+
+#[test]
+fn commits_with_a_server_fit_the_screen_of_commits() {
+    let page = short(&with_server(alarming(commit()), 0.05));
+    assert!(page.lines().count() <= 45, "{page}");
+    for row in ["fdatasync-c1 ", "fdatasync-c4 ", "async-c16 "] {
+        assert!(page.contains(row), "{page}");
+    }
+    assert!(
+        page.contains("32 more rows: -v") && page.contains("8 more rows: -v"),
+        "{page}"
+    );
+}
+
+#[test]
+fn methods_are_not_listed_where_noise_hides_them() {
+    let noisy = with_server(commit(), 0.9);
+    let page = short(&noisy);
+    assert_eq!(page.matches("known to ±40 % or").count(), 2, "{page}");
+    assert!(!page.contains("fsync-c4 "), "{page}");
+    assert!(record_page(&noisy, &PLAIN_80).contains("fsync-c4 "));
+    // One row of commits compares no methods.
+    let mut check = fixture::healthy();
+    for m in &mut check.measurements {
+        m.ops
+            .values_mut()
+            .for_each(|op| op.iops = rate(3000.0, 0.9));
+    }
+    assert!(!short(&check).contains("Too noisy"));
 }
 
 fn ping() -> Record {
