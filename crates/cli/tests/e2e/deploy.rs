@@ -100,6 +100,23 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
 }
 
 #[test]
+fn version_is_the_same_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changelog = fs::read_to_string(deploy().join("../CHANGELOG.md")).unwrap();
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
+    assert_eq!(newest, Some(version));
+    for manifest in files("kubernetes", "yaml") {
+        let text = fs::read_to_string(&manifest).unwrap();
+        let tags: Vec<&str> = text
+            .split("image: diskproof:")
+            .skip(1)
+            .filter_map(|rest| rest.lines().next())
+            .collect();
+        assert_eq!(tags, [version], "{}", manifest.display());
+    }
+}
+
+#[test]
 fn manifests_are_valid() {
     let tools = place();
     let install = [
