@@ -81,7 +81,7 @@ fn difference(stored: &Record, derived: &Record) -> Option<String> {
             data: None,
             ..record.clone()
         };
-        serde_json::to_value(without_data).unwrap_or_default()
+        without_data.to_tree().unwrap_or_default()
     };
     first_difference(&value(stored), &value(derived), "")
 }

@@ -12,7 +12,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
-use diskproof_model::units::{format_duration, parse_duration};
+use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use jiff::Timestamp;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -207,8 +207,8 @@ fn judged(record: &Record, warning: u64, critical: u64) -> Answer {
         let text = format!(
             "{path}: 90 % of {} reads within {}, the longest took {}",
             op.count,
-            format_duration(p90),
-            format_duration(latency.max)
+            format_latency(p90),
+            format_latency(latency.max)
         );
         (State::of(p90, warning, critical), text)
     } else {

@@ -192,7 +192,7 @@ pub(crate) fn slow_changes(
 /// yet what disturbs it: only time tells them apart. In per cent of 120 simulated runs of at most
 /// 30 s each, how many were ended within them by a goal of 2 % with an error beyond it, had they
 /// been allowed to end from the given second on, and behind `of` how many were ended at all
-/// (bench/studies/stopping_study.rs, which says how to repeat it). A cell is 10 ms long, and a disk
+/// (benches/stopping_study.rs, which says how to repeat it). A cell is 10 ms long, and a disk
 /// that falls counts against its rate at the end:
 ///
 /// | disk | 1 s | 2 s | 3 s | 5 s | 7.5 s |

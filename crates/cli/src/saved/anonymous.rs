@@ -88,7 +88,7 @@ impl Replaced {
 
 /// The record without them, and what was left out.
 pub(crate) fn anonymous(record: &Record) -> serde_json::Result<(Record, String)> {
-    let mut json = serde_json::to_value(record)?;
+    let mut json = record.to_tree()?;
     let mut replaced = Replaced::default();
     json["plan"]["origin"]["argv"] = serde_json::json!(["diskproof", record.plan.origin.verb]);
     walk(&mut json, "record", &mut |place, text| {
@@ -108,8 +108,8 @@ pub(crate) fn anonymous(record: &Record) -> serde_json::Result<(Record, String)>
         0 => 0.into(),
         _ => 65534.into(),
     };
-    let (record, _) = judged_again(serde_json::from_value(json)?);
-    let mut json = serde_json::to_value(&record)?;
+    let (record, _) = judged_again(Record::from_tree(&json)?);
+    let mut json = record.to_tree()?;
     replaced
         .0
         .sort_by_key(|(_, text, _)| std::cmp::Reverse(text.len()));
@@ -122,7 +122,7 @@ pub(crate) fn anonymous(record: &Record) -> serde_json::Result<(Record, String)>
             }
         }
     });
-    let mut record: Record = serde_json::from_value(json)?;
+    let mut record: Record = Record::from_tree(&json)?;
     let left_out = replaced.text();
     record.note = Some(format!("anonymous, without {left_out}"));
     Ok((record, left_out))

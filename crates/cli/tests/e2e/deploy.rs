@@ -1,17 +1,15 @@
-//! What `deploy/` holds is read by the tools it is for, and every command line of a manifest runs
-//! as in its pod: another user, no capabilities, a root that cannot be written, no environment.
+//! What `deploy/` holds is read by the tools it is for.
 
-use crate::program::copy_program;
 use diskproof_simdisk::testbed::{TempDir, can_run, place};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn deploy() -> PathBuf {
+pub(crate) fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(deploy().join(folder)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = paths
@@ -22,7 +20,7 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-fn assert_ran(command: &mut Command) -> Output {
+pub(crate) fn assert_ran(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(
@@ -34,89 +32,46 @@ fn assert_ran(command: &mut Command) -> Output {
     output
 }
 
-/// The words of the lines `args: [a, b]`.
-fn command_lines(manifest: &Path) -> Vec<Vec<String>> {
-    let text = fs::read_to_string(manifest).unwrap();
-    let lists = text.lines().filter_map(|line| {
-        let list = line.trim().strip_prefix("args: [")?.strip_suffix(']')?;
-        Some(list.split(", ").map(str::to_owned).collect())
-    });
-    lists.collect()
-}
-
-/// A volume that only the pod's user may write, and the program.
-fn volume() -> (TempDir, PathBuf) {
-    let place = place();
-    copy_program(&place.path().join("diskproof"));
-    let volume = place.path().join("volume");
-    fs::create_dir(&volume).unwrap();
-    std::os::unix::fs::chown(&volume, Some(10001), Some(10001)).unwrap();
-    (place, volume)
-}
-
 #[test]
-fn command_lines_of_manifests_run_as_in_a_pod() {
-    if !can_run(
-        "command_lines_of_manifests_run_as_in_a_pod",
-        &["unshare", "setpriv"],
-    ) {
-        return;
-    }
+fn version_is_the_same_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changelog = fs::read_to_string(deploy().join("../CHANGELOG.md")).unwrap();
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## "));
+    assert_eq!(newest, Some(version));
     for manifest in files("kubernetes", "yaml") {
-        let lines = command_lines(&manifest);
-        assert!(!lines.is_empty(), "{}", manifest.display());
-        for line in lines {
-            let (place, volume) = volume();
-            // The volume stays writable: it is a mount of its own, as in the pod.
-            let script = "mount --make-rprivate / && mount --bind \"$1\" \"$1\" && \
-                 mount -o remount,bind,ro / && cd / && shift && \
-                 exec setpriv --reuid 10001 --regid 10001 --clear-groups --bounding-set=-all \
-                 --inh-caps=-all --no-new-privs env -i \"$@\"";
-            let mut command = Command::new("unshare");
-            command
-                .args(["--mount", "sh", "-c", script, "sh"])
-                .arg(&volume);
-            command.arg(place.path().join("diskproof"));
-            // What decides nothing but runs everything, in the shortest time.
-            for word in line.iter().filter(|word| *word != "--quick") {
-                let is_volume = word.starts_with('/');
-                command.arg(if is_volume {
-                    volume.as_os_str()
-                } else {
-                    word.as_ref()
-                });
-            }
-            command.args(["--size", "64M", "--time", "3s"]);
-            let output = command.output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr);
-            // Fit, not fit or undecided; never refused, never failed.
-            let code = output.status.code();
-            assert!(matches!(code, Some(0 | 1 | 5)), "{line:?}: {code:?} {told}");
-            assert!(!output.stdout.is_empty(), "{line:?}");
-            let left: Vec<_> = fs::read_dir(&volume).unwrap().collect();
-            assert!(left.is_empty(), "{line:?}: {left:?}");
-        }
+        let text = fs::read_to_string(&manifest).unwrap();
+        let tags: Vec<&str> = text
+            .split("image: diskproof:")
+            .skip(1)
+            .filter_map(|rest| rest.lines().next())
+            .collect();
+        assert_eq!(tags, [version], "{}", manifest.display());
     }
 }
 
-#[test]
-fn manifests_are_valid() {
-    let tools = place();
+/// A package of PyPI in a folder of its own, for PYTHONPATH.
+fn of_pypi(package: &str) -> Option<TempDir> {
+    let place = place();
     let install = [
         "install",
         "--quiet",
         "--disable-pip-version-check",
         "--target",
     ];
-    let pip = Command::new("pip3")
-        .args(install)
-        .arg(tools.path())
-        .arg("kubernetes-validate")
-        .output();
-    if !pip.is_ok_and(|pip| pip.status.success()) {
-        println!("SKIPPED: kubernetes-validate of PyPI cannot be installed");
-        return;
+    let mut pip = Command::new("pip3");
+    pip.args(install).arg(place.path()).arg(package);
+    if pip.output().is_ok_and(|output| output.status.success()) {
+        return Some(place);
     }
+    println!("SKIPPED: {package} of PyPI cannot be installed");
+    None
+}
+
+#[test]
+fn manifests_are_valid() {
+    let Some(tools) = of_pypi("kubernetes-validate") else {
+        return;
+    };
     for manifest in files("kubernetes", "yaml") {
         let mut command = Command::new(tools.path().join("bin/kubernetes-validate"));
         command
@@ -167,6 +122,40 @@ fn metrics_of_rules_and_of_the_dashboard_exist() {
     assert!(known > 10);
 }
 
+/// Grafana's own types read the dashboard, and write it again with everything that it has.
+#[test]
+fn dashboard_is_one_of_grafana() {
+    const READ: &str = r#"
+import json, sys
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+plugins.register_default_plugins()
+given = json.load(open(sys.argv[1]))
+known = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
+# What asks at the import, and the query as the editor shows it.
+ignored = {"__inputs", "definition"}
+def lost(a, b, path):
+    if isinstance(a, dict):
+        for key in a.keys() - ignored:
+            yield from lost(a[key], b[key], f"{path}/{key}") if key in b else [f"{path}/{key}"]
+    elif isinstance(a, list) and len(a) == len(b):
+        for one, other in zip(a, b):
+            yield from lost(one, other, path)
+    elif a != b:
+        yield path
+sys.exit("\n".join(lost(given, known, "")) or None)
+"#;
+    if let Some(tools) = of_pypi("grafana-foundation-sdk") {
+        let mut command = Command::new("python3");
+        command
+            .args(["-c", READ])
+            .arg(deploy().join("grafana/diskproof.json"))
+            .env("PYTHONPATH", tools.path());
+        assert_ran(&mut command);
+    }
+}
+
 #[test]
 fn units_are_valid_and_confined() {
     if !can_run("units_are_valid_and_confined", &["systemd-analyze"]) {
@@ -199,40 +188,4 @@ fn units_are_valid_and_confined() {
             .args(security)
             .current_dir(place.path()),
     );
-}
-
-#[test]
-fn monitoring_plugin_keeps_the_conventions() {
-    let place = place();
-    let link = place.path().join("check_diskproof");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_diskproof"), &link).unwrap();
-    let told = |words: &[&str]| {
-        let mut command = Command::new(&link);
-        command
-            .args(words)
-            .env("DISKPROOF_HISTORY", place.path().join("h.db"));
-        let output = command.output().unwrap();
-        let line = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(line.matches('\n').count(), 1, "{line}");
-        assert!(line.starts_with("DISKPROOF "), "{line}");
-        (output.status.code().unwrap(), line)
-    };
-    let path = place.path().to_str().unwrap();
-    let (code, line) = told(&["-p", path, "-w", "5s", "-c", "9s"]);
-    let word = line.split(' ').nth(1).unwrap().to_owned();
-    // Another test may disturb the disk.
-    assert!(
-        [(0, "OK"), (3, "UNKNOWN")].contains(&(code, word.as_str())),
-        "{line}"
-    );
-    let data = line.split_once(" | ").unwrap().1;
-    let labels: Vec<&str> = data
-        .split_whitespace()
-        .map(|one| one.split('=').next().unwrap())
-        .collect();
-    assert_eq!(labels, ["p90", "median", "max", "errors"], "{line}");
-    assert!(data.contains("ms;5000;9000;0;"), "{line}");
-    assert_eq!(told(&["-p", "/nonexistent"]).0, 3);
-    assert_eq!(told(&["--bogus"]).0, 3);
-    assert_eq!(told(&["--newest", "-p", path]).0, 3);
 }

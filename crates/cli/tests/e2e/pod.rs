@@ -1,0 +1,181 @@
+//! Every command line of a manifest runs as in its pod: another user, no capabilities, a root that
+//! cannot be written, no environment, little memory, limited I/O.
+
+use crate::deploy::files;
+use crate::program::copy_program;
+use diskproof_simdisk::testbed::{Disk, TempDir, can_run, place};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The limit of every manifest.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// The words of the lines `args: [a, b]`.
+fn command_lines(manifest: &Path) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(manifest).unwrap();
+    assert!(
+        text.contains("limits: {memory: 256Mi}"),
+        "{}",
+        manifest.display()
+    );
+    let lists = text.lines().filter_map(|line| {
+        let list = line.trim().strip_prefix("args: [")?.strip_suffix(']')?;
+        Some(list.split(", ").map(str::to_owned).collect())
+    });
+    lists.collect()
+}
+
+/// A control group of version 1, removed with the value.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None` if the controller is not there as version 1.
+    fn new(controller: &str, file: &str, limit: &str) -> Option<Self> {
+        let mount = Path::new("/sys/fs/cgroup").join(controller);
+        let place = tempfile::Builder::new()
+            .prefix("diskproof-test-")
+            .tempdir_in(mount)
+            .ok()?;
+        // Its files cannot be removed, only the group as a whole.
+        let group = Self(place.keep());
+        fs::write(group.0.join(file), limit).ok()?;
+        Some(group)
+    }
+
+    fn number(&self, file: &str) -> u64 {
+        let text = fs::read_to_string(self.0.join(file)).unwrap();
+        text.trim().parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its last process has ended, but may not have left yet.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        eprintln!("{} could not be removed", self.0.display());
+    }
+}
+
+/// The program in a pod whose volume is the folder; `words` follow its name.
+fn in_pod<S: AsRef<OsStr>>(
+    volume: &Path,
+    groups: &[&Group],
+    words: impl IntoIterator<Item = S>,
+) -> Output {
+    std::os::unix::fs::chown(volume, Some(10001), Some(10001)).unwrap();
+    let place = place();
+    let program = place.path().join("diskproof");
+    copy_program(&program);
+    // The volume stays writable: it is a mount of its own, as in the pod.
+    let script = "for group in $GROUPS_OF_POD; do echo $$ >\"$group/cgroup.procs\"; done && \
+         mount --make-rprivate / && mount --bind \"$1\" \"$1\" && \
+         mount -o remount,bind,ro / && cd / && shift && \
+         exec setpriv --reuid 10001 --regid 10001 --clear-groups --bounding-set=-all \
+         --inh-caps=-all --no-new-privs env -i \"$@\"";
+    let groups: Vec<&str> = groups.iter().map(|one| one.0.to_str().unwrap()).collect();
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(volume)
+        .arg(program)
+        .args(words)
+        .env("GROUPS_OF_POD", groups.join(" "));
+    command.output().unwrap()
+}
+
+fn volume() -> (TempDir, PathBuf) {
+    let place = place();
+    let volume = place.path().join("volume");
+    fs::create_dir(&volume).unwrap();
+    (place, volume)
+}
+
+#[test]
+fn command_lines_of_manifests_run_as_in_a_pod() {
+    let name = "command_lines_of_manifests_run_as_in_a_pod";
+    if !can_run(name, &["unshare", "setpriv"]) {
+        return;
+    }
+    for manifest in files("kubernetes", "yaml") {
+        let lines = command_lines(&manifest);
+        assert!(!lines.is_empty(), "{}", manifest.display());
+        for line in lines {
+            let (_place, volume) = volume();
+            let limit = MEMORY_BYTES.to_string();
+            let memory = Group::new("memory", "memory.limit_in_bytes", &limit);
+            if memory.is_none() {
+                println!("SKIPPED: {name}: no memory controller of version 1, so no limit");
+            }
+            // What decides nothing but runs everything, in the shortest time.
+            let words = line.iter().filter(|word| *word != "--quick");
+            let words = words.map(|word| match word.starts_with('/') {
+                true => volume.as_os_str(),
+                false => OsStr::new(word),
+            });
+            let short = ["--size", "64M", "--time", "3s"].map(OsStr::new);
+            let groups: Vec<&Group> = memory.iter().collect();
+            let output = in_pod(&volume, &groups, words.chain(short));
+            let told = String::from_utf8_lossy(&output.stderr);
+            // Fit, not fit or undecided; never refused, never failed.
+            let code = output.status.code();
+            assert!(matches!(code, Some(0 | 1 | 5)), "{line:?}: {code:?} {told}");
+            assert!(!output.stdout.is_empty(), "{line:?}");
+            let left: Vec<_> = fs::read_dir(&volume).unwrap().collect();
+            assert!(left.is_empty(), "{line:?}: {left:?}");
+            if let Some(memory) = &memory {
+                assert!(memory.number("memory.max_usage_in_bytes") > 0, "{line:?}");
+                assert_eq!(memory.number("memory.failcnt"), 0, "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn io_limit_of_a_pod_is_named() {
+    let name = "io_limit_of_a_pod_is_named";
+    if !can_run(name, &["unshare", "setpriv", "losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let disk = Disk::new("ext4", 512 << 20, "");
+    let number = format!("/sys/class/block/{}/dev", disk.device.name());
+    let number = fs::read_to_string(number).unwrap();
+    let limit = format!("{} 200", number.trim());
+    let Some(group) = Group::new("blkio", "blkio.throttle.read_iops_device", &limit) else {
+        println!("SKIPPED: {name}: no blkio controller of version 1");
+        return;
+    };
+    let volume = disk.path().to_owned();
+    let words = ["run", volume.to_str().unwrap()].into_iter().chain([
+        "--rw",
+        "randread",
+        "--bs",
+        "8k",
+        "--depth",
+        "4",
+        "--time",
+        "5s",
+        "--size",
+        "32M",
+        "--json",
+        "--no-history",
+    ]);
+    let output = in_pod(&volume, &[&group], words);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = record["findings"].as_array().unwrap();
+    let limited = findings.iter().find(|one| one["code"] == "rate-limited");
+    let limited = limited.unwrap_or_else(|| panic!("{findings:?}"));
+    let claim = limited["claim"].as_str().unwrap();
+    assert!(claim.contains("200"), "{claim}");
+    let by = &record["measurements"][0]["limited_by"];
+    assert!(by.to_string().contains("200"), "{by}");
+}
