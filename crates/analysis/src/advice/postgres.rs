@@ -22,6 +22,8 @@ const HIT_SHARES: [f64; 2] = [0.95, 0.80];
 const COST_MIN: f64 = 1.0;
 /// What guides advise for SSDs.
 const COST_OF_SSDS: f64 = 1.1;
+/// No disk head moves and settles faster (docs/verdict.md).
+const SEEK_NS_MIN: f64 = 2e6;
 /// From this many times as much on, a value needs an explanation.
 const USUAL_FACTOR: f64 = 1.5;
 /// Finer steps do not change a plan.
@@ -103,7 +105,7 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
             HIT_SHARE * 100.0,
             HIT_SHARES[0] * 100.0,
             HIT_SHARES[1] * 100.0,
-            usual_text(record, ratio).unwrap_or_default(),
+            usual_text(random, ratio).unwrap_or_default(),
             whole.as_ref().map_or_else(String::new, span_text),
         ),
         value: Some(recommended),
@@ -116,9 +118,10 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
     })
 }
 
-/// Why the value differs from the one that is usual for SSDs, on a disk that does not rotate.
-fn usual_text(record: &Record, ratio: f64) -> Option<String> {
-    let rotates = record.targets[0].rotational() == Some(true);
+/// Why the value differs from the one that is usual for SSDs. The kernel calls every virtio disk
+/// rotating, so the time of a page decides what it is.
+fn usual_text(random: &OpRecord, ratio: f64) -> Option<String> {
+    let rotates = random.latency.mean >= SEEK_NS_MIN;
     let differs = ratio * (1.0 - HIT_SHARE) >= USUAL_FACTOR * COST_OF_SSDS;
     (differs && !rotates).then(|| {
         format!(
@@ -300,8 +303,9 @@ mod tests {
             advice.why
         );
         let mut rotating = fixture::record();
-        for layer in &mut rotating.targets[0].layers {
-            layer.rotational = Some(true);
+        let reads = rotating.measurements.iter_mut();
+        for op in reads.filter_map(|m| m.ops.get_mut(&OpKind::Read)) {
+            op.latency.mean = 8e6;
         }
         rotating.advice = super::advice(&rotating);
         assert!(!find(&rotating, "random_page_cost").why.contains("SSDs"));
