@@ -76,7 +76,8 @@ fn configuration(link: &Path, services: &[(&str, &str, String)]) -> String {
         writeln!(
             text,
             "object Service \"{name}\" {{\n  host_name = \"db1\"\n  \
-             check_command = \"diskproof\"\n  check_interval = 5s\n  max_check_attempts = 1\n  {variables}\n}}"
+             check_command = \"diskproof\"\n  check_interval = 5s\n  \
+             max_check_attempts = 1\n  {variables}\n}}"
         )
         .unwrap();
     }
