@@ -9,6 +9,7 @@ pub(crate) mod device;
 mod family;
 pub(crate) mod file;
 mod in_use;
+mod loops;
 mod names;
 mod openers;
 mod outside;

@@ -2,12 +2,11 @@
 //! bcache), loop devices, processes. Each use becomes a reason with the command that ends it. Reads
 //! /proc and /sys; opens nothing.
 
-use super::family::backing_path;
+use super::loops;
 use super::openers::{self, Opener};
 use super::refusal::RefusalReasons;
 use super::subject::{Node, Subject};
 use super::visibility::{HiddenBy, VisibilityGaps};
-use crate::loop_file;
 use crate::mounts::{MountEntry, parse};
 use crate::naming::node;
 use crate::sysroot::{SysRoot, list, read_text};
@@ -55,7 +54,7 @@ pub(crate) fn judge(
             .iter()
             .for_each(|member| judge_holders(root, &member.name, &member.at, reasons, 0));
     }
-    judge_loops(root, subject, reasons);
+    loops::judge(root, subject, reasons);
     judge_openers(root, subject, reasons)
 }
 
@@ -255,64 +254,6 @@ fn volume_group(mapped: &str) -> String {
         .next()
         .unwrap_or_default()
         .replace('\0', "-")
-}
-
-/// Loop devices over the subject, or over the file behind it.
-fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let blocks = root.sys.join("class/block");
-    for name in list(&blocks)
-        .into_iter()
-        .filter(|name| name.starts_with("loop"))
-    {
-        let Some(path) = blocks
-            .join(&name)
-            .canonicalize()
-            .ok()
-            .and_then(|at| backing_path(&at))
-        else {
-            continue;
-        };
-        if let Subject::Device(family) = subject {
-            // The target's own chain of loops is no other user.
-            if family.members.iter().any(|member| member.name == name) {
-                continue;
-            }
-        }
-        let deleted = path
-            .to_str()
-            .and_then(|text| text.strip_suffix(" (deleted)"))
-            .map(Path::new);
-        let same_path = |file: &Path| match subject {
-            Subject::Device(family) => family
-                .backing_files
-                .iter()
-                .find(|behind| behind.path == file)
-                .map(|behind| behind.path.display().to_string()),
-            Subject::File { path, .. } => (Path::new(path) == file).then(|| path.to_owned()),
-        };
-        let by_driver = || {
-            let id = read_text(&blocks.join(&name).join("dev"))
-                .and_then(|number| loop_file::behind(&node(&name), &number))?;
-            subject.owns(&Node {
-                is_block: false,
-                device: 0,
-                id,
-            })
-        };
-        let by_path = subject
-            .owns_path(&path)
-            .or_else(|| subject.owns_node_name(&path));
-        let what = by_path
-            .or_else(by_driver)
-            .or_else(|| same_path(&path))
-            .or_else(|| same_path(deleted?));
-        if let Some(what) = what {
-            reasons.add(
-                format!("{what} is the file behind {}", node(&name)),
-                format!("losetup --detach {}", node(&name)),
-            );
-        }
-    }
 }
 
 /// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use
