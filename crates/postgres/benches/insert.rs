@@ -52,7 +52,8 @@ fn cpu_ns(mut run: impl FnMut()) -> f64 {
 
 fn main() {
     for round in 1..=ROUNDS {
-        let mut insert = PreparedRun::new(server(), Arc::new(|| false), "INSERT");
+        let insert = PreparedRun::new(server(), Arc::new(|| false), "INSERT");
+        let mut insert = insert.expect("a request");
         let own = cpu_ns(|| insert.run().expect("an answer"));
         let (mut socket, mut answer) = (server(), [0; DONE.len()]);
         let bare = cpu_ns(|| {

@@ -172,7 +172,7 @@ impl PostgresClient {
         let socket = socket.ok_or_else(none)??;
         self.query(&format!("PREPARE {NAME} AS {statement}"))?;
         let stop = StopCheck::clone(&self.wait.stop);
-        Ok(PreparedRun::new(socket, stop, statement))
+        PreparedRun::new(socket, stop, statement)
     }
 }
 

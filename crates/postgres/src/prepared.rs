@@ -1,16 +1,20 @@
 //! A prepared statement that is run over and over: the one request whose own cost is a part of what
 //! is measured. It takes a write and a read, and allocates nothing; everything else goes through
-//! tokio-postgres, on the same socket, never at the same time.
+//! tokio-postgres, on the same socket, never at the same time. Its messages are made and read by
+//! the crate that tokio-postgres uses for its own.
 
 use crate::error::PostgresError;
 use crate::stream::StopCheck;
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator as _;
+use postgres_protocol::IsNull;
+use postgres_protocol::message::backend::{self, ErrorResponseBody, Header, Message};
+use postgres_protocol::message::frontend;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 /// Its name in the session.
 pub(crate) const NAME: &str = "run";
-/// Bind the unnamed portal to it, without formats and parameters; execute that to its end; sync.
-const MESSAGES: &[u8] = b"B\0\0\0\x0f\0run\0\0\0\0\0\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 /// An answer has about 40 bytes, and an error some hundred.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
 
@@ -19,27 +23,34 @@ pub(crate) struct PreparedRun {
     socket: UnixStream,
     stop: StopCheck,
     statement: String,
+    /// Bind the unnamed portal to it, without parameters; execute that to its end; sync.
+    request: BytesMut,
     answer: Box<[u8; ANSWER_BYTES_MAX]>,
 }
 
 impl PreparedRun {
     /// Of a session that has prepared it; its socket returns from a wait now and then.
-    pub(crate) fn new(socket: UnixStream, stop: StopCheck, statement: &str) -> Self {
-        Self {
+    pub(crate) fn new(
+        socket: UnixStream,
+        stop: StopCheck,
+        statement: &str,
+    ) -> Result<Self, PostgresError> {
+        Ok(Self {
             socket,
             stop,
             statement: statement.to_owned(),
+            request: request()?,
             answer: Box::new([0; ANSWER_BYTES_MAX]),
-        }
+        })
     }
 
     /// Runs it in a separate transaction. When it returns, the server has acknowledged the commit.
     /// After an error the session is of no use.
     pub(crate) fn run(&mut self) -> Result<(), PostgresError> {
-        let mut rest = MESSAGES;
-        while !rest.is_empty() {
-            match self.socket.write(rest) {
-                Ok(count) => rest = &rest[count..],
+        let mut sent = 0;
+        while sent < self.request.len() {
+            match self.socket.write(&self.request[sent..]) {
+                Ok(count) => sent += count,
                 Err(error) => self.check_wait(error)?,
             }
         }
@@ -72,39 +83,62 @@ impl PreparedRun {
     /// Whether the first `length` bytes end with ReadyForQuery.
     fn is_complete(&self, length: usize) -> Result<bool, PostgresError> {
         let mut rest = &self.answer[..length];
-        while let Some(([kind, length @ ..], _)) = rest.split_first_chunk::<5>() {
-            let whole = (u32::from_be_bytes(*length) as usize).saturating_add(1);
-            if whole < 5 {
-                return Err(unexpected(format!("a message of {whole} bytes")));
-            }
+        while let Some(header) = Header::parse(rest).map_err(broken)? {
+            let whole = usize::try_from(header.len()).map_or(usize::MAX, |length| length + 1);
             let Some((message, after)) = rest.split_at_checked(whole) else {
                 break;
             };
-            match kind {
-                b'Z' if after.is_empty() => return Ok(true),
-                // BindComplete, CommandComplete, notices and parameters.
-                b'2' | b'C' | b'N' | b'S' => {}
-                b'E' => return Err(self.refusal(&message[5..])),
-                kind => return Err(unexpected(format!("a message of the kind {kind}"))),
+            match header.tag() {
+                backend::READY_FOR_QUERY_TAG if after.is_empty() => return Ok(true),
+                backend::BIND_COMPLETE_TAG
+                | backend::COMMAND_COMPLETE_TAG
+                | backend::NOTICE_RESPONSE_TAG
+                | backend::PARAMETER_STATUS_TAG => {}
+                backend::ERROR_RESPONSE_TAG => return Err(self.refusal(message)),
+                tag => return Err(unexpected(format!("a message of the kind {tag}"))),
             }
             rest = after;
         }
         Ok(false)
     }
 
-    /// The server's words: the fields of its error for the severity, the text and the SQLSTATE.
-    fn refusal(&self, fields: &[u8]) -> PostgresError {
-        let field = |kind| {
-            let mut fields = fields.split(|byte| *byte == 0);
-            let found = fields.find_map(|field| field.strip_prefix(&[kind]));
-            String::from_utf8_lossy(found.unwrap_or_default()).into_owned()
-        };
-        PostgresError::Statement {
-            statement: self.statement.clone(),
-            message: format!("{}: {}", field(b'S'), field(b'M')),
-            code: field(b'C'),
+    /// The server's words.
+    fn refusal(&self, message: &[u8]) -> PostgresError {
+        match Message::parse(&mut BytesMut::from(message)) {
+            Ok(Some(Message::ErrorResponse(body))) => {
+                let of = |kind| field(&body, kind);
+                PostgresError::Statement {
+                    statement: self.statement.clone(),
+                    message: format!("{}: {}", of(b'S'), of(b'M')),
+                    code: of(b'C'),
+                }
+            }
+            _ => unexpected("an error without fields".to_owned()),
         }
     }
+}
+
+fn request() -> io::Result<BytesMut> {
+    let mut request = BytesMut::new();
+    let no_value = |(), _: &mut BytesMut| Ok(IsNull::Yes);
+    let bound = frontend::bind("", NAME, [], [], no_value, [], &mut request);
+    bound.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    frontend::execute("", 0, &mut request)?;
+    frontend::sync(&mut request);
+    Ok(request)
+}
+
+/// A field of an error; empty where it is absent.
+fn field(body: &ErrorResponseBody, kind: u8) -> String {
+    let found = body.fields().find(|field| Ok(field.type_() == kind));
+    let value = found.ok().flatten();
+    value.map_or(String::new(), |field| {
+        String::from_utf8_lossy(field.value_bytes()).into_owned()
+    })
+}
+
+fn broken(error: io::Error) -> PostgresError {
+    unexpected(error.to_string())
 }
 
 fn unexpected(what: String) -> PostgresError {
@@ -126,17 +160,16 @@ mod tests {
             .unwrap();
         let parts: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let server = std::thread::spawn(move || {
-            let mut request = [0; MESSAGES.len()];
+            let mut request = vec![0; request().unwrap().len()];
             theirs.read_exact(&mut request).unwrap();
             for part in parts {
                 theirs.write_all(&part).unwrap();
                 std::thread::sleep(Duration::from_millis(3));
             }
-            request
         });
-        let mut run = PreparedRun::new(ours, Arc::new(|| false), "INSERT");
+        let mut run = PreparedRun::new(ours, Arc::new(|| false), "INSERT").unwrap();
         let ran = run.run();
-        assert_eq!(server.join().unwrap(), MESSAGES);
+        server.join().unwrap();
         ran
     }
 
@@ -178,7 +211,7 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(Duration::from_millis(1)))
             .unwrap();
-        let mut run = PreparedRun::new(ours, Arc::new(|| true), "INSERT");
+        let mut run = PreparedRun::new(ours, Arc::new(|| true), "INSERT").unwrap();
         assert!(matches!(run.run(), Err(PostgresError::Stopped)));
     }
 }
