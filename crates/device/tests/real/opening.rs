@@ -117,9 +117,9 @@ fn gate_refuses_unsuitable_directories() {
             .to_string()
             .contains("not a directory")
     );
-    let file = place.path().join("small");
-    std::fs::write(&file, "x").unwrap();
-    assert!(refusal(&file, Intent::Read).contains("too small"));
+    let file = place.path().join("empty");
+    std::fs::write(&file, "").unwrap();
+    assert!(refusal(&file, Intent::Read).contains("empty"));
 }
 
 #[test]
