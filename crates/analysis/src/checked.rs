@@ -1,6 +1,7 @@
 //! The workloads that `check` and `commit` mean by their names: `run` lets users give any name to
 //! anything, and what rests on a name must not.
 
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, EngineKind, SyncCall, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 
@@ -23,22 +24,22 @@ pub(crate) fn name_in_check(w: &WorkloadRecord) -> Option<&'static str> {
         writes: 1,
         call: SyncCall::Fdatasync,
     };
-    let reads =
-        |depth: u32| w.read_permille == 1000 && w.access == uniform && is_page && w.depth == depth;
+    let only_reads = w.streams.is_only(OpKind::Read);
+    let reads = |depth: u32| only_reads && w.access == uniform && is_page && w.depth == depth;
     let (name, is_so) = match w.name.as_str() {
         "sequential-read" => (
             "sequential-read",
-            w.read_permille == 1000 && w.access == Access::Sequential,
+            w.streams.is_only(OpKind::Read) && w.access == Access::Sequential,
         ),
         "sequential-write" => (
             "sequential-write",
-            w.read_permille == 0 && w.access == Access::Sequential,
+            w.streams.is_only(OpKind::Write) && w.access == Access::Sequential,
         ),
         "random-read-d1" => ("random-read-d1", reads(1)),
         "random-read-d32" => ("random-read-d32", reads(32)),
         "commit-fdatasync" | "fdatasync" => (
             "commit-fdatasync",
-            w.read_permille == 0 && w.sync == each_commits && is_page && w.depth == 1,
+            w.streams.is_only(OpKind::Write) && w.sync == each_commits && is_page && w.depth == 1,
         ),
         _ => return None,
     };

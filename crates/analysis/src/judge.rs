@@ -283,7 +283,7 @@ fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
         together_with: plan.group_of(&w.name).map_or_else(Vec::new, |group| {
             group.beside(&w.name).map(str::to_owned).collect()
         }),
-        read_permille: w.read_permille,
+        streams: w.streams.clone(),
         access: w.access.clone(),
         block_bytes: w.block_bytes,
         block_mix: w.block_mix.clone(),

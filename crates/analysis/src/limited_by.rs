@@ -236,7 +236,7 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
     let other_depth = |other: &&MeasurementRecord| {
         let (one, other) = (&m.workload, &other.workload);
         one.access == other.access
-            && one.read_permille == other.read_permille
+            && one.streams == other.streams
             && (one.block_bytes, &one.block_mix) == (other.block_bytes, &other.block_mix)
             && (one.sync, one.cache) == (other.sync, other.cache)
             && (one.span_start_bytes, one.span_bytes) == (other.span_start_bytes, other.span_bytes)

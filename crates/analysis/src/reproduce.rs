@@ -157,7 +157,7 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
 }
 
 fn writes(w: &WorkloadRecord) -> bool {
-    w.read_permille < 1000
+    w.streams.changes_blocks()
 }
 
 /// Interfaces that hold one request per thread need as many jobs as requests must be in flight.
@@ -208,7 +208,7 @@ fn place(
 
 /// fio adds the modifier after `:` to where the last operation ended, not to where it began.
 fn direction(w: &WorkloadRecord) -> String {
-    let kind = Rw::of(&w.access, w.read_permille, w.shape.trims).as_str();
+    let kind = Rw::of(&w.access, &w.streams).as_str();
     let block = i128::from(w.block_bytes);
     let modifier = match w.access {
         Access::Backward => -2 * block,
@@ -224,10 +224,11 @@ fn direction(w: &WorkloadRecord) -> String {
 
 fn blocks(w: &WorkloadRecord) -> Vec<String> {
     let mut words = Vec::new();
-    if (1..1000).contains(&w.read_permille) {
-        words.push(format!("--rwmixread={}", (w.read_permille + 5) / 10));
+    if w.streams.is_mix() {
+        let reads = w.streams.permille(OpKind::Read);
+        words.push(format!("--rwmixread={}", (reads + 5) / 10));
     }
-    let writes = &w.shape.write_mix;
+    let writes = w.streams.other_sizes();
     match (w.block_mix.is_empty(), writes.is_empty()) {
         (true, _) => words.push(format!("--bs={}", w.block_bytes)),
         (false, true) => words.push(format!("--bssplit={}", split(&w.block_mix))),
@@ -477,7 +478,7 @@ fn offered(w: &WorkloadRecord) -> Vec<String> {
             .round()
             .max(1.0) as u64
     };
-    let reads = w.read_permille.min(1000);
+    let reads = w.streams.permille(OpKind::Read);
     let rates = match reads {
         0 | 1000 => share(1000).to_string(),
         _ => format!("{},{}", share(reads), share(1000 - reads)),

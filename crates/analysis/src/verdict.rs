@@ -510,8 +510,8 @@ fn ping_clauses(ping: &PingRecord) -> Vec<String> {
         let request = match kind {
             OpKind::Read => "a read",
             OpKind::Write => "a write",
-            OpKind::Trim | OpKind::Sync => return None,
             OpKind::Commit => "a durable write",
+            _ => return None,
         };
         let (mean, when) = match ping.awake() {
             Some(point) => (&point.mean, "right after another"),

@@ -5,6 +5,7 @@ use crate::flags::MeasuringFlags;
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, Layout, Stop, SyncCall, SyncPolicy, Workload,
 };
+use diskproof_model::stream::Streams;
 
 /// PostgreSQL's page.
 const PAGE_BYTES: u32 = 8192;
@@ -44,7 +45,7 @@ pub(crate) fn standard_workloads(
     let twice = scratch.saturating_mul(2);
     let pages = |name: &str, access, read_permille, depth| Workload {
         access,
-        read_permille,
+        streams: Streams::with_reads(read_permille),
         depth,
         block_bytes: PAGE_BYTES,
         layout: Layout::Needed,

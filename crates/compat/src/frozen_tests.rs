@@ -66,10 +66,10 @@ fn measured(workload: &Workload, at: u64, share: u64) -> Measurement {
     let mut one = measurement(workload, OpKind::Read, 0, wall_ns);
     let (count, bytes) = ((12_345 + 678 * at) / share, u64::from(workload.block_bytes));
     one.ops.clear();
-    if workload.read_permille > 0 {
+    if workload.streams.permille(OpKind::Read) > 0 {
         one.ops.insert(OpKind::Read, operation(count, bytes));
     }
-    if workload.read_permille < 1000 {
+    if workload.streams.permille(OpKind::Read) < 1000 {
         one.ops.insert(OpKind::Write, operation(count / 2, bytes));
         one.ops.insert(OpKind::Sync, operation(count / 4, 0));
         one.ops.insert(OpKind::Commit, operation(count / 2, bytes));
@@ -117,7 +117,7 @@ fn requests(workload: &Workload) -> Vec<SingleRequest> {
     let request = |(at, latency_ns): (usize, &u64)| SingleRequest {
         number: at as u64 + 1,
         at_ns: at as u64 * 50_000_000,
-        op: match (workload.read_permille, at % 2) {
+        op: match (workload.streams.permille(OpKind::Read), at % 2) {
             (0, _) | (500, 1) => OpKind::Commit,
             _ => OpKind::Read,
         },

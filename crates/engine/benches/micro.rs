@@ -8,6 +8,7 @@ use diskproof_engine::pattern::{Pattern, Step};
 use diskproof_engine::random::Random;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::{Access, Distribution, Workload};
+use diskproof_model::stream::Streams;
 use divan::{Bencher, black_box};
 
 fn main() {
@@ -70,7 +71,7 @@ fn histogram_merge(bencher: Bencher) {
 
 fn pattern(access: Access, read_permille: u16) -> Pattern {
     let workload = Workload {
-        read_permille,
+        streams: Streams::with_reads(read_permille),
         access,
         ..Workload::named("micro")
     };

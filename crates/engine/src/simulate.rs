@@ -5,7 +5,7 @@ use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
 use crate::io::{Backend, Op, Request, TrimCall, WAIT_MAX_NS, WaitMode};
-use crate::load::generator::{RequestGenerator, Trims};
+use crate::load::generator::{BlockCalls, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::measure::sampler::Sampler;
@@ -17,6 +17,7 @@ use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::measurement::{CacheUse, DeviceUse, Measurement};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
@@ -168,9 +169,9 @@ pub fn simulate_on(
         budget_of(workload, 1),
     )
     .paced(pacer.clone(), schedule.measure_ns)
-    .trimming(workload.shape.trims.map(|mode| Trims {
-        call: TrimCall::Discard,
-        mode,
+    .calling(workload.makes(OpKind::Trim).then(|| BlockCalls {
+        op: Op::Trim(TrimCall::Discard),
+        streams: workload.streams.clone(),
     }))
     .with_buffers(slots - workload.depth, seed);
     let stop = Arc::new(AtomicBool::new(false));

@@ -9,6 +9,7 @@ use diskproof_model::plan::{
     WriteFlag,
 };
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::stream::Streams;
 use diskproof_simdisk::testbed::{can_run, place};
 use diskproof_simdisk::{SimDisk, Stats, spec};
 
@@ -26,7 +27,7 @@ const FLUSH_NS: u64 = 2_000_000;
 /// So many commits of a page, by `depth` sessions.
 fn commits(sync: SyncPolicy, depth: u32) -> Workload {
     Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         depth,
         span: Span {

@@ -5,6 +5,7 @@ use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::Session;
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Layout, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::stream::Streams;
 use diskproof_simdisk::testbed::{Disk, can_run};
 
 struct Patient;
@@ -42,7 +43,7 @@ fn filesystem_unmounts_right_after_run() {
         .unwrap();
         let mut target = OpenTarget::open(admission).unwrap();
         let workload = Workload {
-            read_permille: 500,
+            streams: Streams::with_reads(500),
             depth: 8,
             workers: 2,
             cache,

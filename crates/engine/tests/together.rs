@@ -11,6 +11,7 @@ use diskproof_model::plan::{
     Workload,
 };
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::stream::Streams;
 
 const MIB: u64 = 1 << 20;
 const CELL_NS: u64 = 10_000_000;
@@ -57,7 +58,7 @@ fn reads(name: &str, stop: Stop) -> Workload {
 
 fn commits(name: &str, stop: Stop) -> Workload {
     Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         cache: CachePolicy::Cached,
         span: Span {
@@ -257,7 +258,7 @@ fn verify_works_while_other_workloads_run() {
         length_bytes: Some(4 * MIB),
     };
     let writes = |name: &str, mib: u64, cache: CachePolicy| Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         depth: 8,
         cache,
         span: span(mib),
@@ -293,7 +294,7 @@ fn verify_works_while_other_workloads_run() {
 fn final_sync_is_one_call_and_counts_for_every_writer() {
     let (_dir, mut target) = scratch(8 * MIB);
     let buffered = |name: &str, start_bytes: u64| Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         cache: CachePolicy::Buffered,
         span: Span {
             start_bytes,

@@ -6,7 +6,7 @@ use diskproof_engine::Session;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, EngineChoice, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_model::shape::{LoadShape, TrimMode};
+use diskproof_model::stream::Streams;
 use diskproof_simdisk::testbed::{can_run, place};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, Stats, spec};
 use std::path::Path;
@@ -28,19 +28,15 @@ fn disk(place: &Path) -> SimDisk {
     SimDisk::serve(model, DISK_BYTES, &place.join("disk")).unwrap()
 }
 
-fn load(name: &str, bytes: u64, trims: Option<TrimMode>) -> Workload {
+fn load(name: &str, bytes: u64, does: &[OpKind]) -> Workload {
     Workload {
-        read_permille: 0,
+        streams: Streams::doing(does),
         access: Access::Sequential,
         block_bytes: BLOCK_BYTES,
         depth: 4,
         stop: Stop {
             bytes: Some(bytes),
             ..Stop::default()
-        },
-        shape: LoadShape {
-            trims,
-            ..LoadShape::default()
         },
         ..Workload::named(name)
     }
@@ -88,11 +84,11 @@ fn device_drops_what_was_trimmed() {
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
     let mut target = released(device.path());
     for engine in [EngineKind::Sync, EngineKind::Uring] {
-        run(&load("fill", DISK_BYTES, None), &mut target);
+        run(&load("fill", DISK_BYTES, &[OpKind::Write]), &mut target);
         let before = disk.stats();
         let trims = Workload {
             engine: EngineChoice::Fixed(engine),
-            ..load("trim", DISK_BYTES / 2, Some(TrimMode::Only))
+            ..load("trim", DISK_BYTES / 2, &[OpKind::Trim])
         };
         let seen = run(&trims, &mut target);
         let op = &seen.ops[&OpKind::Trim];
@@ -105,8 +101,8 @@ fn device_drops_what_was_trimmed() {
         assert_eq!(seen.device.trim_bytes, Some(DISK_BYTES / 2), "{engine:?}");
         assert_eq!(seen.engine.used, engine);
         let reads = Workload {
-            read_permille: 1000,
-            ..load("read", DISK_BYTES / 2, None)
+            streams: Streams::with_reads(1000),
+            ..load("read", DISK_BYTES / 2, &[OpKind::Write])
         };
         let zeros = run(&reads, &mut target).zero_blocks;
         assert_eq!(zeros.zero, zeros.sampled);
@@ -124,7 +120,7 @@ fn each_trimmed_block_is_written_again() {
         let before = disk.stats();
         let pairs = Workload {
             engine: EngineChoice::Fixed(engine),
-            ..load("trimwrite", DISK_BYTES, Some(TrimMode::BeforeWrite))
+            ..load("trimwrite", DISK_BYTES, &[OpKind::Trim, OpKind::Write])
         };
         let seen = run(&pairs, &mut released(disk.path()));
         let count = DISK_BYTES / u64::from(BLOCK_BYTES);
@@ -154,12 +150,12 @@ fn scratch_file_is_written_again_after_a_trim() {
     };
     let mut target =
         OpenTarget::open(admit(probe(place.path()).unwrap(), intent).unwrap()).unwrap();
-    let seen = run(&load("trim", DISK_BYTES, Some(TrimMode::Only)), &mut target);
+    let seen = run(&load("trim", DISK_BYTES, &[OpKind::Trim]), &mut target);
     assert_eq!(seen.ops[&OpKind::Trim].bytes, DISK_BYTES);
     assert_eq!((seen.device.trim_bytes, target.usable_bytes()), (None, 0));
     let reads = Workload {
-        read_permille: 1000,
-        ..load("read", DISK_BYTES, None)
+        streams: Streams::with_reads(1000),
+        ..load("read", DISK_BYTES, &[OpKind::Write])
     };
     let zeros = run(&reads, &mut target).zero_blocks;
     assert_eq!((zeros.zero, target.usable_bytes()), (0, DISK_BYTES));
@@ -176,7 +172,7 @@ fn engines_without_trims_are_refused() {
     for engine in [EngineKind::Aio, EngineKind::Mmap] {
         let trims = Workload {
             engine: EngineChoice::Fixed(engine),
-            ..load("trim", DISK_BYTES, Some(TrimMode::Only))
+            ..load("trim", DISK_BYTES, &[OpKind::Trim])
         };
         let targets = std::slice::from_mut(&mut target);
         let error = Session::new(7)

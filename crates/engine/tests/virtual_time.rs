@@ -9,7 +9,7 @@ use diskproof_model::measurement::{
 use diskproof_model::plan::*;
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::series::Cell;
-use diskproof_model::shape::{LoadShape, TrimMode};
+use diskproof_model::stream::Streams;
 
 struct Patient;
 
@@ -368,7 +368,7 @@ fn stop_of_the_process_makes_no_start_late() {
 #[test]
 fn stop_of_the_process_excludes_commits_and_syncs_in_flight() {
     let commits = Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         sync: SyncPolicy::Every {
             writes: 1,
             call: SyncCall::Fdatasync,
@@ -442,20 +442,16 @@ fn measured_time_starts_when_the_queue_has_turned_over() {
 /// Four channels of 500 µs: one trim a time is 2000/s; a pair takes two rounds.
 #[test]
 fn trims_and_the_writes_after_them_are_operations_of_their_own() {
-    let load = |trims| Workload {
-        read_permille: 0,
+    let load = |does: &[OpKind]| Workload {
+        streams: Streams::doing(does),
         stop: Stop {
             ops: Some(300),
             ..Stop::default()
         },
         warmup_ns: 0,
-        shape: LoadShape {
-            trims: Some(trims),
-            ..LoadShape::default()
-        },
         ..workload(2, 1)
     };
-    let seen = simulate(&load(TrimMode::Only), DISK, 1, &mut Patient).unwrap();
+    let seen = simulate(&load(&[OpKind::Trim]), DISK, 1, &mut Patient).unwrap();
     let trim = &seen.ops[&OpKind::Trim];
     assert_eq!((seen.ops.len(), trim.count), (1, 300));
     assert_eq!(
@@ -463,7 +459,7 @@ fn trims_and_the_writes_after_them_are_operations_of_their_own() {
         (500_000, 500_000)
     );
     assert_eq!((seen.asked.trim_bytes, seen.asked.total()), (300 * 8192, 0));
-    let pairs = simulate(&load(TrimMode::BeforeWrite), DISK, 1, &mut Patient).unwrap();
+    let pairs = simulate(&load(&[OpKind::Trim, OpKind::Write]), DISK, 1, &mut Patient).unwrap();
     assert_eq!(pairs.wall_ns, 2 * seen.wall_ns);
     for kind in [OpKind::Trim, OpKind::Write] {
         let op = &pairs.ops[&kind];

@@ -1,5 +1,6 @@
 //! CPU time and bytes. Public as part of `measurement`; its windows need them too.
 
+use crate::op::{BlockUse, OpKind};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -31,6 +32,16 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ByteCount {
+    /// Adds the bytes of operations of this kind.
+    pub fn add(&mut self, kind: OpKind, bytes: u64) {
+        match kind.blocks() {
+            BlockUse::Reads => self.read_bytes += bytes,
+            BlockUse::Writes => self.write_bytes += bytes,
+            BlockUse::Drops => self.trim_bytes += bytes,
+            BlockUse::Keeps => {}
+        }
+    }
+
     /// Bytes moved and trimmed.
     pub fn with_trims(self) -> u64 {
         self.total() + self.trim_bytes

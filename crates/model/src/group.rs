@@ -169,6 +169,7 @@ fn overlap(a: Span, b: Span) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Streams;
 
     fn group(workloads: &[Workload]) -> Group<'_> {
         Group {
@@ -179,7 +180,7 @@ mod tests {
 
     fn writer(name: &str, start_bytes: u64, length_bytes: Option<u64>) -> Workload {
         Workload {
-            read_permille: 0,
+            streams: Streams::with_reads(0),
             span: Span {
                 start_bytes,
                 length_bytes,

@@ -42,6 +42,7 @@ pub mod server_load;
 pub mod shape;
 pub mod shell;
 pub mod slice;
+pub mod stream;
 pub mod summary;
 pub mod surface;
 pub mod sweep;
@@ -56,6 +57,6 @@ pub mod window;
 // Leaves that several of the modules above share, each public as part of one of them.
 mod counts;
 mod estimate;
-mod op;
+pub mod op;
 mod packed;
 mod workload;

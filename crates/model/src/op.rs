@@ -31,7 +31,23 @@ struct OpFacts {
     plural: &'static str,
     /// What a program does that makes one.
     doing: &'static str,
+    /// What was done to the block.
+    done: &'static str,
     role: OpRole,
+    blocks: BlockUse,
+}
+
+/// What an operation does to the content of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockUse {
+    /// Takes it from the target.
+    Reads,
+    /// Gives the target another.
+    Writes,
+    /// Lets the target forget it; no data moves.
+    Drops,
+    /// Nothing by itself.
+    Keeps,
 }
 
 /// What a kind of operation is to the reader of a result.
@@ -52,31 +68,41 @@ const FACTS: [OpFacts; 5] = [
         name: "read",
         plural: "reads",
         doing: "reading",
+        done: "read",
         role: OpRole::Request,
+        blocks: BlockUse::Reads,
     },
     OpFacts {
         name: "write",
         plural: "writes",
         doing: "writing",
+        done: "written",
         role: OpRole::Request,
+        blocks: BlockUse::Writes,
     },
     OpFacts {
         name: "trim",
         plural: "trims",
         doing: "trimming",
+        done: "trimmed",
         role: OpRole::OwnRequest,
+        blocks: BlockUse::Drops,
     },
     OpFacts {
         name: "sync",
         plural: "syncs",
         doing: "syncing",
+        done: "synced",
         role: OpRole::Part,
+        blocks: BlockUse::Keeps,
     },
     OpFacts {
         name: "commit",
         plural: "commits",
         doing: "writing",
+        done: "written",
         role: OpRole::Whole,
+        blocks: BlockUse::Keeps,
     },
 ];
 
@@ -111,9 +137,29 @@ impl OpKind {
         self.facts().doing
     }
 
+    /// What was done to the block, such as `written`.
+    pub fn done(self) -> &'static str {
+        self.facts().done
+    }
+
     /// Whether it is a request for blocks.
     pub fn is_request(self) -> bool {
         matches!(self.facts().role, OpRole::Request | OpRole::OwnRequest)
+    }
+
+    /// What it does to the content of its block.
+    pub const fn blocks(self) -> BlockUse {
+        self.facts().blocks
+    }
+
+    /// Whether data moves between the target and the memory.
+    pub const fn moves_data(self) -> bool {
+        matches!(self.blocks(), BlockUse::Reads | BlockUse::Writes)
+    }
+
+    /// Whether the block has another content afterwards, or none: it destroys what was there.
+    pub const fn changes_blocks(self) -> bool {
+        matches!(self.blocks(), BlockUse::Writes | BlockUse::Drops)
     }
 
     /// The kinds of a measurement that a reader looks at: commits where every write is synced, else

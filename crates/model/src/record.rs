@@ -22,6 +22,7 @@ use crate::run_to_run::RunToRun;
 use crate::series::TimeSeries;
 use crate::shape::{BlockShare, LoadShape};
 use crate::slice::TimeSlice;
+use crate::stream::Streams;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity, WriteCache};
@@ -320,8 +321,9 @@ pub struct WorkloadRecord {
     /// Names of the workloads that ran at the same time on the same target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
-    /// Share of reads in permille.
-    pub read_permille: u16,
+    /// What was done to blocks, in which shares.
+    #[serde(flatten)]
+    pub streams: Streams,
     /// Where the operations went.
     pub access: Access,
     /// Bytes per operation.

@@ -1,16 +1,18 @@
-//! fio's words for the order and direction of a workload, as flags, files and commands have them.
+//! fio's words for what a workload does and in which order of blocks, as flags, files and commands
+//! have them.
 
+use crate::op::OpKind;
 use crate::plan::Access;
-use crate::shape::TrimMode;
+use crate::stream::Streams;
 use std::str::FromStr;
 
-/// Order and direction, under fio's names.
+/// Order and what is done, under fio's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rw {
     /// Sequential or random.
     pub order: Order,
-    /// Reads, writes, both, or trims.
-    pub direction: RwDirection,
+    /// What is done to blocks: the chain of each stream.
+    pub chains: &'static [&'static [OpKind]],
 }
 
 /// Order of the blocks.
@@ -22,56 +24,49 @@ pub enum Order {
     Random,
 }
 
-/// Reads, writes, both, or trims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RwDirection {
-    /// Reads only.
-    Read,
-    /// Writes only.
-    Write,
-    /// Both.
-    Mixed,
-    /// Trims only.
-    Trim,
-    /// Each block is trimmed, and then written.
-    TrimWrite,
-}
-
-const WORDS: [(RwDirection, &str, &str); 5] = [
-    (RwDirection::Read, "read", "randread"),
-    (RwDirection::Write, "write", "randwrite"),
-    (RwDirection::Mixed, "rw", "randrw"),
-    (RwDirection::Trim, "trim", "randtrim"),
-    (RwDirection::TrimWrite, "trimwrite", "randtrimwrite"),
+/// What is done, and its word in each order.
+const WORDS: [(&[&[OpKind]], &str, &str); 5] = [
+    (&[&[OpKind::Read]], "read", "randread"),
+    (&[&[OpKind::Write]], "write", "randwrite"),
+    (&[&[OpKind::Read], &[OpKind::Write]], "rw", "randrw"),
+    (&[&[OpKind::Trim]], "trim", "randtrim"),
+    (
+        &[&[OpKind::Trim, OpKind::Write]],
+        "trimwrite",
+        "randtrimwrite",
+    ),
 ];
 
 impl Rw {
     /// Random reads.
     pub const RANDREAD: Self = Self {
         order: Order::Random,
-        direction: RwDirection::Read,
+        chains: &[&[OpKind::Read]],
     };
 
-    /// What a workload with this access, share of reads and trims does.
-    pub fn of(access: &Access, read_permille: u16, trims: Option<TrimMode>) -> Self {
+    /// Sequential reads.
+    pub const READ: Self = Self {
+        order: Order::Sequential,
+        ..Self::RANDREAD
+    };
+
+    /// What a workload with this access and these streams does.
+    pub fn of(access: &Access, streams: &Streams) -> Self {
         let order = match access {
             Access::Random { .. } | Access::Zoned { .. } => Order::Random,
             _ => Order::Sequential,
         };
-        let direction = match (read_permille, trims) {
-            (1000.., _) => RwDirection::Read,
-            (1.., _) => RwDirection::Mixed,
-            (0, None) => RwDirection::Write,
-            (0, Some(TrimMode::Only)) => RwDirection::Trim,
-            (0, Some(TrimMode::BeforeWrite)) => RwDirection::TrimWrite,
-        };
-        Self { order, direction }
+        let done = || streams.iter().map(|stream| stream.does.as_slice());
+        let found = WORDS
+            .iter()
+            .find(|(chains, ..)| done().eq(chains.iter().copied()));
+        let (chains, ..) = *found.unwrap_or(&WORDS[0]);
+        Self { order, chains }
     }
 
     /// fio's name.
     pub fn as_str(self) -> &'static str {
-        let mut words = WORDS.iter();
-        let found = words.find(|(direction, ..)| *direction == self.direction);
+        let found = WORDS.iter().find(|(chains, ..)| *chains == self.chains);
         let (_, sequential, random) = found.unwrap_or(&WORDS[0]);
         match self.order {
             Order::Sequential => sequential,
@@ -79,18 +74,40 @@ impl Rw {
         }
     }
 
-    /// Which of its writes are trims.
-    pub fn trims(self) -> Option<TrimMode> {
-        match self.direction {
-            RwDirection::Read | RwDirection::Write | RwDirection::Mixed => None,
-            RwDirection::Trim => Some(TrimMode::Only),
-            RwDirection::TrimWrite => Some(TrimMode::BeforeWrite),
-        }
+    /// The streams of a workload that does this; `permille` is the share of the first, where there
+    /// are two.
+    pub fn streams(self, permille: u16) -> Streams {
+        Streams::of(self.chains, permille)
     }
 
-    /// Whether it writes data.
-    pub fn writes_data(self) -> bool {
-        !matches!(self.direction, RwDirection::Read | RwDirection::Trim)
+    /// The first operation of its first stream.
+    pub fn first(self) -> OpKind {
+        self.kinds().next().unwrap_or(OpKind::Read)
+    }
+
+    /// Whether it mixes operations.
+    pub fn is_mix(self) -> bool {
+        self.chains.len() > 1
+    }
+
+    /// Whether any operation is of this kind.
+    pub fn makes(self, kind: OpKind) -> bool {
+        self.kinds().any(|of| of == kind)
+    }
+
+    /// Whether every operation is of this kind.
+    pub fn is_only(self, kind: OpKind) -> bool {
+        self.chains == [[kind].as_slice()]
+    }
+
+    /// Whether any operation changes the content of blocks.
+    pub fn changes_blocks(self) -> bool {
+        self.kinds().any(OpKind::changes_blocks)
+    }
+
+    /// Each kind of operation that it makes.
+    pub fn kinds(self) -> impl Iterator<Item = OpKind> {
+        self.chains.iter().copied().flatten().copied()
     }
 }
 
@@ -107,14 +124,13 @@ impl FromStr for Rw {
 
     fn from_str(text: &str) -> Result<Self, RwError> {
         let word = text.replace("readwrite", "rw");
-        let found = WORDS.iter().find_map(|(direction, sequential, random)| {
+        let found = WORDS.iter().find_map(|(chains, sequential, random)| {
             let order = match word.as_str() {
                 word if word == *sequential => Order::Sequential,
                 word if word == *random => Order::Random,
                 _ => return None,
             };
-            let direction = *direction;
-            Some(Self { order, direction })
+            Some(Self { order, chains })
         });
         found.ok_or_else(|| RwError(text.to_owned()))
     }
@@ -126,11 +142,11 @@ mod tests {
 
     #[test]
     fn rw_takes_the_names_of_fio() {
-        for (direction, sequential, random) in WORDS {
+        for (chains, sequential, random) in WORDS {
             for (order, word) in [(Order::Sequential, sequential), (Order::Random, random)] {
-                let rw = Rw { order, direction };
+                let rw = Rw { order, chains };
                 assert_eq!((word.parse(), rw.as_str()), (Ok(rw), word));
-                assert_eq!(rw.trims().is_some(), word.contains("trim"), "{word}");
+                assert_eq!(rw.makes(OpKind::Trim), word.contains("trim"), "{word}");
             }
         }
         let both = ["readwrite", "randreadwrite"].map(|word| word.parse().map(Rw::as_str));

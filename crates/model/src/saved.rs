@@ -149,7 +149,7 @@ enum Kind {
     LargeWrite,
     SmallWrite,
     SmallRead,
-    Trim,
+    Call,
     Mixed,
 }
 
@@ -189,7 +189,8 @@ impl Kind {
             OpKind::Read => Self::SmallRead,
             OpKind::Write if is_large => Self::LargeWrite,
             OpKind::Write => Self::SmallWrite,
-            OpKind::Trim => Self::Trim,
+            // It moves no data.
+            _ => Self::Call,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What shapes the load of a few workloads: sizes per direction, alignment, pauses, spacing of
+//! What shapes the load of a few workloads: alignment, pauses, spacing of
 //! starts, limits that end it. Everything here is absent from a plain workload.
 
 use crate::latency_target::LatencyTarget;
@@ -19,10 +19,6 @@ pub struct BlockShare {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadShape {
-    /// Block sizes of writes, by weight, where they differ from those of reads; then `block_mix`
-    /// has the sizes of reads, and `block_bytes` is the largest of both.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub write_mix: Vec<BlockShare>,
     /// Random offsets are multiples of this; without it of the smallest block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align_bytes: Option<u32>,
@@ -51,9 +47,6 @@ pub struct LoadShape {
     /// What is written; `None`: new random data each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<WriteContent>,
-    /// Which of its writes are trims; `None`: none of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trims: Option<TrimMode>,
     /// It ends once its rate is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyEnd>,
@@ -73,18 +66,6 @@ pub struct LoadShape {
     /// huge pages where the kernel has them, which large requests gain by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordinary_pages: bool,
-}
-
-/// Which writes are trims. A trim destroys data as a write does, and counts as one for every check
-/// of safety and for every limit of bytes and operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum TrimMode {
-    /// All of them: nothing is written.
-    Only,
-    /// Each block is trimmed, and then written. Both are operations; limits count the pair once.
-    BeforeWrite,
 }
 
 /// A share of the operations that several workloads start together: each starts no more than its
@@ -363,14 +344,6 @@ impl LoadShape {
     /// What is set, in words: conditions of every figure.
     pub fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
-        let sizes: Vec<String> = self
-            .write_mix
-            .iter()
-            .map(|share| format_bytes(u64::from(share.block_bytes)))
-            .collect();
-        if !sizes.is_empty() {
-            facts.push(format!("writes of {}", sizes.join(", ")));
-        }
         if let Some(bytes) = self.align_bytes {
             let bytes = format_bytes(u64::from(bytes));
             facts.push(format!("offsets at multiples of {bytes}"));
@@ -383,9 +356,6 @@ impl LoadShape {
         }
         if self.each_block_once {
             facts.push("each block once per pass".to_owned());
-        }
-        if self.trims == Some(TrimMode::BeforeWrite) {
-            facts.push("each block trimmed before it is written".to_owned());
         }
         if self.arrivals == Arrivals::Poisson {
             facts.push("Poisson arrivals".to_owned());

@@ -261,7 +261,9 @@ impl Plan {
             .sum();
         let scratch = self.scratch_bytes.unwrap_or(0);
         let last = self.workloads.len().saturating_sub(1);
-        let trimmed = self.workloads[..last].iter().filter(|w| w.only_trims());
+        let trimmed = self.workloads[..last]
+            .iter()
+            .filter(|w| w.leaves_no_content());
         let again = scratch.saturating_mul(trimmed.count() as u64);
         let first = scratch.saturating_sub(laid_out);
         Some(

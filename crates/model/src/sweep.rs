@@ -2,6 +2,8 @@
 //! what follows from it. Does not know how it is measured or printed.
 
 use crate::estimate::{Estimate, positive_interval};
+use crate::op::OpKind;
+use crate::stream::Streams;
 use serde::{Deserialize, Serialize};
 
 /// What a sweep varies.
@@ -97,18 +99,20 @@ impl SweepOperation {
         }
     }
 
-    /// Share of the operations that are reads, in permille.
-    pub fn read_permille(self) -> u16 {
+    /// What it does to blocks.
+    pub fn streams(self) -> Streams {
         match self {
-            Self::RandRead | Self::Read | Self::Backward | Self::Stride | Self::Reread => 1000,
-            Self::RandRw | Self::Rw => 500,
-            Self::RandWrite | Self::Write | Self::Rewrite => 0,
+            Self::RandRead | Self::Read | Self::Backward | Self::Stride | Self::Reread => {
+                Streams::doing(&[OpKind::Read])
+            }
+            Self::RandRw | Self::Rw => Streams::with_reads(500),
+            Self::RandWrite | Self::Write | Self::Rewrite => Streams::doing(&[OpKind::Write]),
         }
     }
 
     /// Whether it writes.
     pub fn writes(self) -> bool {
-        self.read_permille() < 1000
+        self.streams().changes_blocks()
     }
 
     /// The name of the workload of a cell: `randread-8k-d32`.

@@ -2,7 +2,8 @@
 //! of `plan`; the groups of a plan and its measurements need it too.
 
 use crate::op::OpKind;
-use crate::shape::{BlockShare, LoadShape, TrimMode};
+use crate::shape::{BlockShare, LoadShape};
+use crate::stream::Streams;
 use crate::target::WriteCache;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,9 @@ pub struct Workload {
     /// Whether it runs at the same time as the workload before it.
     #[serde(default, skip_serializing_if = "Start::is_after_previous")]
     pub start: Start,
-    /// Share of the operations that are reads, in permille: 1000 reads only, 0 writes only.
-    pub read_permille: u16,
+    /// What it does to blocks, in which shares.
+    #[serde(flatten)]
+    pub streams: Streams,
     /// Where the operations go.
     pub access: Access,
     /// Bytes per operation (the largest of the mix, where there is one).
@@ -78,7 +80,7 @@ impl Workload {
         Self {
             name: name.to_owned(),
             start: Start::AfterPrevious,
-            read_permille: 1000,
+            streams: Streams::with_reads(1000),
             access: Access::Random {
                 distribution: Distribution::Uniform,
             },
@@ -102,30 +104,23 @@ impl Workload {
         }
     }
 
-    /// Whether any operation writes or trims.
+    /// Whether any operation changes the content of blocks.
     pub fn writes(&self) -> bool {
-        self.read_permille < 1000
+        self.streams.changes_blocks()
     }
 
     /// Whether any of its operations is of this kind.
     pub fn makes(&self, kind: OpKind) -> bool {
         match kind {
-            OpKind::Read => self.reads(),
-            OpKind::Write => self.writes() && !self.only_trims(),
-            OpKind::Trim => self.trims(),
             OpKind::Sync => self.sync != SyncPolicy::None,
             OpKind::Commit => self.commits(),
+            request => self.streams.makes(request),
         }
     }
 
-    /// Whether any operation trims.
-    pub fn trims(&self) -> bool {
-        self.shape.trims.is_some()
-    }
-
-    /// Whether it only trims: the blocks that it visits have no content afterwards.
-    pub fn only_trims(&self) -> bool {
-        self.shape.trims == Some(TrimMode::Only)
+    /// Whether the blocks that it visits have no content afterwards.
+    pub fn leaves_no_content(&self) -> bool {
+        self.streams.is_only(OpKind::Trim)
     }
 
     /// Whether each block that it reads must carry what an earlier workload wrote there.
@@ -135,12 +130,12 @@ impl Workload {
 
     /// Whether any operation reads.
     pub fn reads(&self) -> bool {
-        self.read_permille > 0
+        self.streams.makes(OpKind::Read)
     }
 
     /// Every block size that an operation may have; some may stand twice.
     pub fn block_sizes(&self) -> impl Iterator<Item = u32> + '_ {
-        let mixes = self.block_mix.iter().chain(&self.shape.write_mix);
+        let mixes = self.block_mix.iter().chain(self.streams.other_sizes());
         mixes
             .map(|share| share.block_bytes)
             .chain([self.block_bytes])
@@ -154,7 +149,7 @@ impl Workload {
     /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's
     /// limit counts reads too, so its share is rounded up.
     pub fn write_bytes_max(&self) -> Option<u64> {
-        let share = 1000 - u64::from(self.read_permille.min(1000));
+        let share = 1000 - u64::from(self.streams.permille(OpKind::Read));
         self.stop
             .bytes
             .map(|b| (u128::from(b) * u128::from(share)).div_ceil(1000) as u64)

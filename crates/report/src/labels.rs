@@ -2,9 +2,10 @@
 
 use crate::text::list;
 use diskproof_model::finding::Severity;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncPolicy};
 use diskproof_model::record::Estimate;
-use diskproof_model::shape::TrimMode;
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
 use diskproof_model::units::{format_bytes, format_percent, format_rate};
 
@@ -174,30 +175,28 @@ pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
 
 /// The operations and how they are made durable: `write, final sync`, `50 % reads`,
 /// `write+fdatasync`.
-pub(crate) fn operation(read_permille: u16, trims: Option<TrimMode>, policy: SyncPolicy) -> String {
-    let kind = mix(read_permille)
-        .unwrap_or_else(|| if read_permille == 0 { "write" } else { "read" }.to_owned());
-    let kind = match trims {
-        Some(TrimMode::Only) => return "trim".to_owned(),
-        Some(TrimMode::BeforeWrite) => format!("trim, {kind}"),
-        None => kind,
+pub(crate) fn operation(streams: &Streams, policy: SyncPolicy) -> String {
+    let mut words: Vec<String> = match mix(streams) {
+        Some(mix) => vec![mix],
+        None => {
+            let kinds = streams.iter().flat_map(|stream| &stream.does);
+            kinds.map(|kind| kind.as_str().to_owned()).collect()
+        }
     };
-    match (sync(policy), policy) {
-        (Some(sync), policy) if policy.is_per_write() && trims.is_some() => format!("trim, {sync}"),
-        (Some(sync), policy) if policy.is_per_write() && read_permille == 0 => sync,
-        (Some(sync), _) => format!("{kind}, {sync}"),
-        (None, _) => kind,
+    if streams.makes(OpKind::Write) {
+        // The words of such a sync begin with its write.
+        words.pop_if(|word| policy.is_per_write() && word == OpKind::Write.as_str());
+        words.extend(sync(policy));
     }
+    words.join(", ")
 }
 
 /// The share of reads of a mixed workload.
-pub(crate) fn mix(read_permille: u16) -> Option<String> {
-    (1..1000).contains(&read_permille).then(|| {
-        format!(
-            "{} reads",
-            format_percent(f64::from(read_permille) / 1000.0)
-        )
-    })
+pub(crate) fn mix(streams: &Streams) -> Option<String> {
+    let share = f64::from(streams.permille(OpKind::Read)) / 1000.0;
+    streams
+        .is_mix()
+        .then(|| format!("{} reads", format_percent(share)))
 }
 
 /// The offered load of an open loop.
@@ -286,15 +285,16 @@ mod tests {
             (0, every(9), "write, fsync every 9 writes"),
         ];
         for (read_permille, policy, text) in cases {
-            assert_eq!(operation(read_permille, None, policy), text);
+            assert_eq!(operation(&Streams::with_reads(read_permille), policy), text);
         }
+        let pair = &[OpKind::Trim, OpKind::Write];
         let trims = [
-            (TrimMode::Only, SyncPolicy::None, "trim"),
-            (TrimMode::BeforeWrite, SyncPolicy::None, "trim, write"),
-            (TrimMode::BeforeWrite, every(1), "trim, write+fsync"),
+            (&[OpKind::Trim][..], SyncPolicy::None, "trim"),
+            (pair, SyncPolicy::None, "trim, write"),
+            (pair, every(1), "trim, write+fsync"),
         ];
-        for (mode, policy, text) in trims {
-            assert_eq!(operation(0, Some(mode), policy), text);
+        for (does, policy, text) in trims {
+            assert_eq!(operation(&Streams::doing(does), policy), text);
         }
     }
 

@@ -256,6 +256,7 @@ mod tests {
     use crate::fixture;
     use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
     use diskproof_model::record::WorkloadRecord;
+    use diskproof_model::stream::Streams;
 
     fn find(record: &Record, setting: &str) -> Advice {
         record
@@ -469,7 +470,7 @@ mod tests {
         let of_read: [fn(&mut WorkloadRecord); 3] = [
             |w| w.workers = 2,
             |w| w.access = Access::Sequential,
-            |w| w.read_permille = 500,
+            |w| w.streams = Streams::with_reads(500),
         ];
         for change in of_read {
             assert_eq!(

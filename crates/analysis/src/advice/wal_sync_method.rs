@@ -126,7 +126,7 @@ impl RateRatio {
 
 /// The method and the pages of a commit, where one session writes its log as a server does.
 fn method_of(w: &WorkloadRecord) -> Option<(&'static str, u32)> {
-    let is_log = w.read_permille == 0
+    let is_log = w.streams.is_only(OpKind::Write)
         && w.access == Access::Sequential
         && w.cache == CachePolicy::Cached
         && w.block_mix.is_empty()

@@ -112,7 +112,7 @@ impl SweptCell {
 
     fn is_like(&self, other: &Self) -> bool {
         let (asked, other) = (&self.workload, &other.workload);
-        other.access == asked.access && other.read_permille == asked.read_permille
+        other.access == asked.access && other.streams == asked.streams
     }
 
     /// Relative half-width of the 95 % interval of its rate. Before three slices it counts as

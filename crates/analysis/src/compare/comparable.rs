@@ -8,9 +8,11 @@ use super::reasons::{
 use super::sides::Run;
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 use diskproof_model::shape::LoadShape;
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_rate};
 
@@ -105,9 +107,9 @@ fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     );
     reasons.differ(
         "mix-differs",
-        (a.name, x.read_permille),
-        (b.name, y.read_permille),
-        |p| format!("{} % reads", f64::from(*p) / 10.0),
+        (a.name, &x.streams),
+        (b.name, &y.streams),
+        |streams| streams_text(streams),
     );
     reasons.differ(
         "access-differs",
@@ -187,7 +189,9 @@ fn content(reasons: &mut Reasons, a: &str, x: &MeasurementRecord, b: &str, y: &M
         let why = format!("{a}: {p} of the blocks hold only zeros, {b}: {q}");
         reasons.add("content-differs", why);
     }
-    let writes_only = x.workload.read_permille == 0 && y.workload.read_permille == 0;
+    let writes_only = [x, y]
+        .iter()
+        .all(|m| m.workload.streams.is_only(OpKind::Write));
     if let (true, Some(p), Some(q)) = (writes_only, unwritten_share(x), unwritten_share(y))
         && (p - q).abs() > ZERO_SHARE_MAX
     {
@@ -247,7 +251,7 @@ fn faults(reasons: &mut Reasons, run: Measured<'_>, harmless: &[&str]) {
         | StopReason::Steady
         | StopReason::Unread => {}
     }
-    let reads = m.workload.read_permille > 0;
+    let reads = m.workload.streams.makes(OpKind::Read);
     if let (true, Some(share)) = (
         reads,
         unwritten_share(m).filter(|share| *share > UNWRITTEN_MAX),
@@ -318,6 +322,13 @@ fn access_text(access: &Access) -> String {
         },
         Access::Zoned { zones } => format!("random in {} zones", zones.len()),
     }
+}
+
+fn streams_text(streams: &Streams) -> String {
+    let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
+    let mut facts = vec![format!("{reads} % reads")];
+    facts.extend(streams.facts());
+    facts.join(", ")
 }
 
 fn shape_text(shape: &LoadShape) -> String {

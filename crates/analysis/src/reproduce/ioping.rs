@@ -1,6 +1,7 @@
 //! The line of ioping 1.2 or later that sends the same single requests. Option names and meanings
 //! are those of ioping(1).
 
+use diskproof_model::op::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineKind, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
@@ -45,10 +46,10 @@ pub fn ping(
         words.push("-A".to_owned());
     }
     words.extend(durability.map(str::to_owned));
-    let writing = match ran.read_permille {
-        1000.. => None,
-        0 => Some("-W"),
-        _ => Some("-G"),
+    let writing = match (ran.streams.is_only(OpKind::Read), ran.streams.is_mix()) {
+        (true, _) => None,
+        (false, false) => Some("-W"),
+        (false, true) => Some("-G"),
     };
     words.extend(writing.map(str::to_owned));
     // Without three of them ioping writes to no existing file or device.
@@ -65,7 +66,7 @@ pub fn ping(
 /// The option for how writes are made durable; `None` where ioping has none for it. It follows each
 /// write with fdatasync, unless the page cache may keep it.
 fn durability(ran: &WorkloadRecord) -> Option<Option<&'static str>> {
-    if ran.read_permille >= 1000 {
+    if ran.streams.is_only(OpKind::Read) {
         return Some(None);
     }
     match ran.sync {
@@ -89,6 +90,7 @@ mod tests {
     use crate::fixture;
     use diskproof_model::plan::{SyncCall, SyncPolicy};
     use diskproof_model::record::Record;
+    use diskproof_model::stream::Streams;
     use diskproof_model::target::TargetKind;
 
     fn command(change: impl Fn(&mut fixture::RunParts)) -> String {
@@ -113,7 +115,8 @@ mod tests {
         let synced = |call| SyncPolicy::Every { writes: 1, call };
         let writes = command(|run| {
             let workload = &mut run.1[0].workload;
-            (workload.read_permille, workload.sync) = (500, synced(SyncCall::Fdatasync));
+            (workload.streams, workload.sync) =
+                (Streams::with_reads(500), synced(SyncCall::Fdatasync));
             (run.0.targets[0].kind, run.0.targets[0].path) =
                 (TargetKind::BlockDevice, "/dev/sdz".to_owned());
         });
@@ -123,7 +126,7 @@ mod tests {
         );
         let fsync = command(|run| {
             let workload = &mut run.1[0].workload;
-            (workload.read_permille, workload.sync) = (0, synced(SyncCall::Fsync));
+            (workload.streams, workload.sync) = (Streams::with_reads(0), synced(SyncCall::Fsync));
         });
         assert_eq!(fsync, "");
         let gaps = command(|run| run.0.plan.ping.as_mut().unwrap().idle_ns = vec![0, 5]);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixture;
 use diskproof_model::plan::BlockShare;
+use diskproof_model::stream::Streams;
 use std::process::{Command, Output};
 
 fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
@@ -278,9 +279,9 @@ fn fio_understands_every_line() {
     let kinds = [TargetKind::Directory, TargetKind::File];
     for i in 0..20 {
         let text = line("mixed-random", |w, target, asked| {
-            w.read_permille = [1000, 0, 500, 333][i % 4];
+            w.streams = Streams::with_reads([1000, 0, 500, 333][i % 4]);
             w.access = accesses[i % 7].clone();
-            w.sync = if w.read_permille == 1000 {
+            w.sync = if w.streams.is_only(OpKind::Read) {
                 SyncPolicy::None
             } else {
                 syncs[i / 2 % 4]

@@ -105,7 +105,7 @@ pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
 /// the disk, and a warning would cast doubt on the figures of other workloads.
 fn writes_to_memory(m: &MeasurementRecord) -> bool {
     let w = &m.workload;
-    (w.cache, w.read_permille, w.sync) == (CachePolicy::Cached, 0, SyncPolicy::None)
+    w.streams.is_only(OpKind::Write) && (w.cache, w.sync) == (CachePolicy::Cached, SyncPolicy::None)
 }
 
 /// Whether what ran together used all CPUs of the machine.

@@ -95,7 +95,7 @@ fn single_commits(record: &Record) -> impl Iterator<Item = (Measured<'_>, &OpRec
     real(record).filter_map(|(index, m)| {
         let w = &m.workload;
         let is_single = w.depth * w.workers == 1
-            && w.read_permille == 0
+            && w.streams.is_only(OpKind::Write)
             && w.rate.is_none()
             && w.together_with.is_empty();
         let commits = m.ops.get(&OpKind::Commit)?;

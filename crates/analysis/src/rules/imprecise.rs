@@ -383,7 +383,7 @@ fn judged_width(m: &MeasurementRecord, op: &OpRecord) -> f64 {
     let own = op.iops.relative_half_width().unwrap_or(f64::INFINITY);
     let ops = m.headline_ops();
     let all: u64 = ops.iter().map(|(_, op)| op.count).sum();
-    let is_mix = ops.len() > 1 && (1..1000).contains(&m.workload.read_permille);
+    let is_mix = ops.len() > 1 && m.workload.streams.is_mix();
     if !is_mix || op.count == 0 || own.is_infinite() {
         return own;
     }
@@ -510,6 +510,7 @@ mod tests {
     use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
     use diskproof_model::plan::Order;
     use diskproof_model::series::Cell;
+    use diskproof_model::stream::Streams;
 
     /// Stalls of a tenth of a second at uneven intervals.
     fn stutter(m: &mut Measurement) {
@@ -712,7 +713,7 @@ mod tests {
     /// as `total` says.
     fn mix(total: impl Fn(usize) -> u64) -> Record {
         fixture::faulty("mixed-random", |m| {
-            m.workload.read_permille = 900;
+            m.workload.streams = Streams::with_reads(900);
             let mut rng = TestRng(3);
             let cells: Vec<(u64, u64)> = (0..500)
                 .map(|i| {

@@ -7,7 +7,6 @@ use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::shape::TrimMode;
 use diskproof_model::units::{format_bytes, format_percent};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -109,7 +108,7 @@ fn hit(
             ),
         });
     }
-    let writes_again = m.workload.shape.trims == Some(TrimMode::BeforeWrite);
+    let writes_again = m.workload.streams.after(OpKind::Trim) == Some(OpKind::Write);
     let most = PASSES_MAX * m.workload.span_bytes as f64;
     (trimmed_bytes as f64 > most && !writes_again).then(|| Ineffective {
         index,
@@ -126,6 +125,7 @@ fn hit(
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::stream::Streams;
 
     /// Trims in place of all writes, once over their span, which the device discarded.
     fn trimmed(change: impl Fn(&mut diskproof_model::measurement::Measurement)) -> Record {
@@ -135,7 +135,7 @@ mod tests {
                 m.ops.remove(&OpKind::Sync);
                 m.ops.remove(&OpKind::Commit);
                 m.ops.insert(OpKind::Trim, op);
-                m.workload.shape.trims = Some(TrimMode::Only);
+                m.workload.streams = Streams::doing(&[OpKind::Trim]);
                 m.span_bytes = op_bytes;
                 m.asked.trim_bytes = op_bytes;
                 m.device.trim_bytes = Some(op_bytes);
@@ -182,7 +182,7 @@ mod tests {
     fn blocks_that_are_written_again_may_be_trimmed_again() {
         let record = trimmed(|m| {
             m.span_bytes /= 2;
-            m.workload.shape.trims = Some(TrimMode::BeforeWrite);
+            m.workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
         });
         assert!(check(&record).is_none());
     }

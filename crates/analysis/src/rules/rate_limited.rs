@@ -332,11 +332,11 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
     if documented(target, one.rate, one.unit).is_some() {
         return true;
     }
-    let permille = |is_own: fn(u16) -> bool| {
+    let has_alike = |kind: OpKind| {
         let mut alike = all.iter().filter(|other| is_alike(other, one));
-        alike.any(|other| is_own(other.m.workload.read_permille))
+        alike.any(|other| other.m.workload.streams.is_only(kind))
     };
-    let is_both = permille(|reads| reads == 1000) && permille(|reads| reads == 0);
+    let is_both = has_alike(OpKind::Read) && has_alike(OpKind::Write);
     let round = is_round(one.rate, one.unit);
     let is_small = |m: &MeasurementRecord| m.workload.block_bytes < LARGE_BYTES;
     let others = || {
@@ -345,7 +345,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
             .filter(|m| m.target == one.m.target);
         own.filter(|m| wanted_depth(m) >= 2.0 && is_small(m) == is_small(one.m))
     };
-    let is_only = others().all(|m| m.workload.read_permille == one.m.workload.read_permille);
+    let is_only = others().all(|m| m.workload.streams == one.m.workload.streams);
     round && (is_both || is_only)
 }
 

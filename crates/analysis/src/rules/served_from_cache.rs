@@ -8,6 +8,7 @@ use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
@@ -110,7 +111,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> CountedBytes<'a> {
     let shares = together(record, m)
-        .filter(|m| m.workload.read_permille == 1000)
+        .filter(|m| m.workload.streams.is_only(OpKind::Read))
         .map(unwritten_share);
     // Where the page cache was allowed to answer one of those that ran together, the counters prove
     // nothing about any of them.

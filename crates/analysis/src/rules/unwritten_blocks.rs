@@ -5,6 +5,7 @@ use super::evidence::{Measured, evidence, heaviest, real, scope};
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::op::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_bytes, format_percent};
@@ -43,7 +44,7 @@ struct EmptyReads {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<EmptyReads> = real(record)
-        .filter(|(_, m)| m.workload.read_permille > 0)
+        .filter(|(_, m)| m.workload.streams.makes(OpKind::Read))
         .filter_map(hit)
         .collect();
     let worst = hits

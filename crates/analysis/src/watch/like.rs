@@ -6,6 +6,7 @@ use diskproof_model::observed::{LikePlan, ObservedDevice, ObservedOps, ObservedS
 use diskproof_model::plan::{
     Access, BlockShare, Distribution, Start, Stop, SyncCall, SyncPolicy, Workload,
 };
+use diskproof_model::stream::Streams;
 
 /// Fewer than this share of the requests of a direction do not get their own workload.
 const SHARE_MIN: f64 = 0.005;
@@ -78,7 +79,7 @@ pub fn like_workloads(
                     true => Start::AfterPrevious,
                     false => Start::WithPrevious,
                 },
-                read_permille: if *kind == OpKind::Read { 1000 } else { 0 },
+                streams: Streams::with_reads(if *kind == OpKind::Read { 1000 } else { 0 }),
                 access,
                 depth: observed.queue_depth_max.ceil().clamp(1.0, DEPTH_MAX) as u32,
                 stop: Stop {

@@ -16,6 +16,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Skipped, Span, Start,
     Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
 };
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_postgres::Programs;
@@ -446,7 +447,7 @@ impl Method {
     /// (debug_io_direct is off).
     fn commits(self) -> Workload {
         Workload {
-            read_permille: 0,
+            streams: Streams::with_reads(0),
             access: Access::Sequential,
             block_bytes: PAGE_BYTES,
             span: Span {
@@ -556,7 +557,7 @@ fn alone(breadth: Breadth) -> Vec<CommitRow> {
 /// WAL: a sync of the WAL does not write them.
 fn beside(file_bytes: u64) -> Vec<CommitRow> {
     let load = |name: &str, read_permille, depth| Workload {
-        read_permille,
+        streams: Streams::with_reads(read_permille),
         depth,
         access: Access::Random {
             distribution: Distribution::Uniform,

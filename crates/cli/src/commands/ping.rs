@@ -18,6 +18,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, Plan, Span, Stop, SyncCall, SyncPolicy,
     Workload, WriteFlag,
 };
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration, parse_duration, parse_size};
 use diskproof_report::terminal::RequestLines;
@@ -383,7 +384,7 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
         n => Some(n),
     };
     Workload {
-        read_permille,
+        streams: Streams::with_reads(read_permille),
         access: match ping.sequential {
             true => Access::Sequential,
             false => Access::Random {

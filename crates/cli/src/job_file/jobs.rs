@@ -5,7 +5,7 @@ use super::error::JobFileError;
 use super::sections::SourceLine;
 use crate::workload::WorkloadFlags;
 use diskproof_compat::fio_values::Amount;
-use diskproof_model::rw::{Order, Rw, RwDirection};
+use diskproof_model::rw::{Order, Rw};
 
 /// One job.
 #[derive(Debug, Clone)]
@@ -57,7 +57,8 @@ pub(crate) struct FioJob {
 }
 
 impl FioJob {
-    fn rw(&self) -> Rw {
+    /// What it does, in which order of blocks.
+    pub(crate) fn rw(&self) -> Rw {
         self.flags.rw.unwrap_or(Rw::RANDREAD)
     }
 
@@ -72,30 +73,20 @@ impl FioJob {
         self.is_random() && is_plain
     }
 
-    /// What it does.
-    pub(crate) fn direction(&self) -> RwDirection {
-        self.rw().direction
-    }
-
     /// fio's word for both.
     pub(crate) fn word(&self) -> &'static str {
         self.rw().as_str()
     }
 
-    /// Whether it trims.
-    pub(crate) fn trims(&self) -> bool {
-        self.rw().trims().is_some()
-    }
-
     /// The size of all operations, where they have one.
     pub(crate) fn one_block(&self) -> Option<u64> {
         let size = self.flags.bs.map(|bs| u64::from(bs.0));
-        size.filter(|_| self.flags.shape.write_mix.is_empty())
+        size.filter(|_| self.flags.other_sizes.is_empty())
     }
 
     /// The smallest size of any operation.
     pub(crate) fn smallest_block(&self) -> u64 {
-        let writes = self.flags.shape.write_mix.iter();
+        let writes = self.flags.other_sizes.iter();
         let writes = writes.map(|share| share.block_bytes);
         u64::from(self.flags.sizes().chain(writes).min().unwrap_or(1))
     }

@@ -8,7 +8,7 @@ use super::notes::TranslationNotes;
 use super::reading::FILENAME_FORMAT_DEFAULT;
 use super::spread::{directory_of, paths_of};
 use diskproof_compat::fio_values::Amount;
-use diskproof_model::rw::RwDirection;
+use diskproof_model::op::OpKind;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ pub(crate) fn place(
         written: jobs
             .iter()
             .zip(&paths)
-            .filter(|(job, _)| job.direction() != RwDirection::Read)
+            .filter(|(job, _)| job.rw().changes_blocks())
             .flat_map(|(_, paths)| paths)
             .collect(),
         size: overrides.size,
@@ -131,7 +131,7 @@ pub(crate) fn place(
                 .take_while(|other| *other != job)
                 .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
             let is_first_to_write = root.is_scratch
-                && jobs[*job].direction() == RwDirection::Write
+                && jobs[*job].rw().is_only(OpKind::Write)
                 && !jobs[*job].overwrites
                 && !is_used;
             by_job[*job] = Some(JobPlacement {
@@ -164,7 +164,10 @@ impl Placements {
     ) -> Result<(), JobFileError> {
         let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
         let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-        for (job, _) in members.iter().filter(|(job, _)| is_file && job.trims()) {
+        for (job, _) in members
+            .iter()
+            .filter(|(job, _)| is_file && job.rw().makes(OpKind::Trim))
+        {
             notes.add(
                 "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
                  hole into the file",

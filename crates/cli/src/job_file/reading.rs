@@ -15,8 +15,9 @@ use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{Amount, Base};
 use diskproof_compat::{FioCondition, FioHandling, fio_option, fio_similar};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, WriteFlag};
-use diskproof_model::rw::{Order, Rw, RwDirection};
+use diskproof_model::rw::{Order, Rw};
 use std::collections::BTreeMap;
 
 pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
@@ -124,7 +125,7 @@ impl<'a> JobReader<'a> {
         let rw = self.rw()?.0;
         Ok(match condition {
             FioCondition::Random => rw.order == Order::Random,
-            FioCondition::Writes => rw.writes_data(),
+            FioCondition::Writes => rw.makes(OpKind::Write),
             FioCondition::Buffered => {
                 let engine = self.choice("ioengine", &ENGINES)?;
                 self.cache(engine == Some(EngineKind::Mmap))? != Cache::Direct
@@ -190,8 +191,8 @@ impl<'a> JobReader<'a> {
             engine: Some(EngineChoice::Fixed(engine)),
             ..WorkloadFlags::default()
         };
-        if self.verify(rw.direction, &mut flags, notes)? {
-            rw.direction = RwDirection::Read;
+        if self.verify(rw, &mut flags, notes)? {
+            rw.chains = Rw::READ.chains;
         }
         flags.rw = Some(rw);
         flags.depth = Some(Count(self.depth(engine, notes)?));
@@ -212,7 +213,7 @@ impl<'a> JobReader<'a> {
         self.sync(rw, &mut flags)?;
         self.latency_target(&mut flags, notes)?;
         self.shape(rw, &mut flags)?;
-        if rw.writes_data() && flags.verify.is_none() && !flags.signs_only {
+        if rw.makes(OpKind::Write) && flags.verify.is_none() && !flags.signs_only {
             flags.shape.content = self.content(&flags)?;
         }
         Ok(flags)
@@ -223,7 +224,7 @@ impl<'a> JobReader<'a> {
         let engine = self
             .choice("ioengine", &ENGINES)?
             .unwrap_or(EngineKind::Sync);
-        if rw.trims().is_none() || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
+        if !rw.makes(OpKind::Trim) || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
             return Ok(engine);
         }
         notes.add(
@@ -289,10 +290,10 @@ impl<'a> JobReader<'a> {
         })
     }
 
-    /// How the blocks of a job of this direction are verified. Returns whether it only does that.
+    /// How the blocks of a job that does this are verified. Returns whether it only does that.
     fn verify(
         &self,
-        direction: RwDirection,
+        rw: Rw,
         flags: &mut WorkloadFlags,
         notes: &mut TranslationNotes,
     ) -> Result<bool, JobFileError> {
@@ -317,17 +318,17 @@ impl<'a> JobReader<'a> {
                 "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
             ));
         }
-        if direction == RwDirection::Trim {
+        if rw.is_only(OpKind::Trim) {
             return Err(setting.error("trims leave nothing to verify; remove the option"));
         }
-        if only && direction == RwDirection::Mixed {
+        if only && rw.is_mix() {
             return Err(self.error(
                 "verify_only",
                 "the blocks that a mix wrote are unknown; use rw=read over the written blocks",
             ));
         }
         let is_checked = self.switch("do_verify")?.unwrap_or(true) || only;
-        let writes = direction != RwDirection::Read && !only;
+        let writes = rw.changes_blocks() && !only;
         flags.verify = is_checked.then_some(true);
         flags.signs_only = writes && !is_checked;
         if is_checked && writes {
@@ -363,7 +364,7 @@ impl<'a> JobReader<'a> {
         let every = |name| Ok(Some(self.bytes(name, 0)?).filter(|n| *n > 0).map(Count));
         let (fsync, fdatasync) = (every("fsync")?, every("fdatasync")?);
         let at_end = self.flag("end_fsync")? || self.flag("fsync_on_close")?;
-        if rw.writes_data() {
+        if rw.makes(OpKind::Write) {
             (flags.fsync, flags.fdatasync) = (fsync, fdatasync);
             flags.sync = sync.map(SyncedWrites);
             let is_only = fsync.is_none() && fdatasync.is_none() && sync.is_none();

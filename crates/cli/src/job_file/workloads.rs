@@ -9,8 +9,8 @@ use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
-use diskproof_model::rw::RwDirection;
 use diskproof_model::shape::{LoadShape, ZoneStride};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -139,7 +139,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     match members {
         [(job, _, flags)] => {
             let is_plain = !job.is_random()
-                && !job.trims()
+                && !job.rw().makes(OpKind::Trim)
                 && flags.stride.is_none()
                 && flags.backward.is_none()
                 && flags.fsync.is_none()
@@ -231,11 +231,8 @@ fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
 fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes) -> Vec<Cache> {
     let commits = |job: &FioJob| {
         let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
-        match job.direction() {
-            // A trim drops the pages of its block itself.
-            RwDirection::Trim => true,
-            direction => direction == RwDirection::Write && syncs,
-        }
+        // A trim drops the pages of its block itself.
+        job.rw().is_only(OpKind::Trim) || (job.rw().is_only(OpKind::Write) && syncs)
     };
     let emptied = |job: &FioJob| job.cache == Cache::Emptied && !commits(job);
     let is_emptied = group.iter().any(|index| emptied(&jobs[*index]));
@@ -443,7 +440,7 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     if let Some(zones) = job.flags.shape.zone_stride {
         return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
     }
-    let is_ordered = !job.is_random() && job.direction() != RwDirection::Mixed;
+    let is_ordered = !job.is_random() && !job.rw().is_mix();
     let is_backward = job.flags.backward.is_some();
     let total = match job.flags.stride {
         _ if is_backward && !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {

@@ -16,6 +16,7 @@ use diskproof_device::{
 use diskproof_engine::{STALL_NS, Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Order, Plan, Workload};
 use diskproof_model::record::Tool;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
@@ -292,7 +293,10 @@ fn check_size(plan: &Plan, identity: &TargetIdentity) -> Result<(), Failure> {
 
 /// A device that accepts no discards would be noticed only when the workload begins.
 fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
-    let Some(workload) = workloads.iter().find(|workload| workload.trims()) else {
+    let Some(workload) = workloads
+        .iter()
+        .find(|workload| workload.makes(OpKind::Trim))
+    else {
         return Ok(());
     };
     match identities
@@ -391,7 +395,8 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::shape::TrimMode;
+    use diskproof_model::op::OpKind;
+    use diskproof_model::stream::Streams;
 
     /// A block device that accepts discards or not.
     fn device(discard: bool) -> TargetIdentity {
@@ -408,13 +413,13 @@ mod tests {
     #[test]
     fn device_without_discards_is_refused_where_a_workload_trims() {
         let mut workload = Workload::named("trim");
-        workload.read_permille = 0;
+        workload.streams = Streams::with_reads(0);
         let check = |workload: &Workload, discard| {
             let workloads = std::slice::from_ref(workload);
             check_discards(workloads, &[device(discard)]).map_err(|failure| failure.to_string())
         };
         assert!(check(&workload, false).is_ok());
-        workload.shape.trims = Some(TrimMode::BeforeWrite);
+        workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
         assert!(check(&workload, true).is_ok());
         let why = check(&workload, false).unwrap_err();
         assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");

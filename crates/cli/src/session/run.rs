@@ -364,7 +364,7 @@ impl TargetRun {
                 });
             }
             let rewrite = measured.iter_mut().find(|m| {
-                let is_write = m.workload.read_permille == 0;
+                let is_write = !m.workload.reads();
                 m.target == target && is_write && m.workload.access == Access::Sequential
             });
             if let Some(rewrite) = rewrite.filter(|m| m.workload.sync == SyncPolicy::AtEnd) {

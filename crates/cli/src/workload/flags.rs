@@ -7,8 +7,9 @@ use super::parsers::{
     ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
 };
 use crate::flags::{ENGINES, chosen};
-use diskproof_model::plan::EngineChoice;
-use diskproof_model::rw::{Rw, RwDirection};
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{BlockShare, EngineChoice};
+use diskproof_model::rw::Rw;
 use diskproof_model::shape::LoadShape;
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -176,6 +177,11 @@ pub struct WorkloadFlags {
     #[arg(skip)]
     #[serde(skip)]
     pub signs_only: bool,
+    /// Block sizes of all operations but the first kind of a mix, where they differ. fio jobs set
+    /// it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub other_sizes: Vec<BlockShare>,
     /// What shapes the load beyond that. fio jobs set it.
     #[arg(skip)]
     #[serde(skip)]
@@ -209,13 +215,12 @@ impl WorkloadFlags {
 
     /// Whether any operation writes data; a trim does not.
     pub(crate) fn writes_data(&self) -> bool {
-        self.writes() && self.rw.is_some_and(Rw::writes_data)
+        self.writes() && self.rw.is_some_and(|rw| rw.makes(OpKind::Write))
     }
 
     /// Whether any operation writes or trims.
     pub fn writes(&self) -> bool {
-        self.rw.is_some_and(|rw| rw.direction != RwDirection::Read)
-            && self.rwmixread.is_none_or(|share| share.0 < 1000)
+        self.rw.is_some_and(Rw::changes_blocks) && self.rwmixread.is_none_or(|share| share.0 < 1000)
     }
 
     /// Whether an option decides when the workload ends.

@@ -6,12 +6,14 @@ use super::latency_target::latency_target;
 use super::limits::{check_memory, check_room, resolve_span};
 use super::parsers::{Bytes, Count, SyncedWrites, Zones};
 use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
 };
-use diskproof_model::rw::{Order, Rw, RwDirection};
+use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::LoadShape;
+use diskproof_model::stream::Streams;
 use diskproof_model::units::format_bytes;
 
 /// PostgreSQL's page.
@@ -78,7 +80,7 @@ impl Resolution<'_> {
             length_bytes: flags.span.is_some().then_some(length),
         };
         let verify = self.verify(block_bytes, &block_mix, engine)?;
-        let only_trims = self.rw.direction == RwDirection::Trim;
+        let only_trims = self.rw.is_only(OpKind::Trim);
         let checks = verify == Verify::Checksum && !flags.writes();
         let once = (checks || only_trims).then_some(length);
         let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
@@ -93,7 +95,7 @@ impl Resolution<'_> {
             } else {
                 Start::AfterPrevious
             },
-            read_permille: self.read_permille()?,
+            streams: self.streams()?,
             access: self.access(block_bytes)?,
             block_bytes,
             block_mix,
@@ -112,7 +114,6 @@ impl Resolution<'_> {
             drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
             shape: LoadShape {
                 latency_target: latency_target(flags, self.wording)?,
-                trims: self.rw.trims(),
                 ..self.shape()
             },
             write_cache: None,
@@ -138,28 +139,28 @@ impl Resolution<'_> {
         let visits_once = self.rw.order == Order::Random && is_uniform;
         LoadShape {
             each_block_once: flags.shape.each_block_once
-                || (self.rw.trims().is_some() && visits_once && flags.shape.is_plain()),
+                || (self.rw.makes(OpKind::Trim) && visits_once && flags.shape.is_plain()),
             ..flags.shape.clone()
         }
     }
 
-    fn read_permille(&self) -> Resolved<u16> {
-        match (self.rw.direction, self.flags.rwmixread) {
-            (RwDirection::Mixed, share) => Ok(share.map_or(READ_PERMILLE_DEFAULT, |share| share.0)),
-            (_, Some(_)) => contradiction(format!(
+    fn streams(&self) -> Resolved<Streams> {
+        let share = self.flags.rwmixread.map(|share| share.0);
+        if share.is_some() && !self.rw.is_mix() {
+            return contradiction(format!(
                 "{} needs reads and writes; use {} rw or randrw",
                 self.name("rwmixread"),
                 self.name("rw")
-            )),
-            (RwDirection::Read, None) => Ok(1000),
-            (RwDirection::Write | RwDirection::Trim | RwDirection::TrimWrite, None) => Ok(0),
+            ));
         }
+        let streams = self.rw.streams(share.unwrap_or(READ_PERMILLE_DEFAULT));
+        Ok(streams.with_other_sizes(&self.flags.other_sizes))
     }
 
     /// The largest block, and the mix of sizes if there is one; of reads, where writes have others.
     fn blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
         let (block_bytes, mut mix) = self.read_blocks()?;
-        let write_mix = &self.flags.shape.write_mix;
+        let write_mix = &self.flags.other_sizes;
         if !write_mix.is_empty() && mix.is_empty() {
             mix.push(BlockShare {
                 block_bytes,
@@ -334,7 +335,7 @@ impl Resolution<'_> {
         }
         let mut blocks = mix
             .iter()
-            .chain(&self.flags.shape.write_mix)
+            .chain(&self.flags.other_sizes)
             .map(|share| share.block_bytes)
             .chain([block_bytes]);
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
@@ -358,7 +359,7 @@ impl Resolution<'_> {
         // A search ends when the depth is found. One pass of trims may take hours.
         let searches = flags.latency_target.is_some();
         let is_pass_of_trims =
-            self.rw.direction == RwDirection::Trim && flags.bytes.is_none() && flags.ops.is_none();
+            self.rw.is_only(OpKind::Trim) && flags.bytes.is_none() && flags.ops.is_none();
         let counted = (bytes.is_some() || flags.ops.is_some() || searches) && !is_pass_of_trims;
         let stop = Stop {
             precision: flags
@@ -421,7 +422,7 @@ impl Resolution<'_> {
         let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
         match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
-            true if self.rw.direction == RwDirection::Trim => contradiction(format!(
+            true if self.rw.is_only(OpKind::Trim) => contradiction(format!(
                 "{key} checks what was written, and trims leave no content; remove it, or use {rw} \
                  trimwrite or randtrimwrite"
             )),

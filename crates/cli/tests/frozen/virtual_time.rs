@@ -4,9 +4,9 @@
 use diskproof_analysis::fixture::{self, RunParts};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::measurement::Measurement;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::*;
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_model::shape::TrimMode;
 
 /// Four requests at a time, 500 to 600 µs each.
 const DISK: FakeDisk = FakeDisk {
@@ -59,15 +59,15 @@ fn loads() -> Vec<Workload> {
     for (direction, read_permille) in [("read", 1000), ("write", 0), ("mix", 700)] {
         for depth in [1, 16] {
             all.push(workload(&format!("rand{direction}-d{depth}"), |w| {
-                (w.read_permille, w.depth) = (read_permille, depth);
+                (w.streams, w.depth) = (Streams::with_reads(read_permille), depth);
             }));
         }
         all.push(workload(&format!("sequential-{direction}"), |w| {
-            (w.read_permille, w.depth) = (read_permille, 8);
+            (w.streams, w.depth) = (Streams::with_reads(read_permille), 8);
             (w.access, w.block_bytes) = (Access::Sequential, 1 << 20);
         }));
         all.push(workload(&format!("paced-{direction}"), |w| {
-            (w.read_permille, w.depth, w.rate) = (read_permille, 4, Some(1000.0));
+            (w.streams, w.depth, w.rate) = (Streams::with_reads(read_permille), 4, Some(1000.0));
         }));
     }
     all
@@ -91,7 +91,7 @@ fn commits() -> Vec<Workload> {
     for (name, sync) in policies {
         for (load, read_permille) in [("write", 0), ("mix", 500)] {
             all.push(workload(&format!("{load}-{name}"), |w| {
-                (w.read_permille, w.sync) = (read_permille, sync);
+                (w.streams, w.sync) = (Streams::with_reads(read_permille), sync);
             }));
         }
     }
@@ -99,13 +99,13 @@ fn commits() -> Vec<Workload> {
 }
 
 fn trims() -> Vec<Workload> {
-    let modes = [("only", TrimMode::Only), ("pairs", TrimMode::BeforeWrite)];
+    let pair = [OpKind::Trim, OpKind::Write];
+    let modes = [("only", &pair[..1]), ("pairs", &pair[..])];
     modes
         .into_iter()
-        .map(|(name, mode)| {
+        .map(|(name, does)| {
             workload(&format!("trims-{name}"), |w| {
-                (w.read_permille, w.depth) = (0, 4);
-                w.shape.trims = Some(mode);
+                (w.streams, w.depth) = (Streams::doing(does), 4);
             })
         })
         .collect()

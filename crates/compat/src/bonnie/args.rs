@@ -13,6 +13,7 @@ use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncCall, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -194,7 +195,7 @@ impl BonnieLoad {
         };
         let name = name_in_run(name, run);
         Workload {
-            read_permille,
+            streams: Streams::with_reads(read_permille),
             workers: self.labels.concurrency,
             span: part(u64::from(run) * size, size),
             sync: match (read_permille < 1000, self.syncs_each) {

@@ -18,7 +18,7 @@ fn published_command_line_runs_four_tests_concurrently() {
     assert_eq!(plan.scratch_bytes, Some(1 << 30));
     assert_eq!(plan.workloads[0].cache, CachePolicy::Cached);
     assert_eq!(plan.workloads[2].cache, CachePolicy::Buffered);
-    assert_eq!(plan.workloads[3].read_permille, 900);
+    assert_eq!(plan.workloads[3].streams.permille(OpKind::Read), 900);
 }
 
 #[test]

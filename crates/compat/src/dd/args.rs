@@ -8,6 +8,7 @@ use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::SECTOR_BYTES;
 use std::collections::BTreeSet;
@@ -291,7 +292,7 @@ impl DropInLoad for CopyLoad {
         let parts: Vec<_> = parts.into_iter().filter(|part| part.2 > 0).collect();
         let last = parts.len() - 1;
         let workload = |(index, (name, start, bytes, block_bytes))| Workload {
-            read_permille: if self.writes { 0 } else { 1000 },
+            streams: Streams::with_reads(if self.writes { 0 } else { 1000 }),
             span: part(start, bytes),
             stop: until_bytes(bytes),
             sync: match self.sync() {

@@ -29,7 +29,13 @@ fn writing_a_new_file_creates_it_with_its_size() {
     let workload = &plan.workloads[0];
     assert_eq!(plan.scratch_bytes, Some(8_192_000));
     assert_eq!(workload.stop.bytes, Some(8_192_000));
-    assert_eq!((workload.block_bytes, workload.read_permille), (8192, 0));
+    assert_eq!(
+        (
+            workload.block_bytes,
+            workload.streams.permille(OpKind::Read)
+        ),
+        (8192, 0)
+    );
     assert_eq!(
         (workload.sync, workload.cache),
         (SyncPolicy::AtEnd, CachePolicy::Cached)

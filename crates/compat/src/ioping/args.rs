@@ -14,6 +14,7 @@ use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
 };
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -249,7 +250,7 @@ impl IopingLoad {
                 .map(|ns| ns.div_ceil(self.interval_ns)),
         );
         Workload {
-            read_permille,
+            streams: Streams::with_reads(read_permille),
             access: random_or_sequential(!self.is_linear),
             block_bytes: self.block_bytes as u32,
             span,

@@ -28,7 +28,13 @@ fn default_reads_a_small_file_through_the_dropped_cache_each_second() {
     let plan = plan_of(".", &directory());
     let (workload, ping) = (&plan.workloads[0], plan.ping.as_ref().unwrap());
     assert_eq!(plan.scratch_bytes, Some(1 << 20));
-    assert_eq!((workload.block_bytes, workload.read_permille), (4096, 1000));
+    assert_eq!(
+        (
+            workload.block_bytes,
+            workload.streams.permille(OpKind::Read)
+        ),
+        (4096, 1000)
+    );
     assert_eq!(workload.cache, CachePolicy::Buffered);
     assert_eq!((ping.interval_ns, ping.warmup_requests), (SECOND, 1));
     assert_eq!(workload.stop.ops, None);
@@ -44,7 +50,7 @@ fn published_command_lines_are_read() {
     let pong = plan_of("-G /tmp/ -D -s 8k", &directory());
     let workload = &pong.workloads[0];
     assert_eq!(
-        (workload.read_permille, workload.cache),
+        (workload.streams.permille(OpKind::Read), workload.cache),
         (500, CachePolicy::Direct)
     );
     let call = SyncCall::Fdatasync;
@@ -95,7 +101,7 @@ fn writing_to_a_device_needs_three_times_w() {
     };
     assert!(text.contains("think twice, then use -WWW to shred this target"));
     let plan = plan_of("-WWW -c 3 /dev/sda", &disk);
-    assert_eq!(plan.workloads[0].read_permille, 0);
+    assert_eq!(plan.workloads[0].streams.permille(OpKind::Read), 0);
 }
 
 #[test]

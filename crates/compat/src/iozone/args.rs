@@ -10,6 +10,7 @@ use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, until_bytes};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -225,7 +226,7 @@ impl PairsLoad {
         let name = format!("{}-{}k-{}k", column.name(), pair.file_kib, pair.record_kib);
         let is_first = column == Column::Write;
         Workload {
-            read_permille: if column.writes() { 0 } else { 1000 },
+            streams: Streams::with_reads(if column.writes() { 0 } else { 1000 }),
             span: part(start_bytes + offset_bytes, length_bytes),
             stop: until_bytes(bytes),
             sync: if column.writes() {

@@ -5,6 +5,7 @@ use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, every, part, until_ns
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::CachePolicy::{self, Cached, Direct};
 use diskproof_model::plan::{Access, SyncCall, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
 
 /// DEFAULT_XLOG_SEG_SIZE.
 pub(super) const SEGMENT_BYTES: u64 = 16 << 20;
@@ -133,7 +134,7 @@ impl TestRow {
             return None;
         };
         Some(Workload {
-            read_permille: 0,
+            streams: Streams::with_reads(0),
             // The same blocks, repeatedly.
             span: part(0, u64::from(block_bytes) * u64::from(writes)),
             stop: until_ns(u64::from(seconds) * SECOND),

@@ -9,6 +9,7 @@ use crate::load::{DropInLoad, LoadTarget, PlanContext};
 use crate::plan::{blocking, every, random_or_sequential};
 use crate::printer::ToolPrinter;
 use diskproof_model::plan::{CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -121,7 +122,7 @@ impl ScanLoad {
         let blocks = self.blocks.div_ceil(self.files.len() as u64);
         let access = random_or_sequential(!self.is_sequential);
         Workload {
-            read_permille: (100_000.0 / (100 + percent) as f64).round() as u16,
+            streams: Streams::with_reads((100_000.0 / (100 + percent) as f64).round() as u16),
             workers: self.threads_of_a_file(),
             span: Span {
                 start_bytes: self.start_block * u64::from(BLOCK_BYTES),

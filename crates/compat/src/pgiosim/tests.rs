@@ -16,7 +16,13 @@ fn published_command_line_reads_random_blocks_through_the_cache() {
     assert!(!load.writes());
     let plan = plan(load.as_ref(), &file(1 << 30));
     let workload = &plan.workloads[0];
-    assert_eq!((workload.block_bytes, workload.read_permille), (8192, 1000));
+    assert_eq!(
+        (
+            workload.block_bytes,
+            workload.streams.permille(OpKind::Read)
+        ),
+        (8192, 1000)
+    );
     assert_eq!((workload.workers, workload.stop.ops), (2, Some(655_360)));
     assert!(matches!(workload.access, Access::Random { .. }));
     assert_eq!(workload.cache, CachePolicy::Cached);
@@ -30,7 +36,7 @@ fn rewritten_blocks_are_additional_requests_that_need_a_release() {
     let plan = plan(load.as_ref(), &file(1 << 30));
     let workload = &plan.workloads[0];
     assert_eq!(
-        (workload.read_permille, workload.stop.ops),
+        (workload.streams.permille(OpKind::Read), workload.stop.ops),
         (800, Some(1250))
     );
     let call = SyncCall::Fsync;

@@ -16,6 +16,7 @@ use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::primes::PrimeLoad;
+use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -356,7 +357,7 @@ impl DropInLoad for FileioLoad {
         let bytes = |events: u64| events.saturating_mul(u64::from(self.block_bytes));
         let access = random_or_sequential(mode.is_random);
         let workload = Workload {
-            read_permille: self.read_permille,
+            streams: Streams::with_reads(self.read_permille),
             depth: self.depth,
             workers: settings.threads as u32,
             span: part(0, self.total_bytes),

@@ -21,7 +21,13 @@ fn published_command_lines_of_both_spellings_are_read() {
     );
     let workload = &old.workloads[0];
     assert_eq!(old.scratch_bytes, Some(4 << 30));
-    assert_eq!((workload.block_bytes, workload.read_permille), (8192, 1000));
+    assert_eq!(
+        (
+            workload.block_bytes,
+            workload.streams.permille(OpKind::Read)
+        ),
+        (8192, 1000)
+    );
     assert_eq!(
         (workload.sync, workload.cache),
         (SyncPolicy::None, CachePolicy::Cached)
@@ -32,7 +38,10 @@ fn published_command_lines_of_both_spellings_are_read() {
          --file-extra-flags=direct run",
     );
     let workload = &new.workloads[0];
-    assert_eq!((workload.workers, workload.read_permille), (4, 600));
+    assert_eq!(
+        (workload.workers, workload.streams.permille(OpKind::Read)),
+        (4, 600)
+    );
     let call = SyncCall::Fsync;
     assert_eq!(workload.sync, SyncPolicy::Every { writes: 40, call });
     assert_eq!(workload.cache, CachePolicy::Direct);

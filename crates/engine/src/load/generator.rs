@@ -1,22 +1,24 @@
 //! What a worker starts next: steps of the pattern, follow-ups of completed requests, at the
 //! pacer's times, within the budget. Knows slots and requests; no backend, clock or counter.
 
-mod trims;
+mod block_calls;
 
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
-use crate::io::{Op, Request, TrimCall, WaitMode};
+use crate::io::{Op, Request, WaitMode};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::content::ContentWriter;
 use crate::load::flow::FlowMember;
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Pattern, Step, TransferDirection};
+use crate::load::pattern::{Pattern, Step};
 use crate::load::pauses::Pauses;
 use crate::load::read_batch::ReadBatch;
 use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
-use diskproof_model::plan::SyncCall;
-use diskproof_model::shape::{ThinkTime, TrimMode};
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{Streams, SyncCall};
+use diskproof_model::shape::ThinkTime;
+use diskproof_model::stream::STREAMS_MAX;
 use std::sync::Arc;
 
 /// Polls for waits shorter than this: a sleeping thread wakes up later.
@@ -40,13 +42,13 @@ pub(crate) enum AfterWrite {
     SyncEvery(u32, SyncCall),
 }
 
-/// How blocks are trimmed, and what follows each trim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Trims {
+/// How operations without data of their own are carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockCalls {
     /// The call.
-    pub call: TrimCall,
-    /// What follows.
-    pub mode: TrimMode,
+    pub op: Op,
+    /// What follows each of them in its block.
+    pub streams: Streams,
 }
 
 /// Turns the steps of a pattern into requests.
@@ -92,8 +94,8 @@ struct GeneratorOptions {
     content: Option<ContentWriter>,
     /// The share of the operations of several workloads.
     flow: Option<FlowMember>,
-    /// How the blocks of a workload that trims are trimmed.
-    trims: Option<Trims>,
+    /// How the operations without data of their own are carried out.
+    calls: Option<BlockCalls>,
 }
 
 impl GeneratorOptions {
@@ -109,7 +111,7 @@ impl GeneratorOptions {
         pauses: None,
         content: None,
         flow: None,
-        trims: None,
+        calls: None,
     };
 }
 
@@ -249,7 +251,7 @@ impl RequestGenerator {
     }
 
     /// [`Pattern::take_passed`].
-    pub(crate) fn take_passed(&mut self) -> Option<[Extent; 2]> {
+    pub(crate) fn take_passed(&mut self) -> Option<[Extent; STREAMS_MAX]> {
         self.pattern.take_passed()
     }
 
@@ -326,7 +328,7 @@ impl RequestGenerator {
         if self.options.is_some() {
             self.note_start(now);
         }
-        let stage = Stage::Transfer(step.direction);
+        let stage = Stage::Transfer(step.kind);
         self.slots.take(Slot {
             start_ns: now,
             offset: step.offset,
@@ -334,10 +336,9 @@ impl RequestGenerator {
             left: step.len,
             stage,
         });
-        let (op, buffer) = match step.direction {
-            TransferDirection::Read => (Op::Read, index),
-            TransferDirection::Trim => return self.trim(index, step, buffers),
-            TransferDirection::Write => {
+        let (op, buffer) = match step.kind {
+            OpKind::Read => (Op::Read, index),
+            OpKind::Write => {
                 let buffer = index + self.write_buffer_shift;
                 self.unique = self.unique.wrapping_add(1);
                 match &mut self.options {
@@ -346,6 +347,7 @@ impl RequestGenerator {
                 }
                 (Op::Write, buffer)
             }
+            _ => return self.call(index, step, buffers),
         };
         Some(Request {
             slot: index,
@@ -370,7 +372,7 @@ impl RequestGenerator {
     fn claim(&mut self, mut step: Step, index: u32) -> Option<Step> {
         let journal = self.options.as_ref()?.journal.clone()?;
         for _ in 0..CLAIMS_MAX {
-            if step.direction == TransferDirection::Read {
+            if step.kind == OpKind::Read {
                 self.slots.timing(index).generation = 0;
                 return Some(step);
             }

@@ -2,8 +2,9 @@
 //! nor follow-ups.
 
 use crate::io::{Op, Request};
-use crate::load::pattern::{Pattern, TransferDirection, UniformReads};
+use crate::load::pattern::{Pattern, UniformReads};
 use crate::load::slots::{Slot, Stage};
+use diskproof_model::op::OpKind;
 
 /// Consecutive plain reads; see `RequestGenerator::read_batch`.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl ReadBatch<'_> {
             offset,
             len,
             left: len,
-            stage: Stage::Transfer(TransferDirection::Read),
+            stage: Stage::Transfer(OpKind::Read),
         };
         Some(Request {
             slot: index,

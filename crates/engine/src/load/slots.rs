@@ -1,13 +1,12 @@
 //! The slots of a worker: one for each request that may be in flight.
 
-use crate::load::pattern::TransferDirection;
 use diskproof_model::measurement::OpKind;
 
 /// What a slot is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Moving data.
-    Transfer(TransferDirection),
+    /// Carrying out a request for a block.
+    Transfer(OpKind),
     /// Making the write of the same slot reach the device; counts towards that write's latency.
     WriteBack,
     /// Making writes durable.
@@ -65,9 +64,8 @@ fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
 /// What a request in this stage is counted as.
 pub(crate) fn kind_of(stage: Stage) -> OpKind {
     match stage {
-        Stage::Transfer(TransferDirection::Read) => OpKind::Read,
-        Stage::Transfer(TransferDirection::Write) | Stage::WriteBack => OpKind::Write,
-        Stage::Transfer(TransferDirection::Trim) => OpKind::Trim,
+        Stage::Transfer(kind) => kind,
+        Stage::WriteBack => OpKind::Write,
         Stage::Sync => OpKind::Sync,
     }
 }
@@ -107,7 +105,7 @@ impl Slots {
     /// The offset and the bytes of a read that `result` completes; `None` for anything else.
     pub(crate) fn read_completed(&self, index: u32, result: i32) -> Option<(u64, u32)> {
         let slot = self.slots.get(index as usize)?;
-        (slot.stage == Stage::Transfer(TransferDirection::Read)
+        (slot.stage == Stage::Transfer(OpKind::Read)
             && u32::try_from(result) == Ok(slot.left & !INTERRUPTED))
         .then_some((slot.offset, slot.len))
     }

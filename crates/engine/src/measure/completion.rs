@@ -4,7 +4,6 @@
 use crate::io::errno::END_OF_FILE;
 use crate::io::{Op, Request};
 use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
-use crate::load::pattern::TransferDirection;
 use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
 use crate::measure::counters::Counters;
 use diskproof_model::measurement::OpKind;
@@ -27,13 +26,11 @@ impl Counters {
             return;
         }
         match stage {
-            Stage::Transfer(TransferDirection::Read) => {
+            Stage::Transfer(OpKind::Read) => {
                 self.record(OpKind::Read, len, latency_ns, now);
                 self.note_read(index);
             }
-            Stage::Transfer(TransferDirection::Write)
-                if generator.after_write == AfterWrite::Nothing =>
-            {
+            Stage::Transfer(OpKind::Write) if generator.after_write == AfterWrite::Nothing => {
                 self.record(OpKind::Write, len, latency_ns, now)
             }
             _ => {
@@ -54,7 +51,7 @@ impl Counters {
         generator.slots.free(index);
     }
 
-    /// A trim, a write with a follow-up, or the follow-up itself.
+    /// An operation without data, a write with a follow-up, or the follow-up itself.
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot {
             start_ns,
@@ -68,10 +65,10 @@ impl Counters {
             ..
         } = *generator.slots.timing(index);
         let follow = match (stage, generator.after_write) {
-            (Stage::Transfer(TransferDirection::Trim), _) => {
-                self.record(OpKind::Trim, len, now - start_ns, now);
-                self.record_waited(OpKind::Trim, now - start_ns, waited_ns);
-                if generator.follow_trim(index, now) {
+            (Stage::Transfer(kind), _) if !kind.moves_data() => {
+                self.record(kind, len, now - start_ns, now);
+                self.record_waited(kind, now - start_ns, waited_ns);
+                if generator.continue_step(index, kind, now) {
                     return;
                 }
                 None
@@ -130,10 +127,10 @@ impl Counters {
             start_ns
         };
         let follow = match (stage, generator.after_write) {
-            (Stage::Transfer(TransferDirection::Write), AfterWrite::WriteBack) => {
+            (Stage::Transfer(OpKind::Write), AfterWrite::WriteBack) => {
                 Some((Stage::WriteBack, Op::WriteBack))
             }
-            (Stage::Transfer(TransferDirection::Write), AfterWrite::Sync(call)) => {
+            (Stage::Transfer(OpKind::Write), AfterWrite::Sync(call)) => {
                 Some((Stage::Sync, Op::Sync(call)))
             }
             _ => None,
@@ -146,10 +143,12 @@ impl Counters {
             generator.after_write,
             AfterWrite::Nothing | AfterWrite::WriteBack | AfterWrite::Durable
         );
-        if stage == Stage::Transfer(TransferDirection::Write) && is_counted {
+        if stage == Stage::Transfer(OpKind::Write) && is_counted {
             generator.count_unsynced();
         }
-        if stage == Stage::Transfer(TransferDirection::Trim) && generator.follow_trim(index, now) {
+        if let Stage::Transfer(kind) = stage
+            && generator.continue_step(index, kind, now)
+        {
             return;
         }
         match follow {

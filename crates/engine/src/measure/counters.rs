@@ -65,8 +65,8 @@ const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 /// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// By [`OpKind`] in its order: read, write, trim, sync, commit.
-    by_kind: [OpCounters; 5],
+    /// By [`OpKind`] in its order.
+    by_kind: [OpCounters; OpKind::ALL.len()],
     /// Not added yet.
     streak: Streak,
     measure_ns: u64,
@@ -210,12 +210,7 @@ impl Counters {
     pub(crate) fn skip(&mut self, kind: OpKind, bytes: u32, in_flight_ns: u64, now: u64) {
         self.add_streak();
         self.uncounted_ns += u128::from(in_flight_ns);
-        match kind {
-            OpKind::Read => self.asked.read_bytes += u64::from(bytes),
-            OpKind::Write => self.asked.write_bytes += u64::from(bytes),
-            OpKind::Trim => self.asked.trim_bytes += u64::from(bytes),
-            OpKind::Sync | OpKind::Commit => {}
-        }
+        self.asked.add(kind, u64::from(bytes));
         self.failures_in_row = 0;
         self.last_ns = now;
     }
@@ -278,7 +273,11 @@ impl Counters {
             let of_kind = &self.by_kind[kind as usize];
             of_kind.op.latency.count() + of_kind.cell.ops
         };
-        done(OpKind::Read) + done(writes) + done(OpKind::Trim)
+        let counted = |kind| if kind == OpKind::Write { writes } else { kind };
+        OpKind::REQUESTS
+            .map(|kind| done(counted(kind)))
+            .iter()
+            .sum()
     }
 
     /// When the last operation was done.
@@ -310,12 +309,7 @@ impl Counters {
                 max_ns.max(cell.latency_max_ns),
             );
             of_kind.latency_min_ns = u64::MAX;
-            match kind {
-                OpKind::Read => self.asked.read_bytes += cell.bytes,
-                OpKind::Write => self.asked.write_bytes += cell.bytes,
-                OpKind::Trim => self.asked.trim_bytes += cell.bytes,
-                OpKind::Sync | OpKind::Commit => {}
-            }
+            self.asked.add(kind, cell.bytes);
             if !self.measuring || self.series_closed {
                 continue;
             }

@@ -45,10 +45,10 @@ impl LoadLimits {
         let mut longest_ns = 0;
         // A write that is a commit by itself counts as that only, and a trim before a write not at
         // all.
-        let kinds = [
-            &[OpKind::Read][..],
-            &[OpKind::Write, OpKind::Commit, OpKind::Trim],
-        ];
+        let is_other = |kind: &OpKind| !matches!(kind, OpKind::Read | OpKind::Write);
+        let others = OpKind::REQUESTS.into_iter().filter(is_other);
+        let changes = [OpKind::Write, OpKind::Commit].into_iter().chain(others);
+        let kinds = [vec![OpKind::Read], changes.collect()];
         let before = self.done.map(|done| done.ops);
         for (done, kinds) in self.done.iter_mut().zip(kinds) {
             let cells = kinds.iter().map(|kind| cell(*kind));

@@ -13,6 +13,7 @@ use crate::measure::sampler::{Completion, SampleRequest, Sampler};
 use diskproof_model::measurement::{Interruption, OpKind};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
+use diskproof_model::stream::Streams;
 use std::io;
 
 /// A target whose requests fail so often in a row is not asked again.
@@ -107,7 +108,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
     pub(crate) fn new(sampler: Sampler<B, C>, orders: PingOrders) -> Self {
         let pattern = |read_permille: u16| {
             let one_way = Workload {
-                read_permille,
+                streams: Streams::with_reads(read_permille),
                 ..orders.workload.clone()
             };
             Pattern::new(&one_way, orders.extent, orders.seed, orders.stream)

@@ -13,6 +13,7 @@ use crate::sim_backend::{HOST_NS, SimBackend};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{CachePolicy, EngineKind, Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
 use diskproof_simdisk::models::DiskMachine;
 use diskproof_simdisk::models::faults::Faults;
 use diskproof_simdisk::spec;
@@ -172,7 +173,7 @@ fn wake_up_after_two_seconds_of_idle_time_is_seen_and_nothing_else() {
 #[test]
 fn reads_and_durable_writes_alternate() {
     let workload = Workload {
-        read_permille: 500,
+        streams: Streams::with_reads(500),
         sync: SyncPolicy::Every {
             writes: 1,
             call: SyncCall::Fdatasync,

@@ -357,24 +357,30 @@ fn add_waiting(
     workload: &Workload,
     waiting: impl Iterator<Item = (u64, u64)>,
 ) -> u64 {
-    let share = u64::from(workload.read_permille.min(1000));
-    let commits = workload.commits();
-    let writes = match workload.trims() {
-        true => OpKind::Trim,
-        false => OpKind::Write,
-    };
-    let (mut all, mut reads) = (0, 0);
+    // In the shares of the streams; the last has what is left.
+    let mut shares: Vec<(OpKind, u16, u64)> = workload
+        .streams
+        .firsts()
+        .map(|(kind, permille)| (kind, permille, 0))
+        .collect();
+    if let Some(last) = shares.last_mut() {
+        last.1 = 1000;
+    }
+    let mut all = 0;
     for (waited_ns, count) in waiting {
         all += count;
-        // In the same shares of reads and writes.
-        let of_reads = (u128::from(all) * u128::from(share) / 1000) as u64 - reads;
-        reads += of_reads;
-        let commits = if commits { count - of_reads } else { 0 };
-        for (kind, count) in [
-            (OpKind::Read, of_reads),
-            (writes, count - of_reads),
-            (OpKind::Commit, commits),
-        ] {
+        let mut left = count;
+        let mut due: Vec<(OpKind, u64)> = Vec::new();
+        for (kind, permille, given) in &mut shares {
+            let upto = (u128::from(all) * u128::from(*permille) / 1000) as u64;
+            let own = (upto - *given).min(left);
+            (*given, left) = (*given + own, left - own);
+            due.push((*kind, own));
+            if workload.commits() && kind.changes_blocks() {
+                due.push((OpKind::Commit, own));
+            }
+        }
+        for (kind, count) in due {
             if count > 0 {
                 let intended = &mut sum.ops.entry(kind).or_default().latency_intended;
                 intended

@@ -13,6 +13,7 @@ use crate::measure::worker::{AdvanceOutcome, Worker, WorkerSchedule};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, Distribution, EngineKind, Stop, SyncPolicy, Workload};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::stream::Streams;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +26,7 @@ const MAX_IOPS_WORTH_KNOWING: f64 = 500_000.0;
 /// Random reads with a workload's block size and depth.
 pub(crate) fn random_reads(workload: &Workload) -> Workload {
     Workload {
-        read_permille: 1000,
+        streams: Streams::with_reads(1000),
         access: Access::Random {
             distribution: Distribution::Uniform,
         },

@@ -246,6 +246,7 @@ mod tests {
     use super::*;
     use diskproof_device::{Intent, admit, probe};
     use diskproof_model::plan::Stop;
+    use diskproof_model::stream::Streams;
 
     #[test]
     fn depth_is_reduced_only_where_queue_would_outlast_run() {
@@ -317,7 +318,7 @@ mod tests {
             ..Workload::named("w")
         };
         for read_permille in [0, 500, 1000] {
-            workload.read_permille = read_permille;
+            workload.streams = Streams::with_reads(read_permille);
             for _ in 0..8 {
                 let timed = first(&workload, &target, &fd).unwrap();
                 // A large one follows, unless this machine is slow.
@@ -333,7 +334,7 @@ mod tests {
             Some((reads, writes))
         };
         let of = |read_permille| Workload {
-            read_permille,
+            streams: Streams::with_reads(read_permille),
             ..workload.clone()
         };
         assert_eq!(directions(&of(0)), Some((false, true)));

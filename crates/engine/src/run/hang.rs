@@ -94,11 +94,8 @@ fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRe
         }
         return in_flight;
     }
-    let only = match asked.workload.reads() {
-        true => OpKind::Read,
-        false if asked.workload.trims() => OpKind::Trim,
-        false => OpKind::Write,
-    };
+    let first = asked.workload.streams.firsts().next();
+    let only = first.map_or(OpKind::Read, |(kind, _)| kind);
     let before = snapshot.in_flight.first().map(|request| request.kind);
     let kind = snapshot
         .thread

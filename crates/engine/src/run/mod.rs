@@ -2,6 +2,7 @@
 //! watch them, finish, assemble.
 
 pub(crate) mod assemble;
+mod block_calls;
 pub(crate) mod calibrate;
 pub(crate) mod counter_log;
 pub(crate) mod descriptor;
@@ -16,7 +17,6 @@ pub(crate) mod select;
 pub(crate) mod session;
 pub(crate) mod spawn;
 pub(crate) mod totals;
-mod trims;
 pub(crate) mod verify;
 pub mod watchdog;
 pub(crate) mod workers;

@@ -3,15 +3,16 @@
 
 use crate::io::Extent;
 use crate::io::TrimCall;
-use crate::load::generator::Trims;
+use crate::load::generator::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::run::block_calls::{block_calls, trim_call};
 use crate::run::error::RunError;
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{Selection, select};
-use crate::run::trims::{trim_call, trims_of};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::CacheUse;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
 };
@@ -31,8 +32,8 @@ pub(crate) struct PreparedTarget {
     pub unwritten_bytes: Option<u64>,
     /// Bytes of the span that a sequential workload passes over before it begins.
     pub skip_bytes: u64,
-    /// How blocks are trimmed, where they are.
-    pub trims: Option<Trims>,
+    /// How operations without data of their own are carried out.
+    pub calls: Option<BlockCalls>,
 }
 
 /// What all targets of a run have in common.
@@ -80,7 +81,7 @@ pub(crate) fn prepare_target(
     } else {
         None
     };
-    let trims = trims_of(workload, target)?;
+    let calls = block_calls(workload, target)?;
     let PrepareOptions {
         in_flight_max,
         slow,
@@ -113,7 +114,7 @@ pub(crate) fn prepare_target(
         selection,
         unwritten_bytes,
         skip_bytes: options.skip_bytes,
-        trims,
+        calls,
     })
 }
 
@@ -164,7 +165,7 @@ fn journal_for(
         ));
     }
     if !workload.block_mix.is_empty()
-        || !shape.write_mix.is_empty()
+        || !workload.streams.other_sizes().is_empty()
         || !block.is_multiple_of(8)
         || block < 64
     {
@@ -226,7 +227,7 @@ pub(crate) fn check_alignment(
     extent: Extent,
     target: &OpenTarget,
 ) -> Result<(), RunError> {
-    let discards = workload.trims() && trim_call(target) == TrimCall::Discard;
+    let discards = workload.makes(OpKind::Trim) && trim_call(target) == TrimCall::Discard;
     if cache != CachePolicy::Direct && !discards {
         return Ok(());
     }

@@ -8,12 +8,13 @@ use crate::io::buffers::Buffers;
 use crate::io::errno::errno_name;
 use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, Op, Request, SubmitPolicy, TrimCall, WaitMode};
+use crate::run::block_calls::trim_call;
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
-use crate::run::trims::trim_call;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -43,14 +44,18 @@ pub(crate) fn select(
     slow: Option<SlowTarget>,
 ) -> Result<Selection, RunError> {
     let candidates: &[EngineKind] = match workload.engine {
-        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if workload.trims() => {
+        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap))
+            if workload.makes(OpKind::Trim) =>
+        {
             return Err(trimless(kind, target));
         }
         EngineChoice::Fixed(kind) => &[kind],
         EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
         // pread at depth 1 costs a quarter of a round through a ring.
         EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
-        EngineChoice::Auto if workload.trims() => &[EngineKind::Uring, EngineKind::Sync],
+        EngineChoice::Auto if workload.makes(OpKind::Trim) => {
+            &[EngineKind::Uring, EngineKind::Sync]
+        }
         EngineChoice::Auto if cache == CachePolicy::Direct => {
             &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync]
         }
@@ -220,7 +225,7 @@ fn try_out(
                 submission: SubmitPolicy::Batched,
             };
             let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
-            if workload.trims() && trim_call(target) == TrimCall::Discard {
+            if workload.makes(OpKind::Trim) && trim_call(target) == TrimCall::Discard {
                 try_discard(&mut backend, punted(workload, target))?;
             }
             read_one(backend, block, readable)

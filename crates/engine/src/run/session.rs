@@ -25,6 +25,7 @@ use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::stream::Streams;
 
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -232,7 +233,7 @@ impl Session {
         let writes = Workload {
             block_bytes: FIRST_BYTES,
             depth: 2,
-            read_permille: 0,
+            streams: Streams::with_reads(0),
             ..Workload::named("first write")
         };
         set_cache(&writes, target)?;
@@ -445,7 +446,7 @@ impl Watch for OfLayout<'_> {
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
     Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         // The largest that leaves no rest.
         block_bytes: LAYOUT_BLOCK_BYTES.min(1 << length_bytes.trailing_zeros().min(31)),
@@ -471,7 +472,7 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
 fn forget_trimmed(group: Group<'_>, prepared: &[PreparedTarget], targets: &mut [OpenTarget]) {
     let count = targets.len();
     for (index, prepared) in prepared.iter().enumerate() {
-        if group.workloads[index / count].only_trims() {
+        if group.workloads[index / count].leaves_no_content() {
             targets[index % count].mark_unwritten(prepared.extent.start);
         }
     }

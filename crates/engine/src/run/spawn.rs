@@ -15,7 +15,7 @@ use crate::io::{Backend, SubmitPolicy};
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
 use crate::load::flow::{FlowMember, FlowPart};
-use crate::load::generator::{AfterWrite, RequestGenerator, Trims};
+use crate::load::generator::{AfterWrite, BlockCalls, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::write_journal::WriteJournal;
@@ -65,8 +65,8 @@ pub(crate) struct WorkerConfig {
     pub budget: Budget,
     /// What follows each write.
     pub after_write: AfterWrite,
-    /// How blocks are trimmed, where they are.
-    pub trims: Option<Trims>,
+    /// How operations without data of their own are carried out.
+    pub calls: Option<BlockCalls>,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
     /// The part of a flow that all threads of its workload on its target are.
@@ -334,7 +334,7 @@ fn run_worker<B: Backend>(
     .pausing(config.workload.shape.think, schedule.start_ns)
     .sharing(config.flow.map(FlowMember::new))
     .writing(content)
-    .trimming(config.trims)
+    .calling(config.calls)
     .with_buffers(shift, config.seed ^ (config.stream << 48));
     if is_paced {
         set_timer_slack();

@@ -108,11 +108,11 @@ fn ask_windows(
                     })
                     .sum::<u64>()
             };
-            window.asked = ByteCount {
-                read_bytes: bytes(OpKind::Read),
-                write_bytes: bytes(OpKind::Write),
-                trim_bytes: bytes(OpKind::Trim),
-            };
+            let mut asked = ByteCount::default();
+            for kind in OpKind::REQUESTS {
+                asked.add(kind, bytes(kind));
+            }
+            window.asked = asked;
         }
         measurements[index].windows = windows;
     }

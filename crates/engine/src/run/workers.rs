@@ -264,7 +264,7 @@ impl<'a> WorkerGroup<'a> {
                         within_part(&budget, workload, extent, prepared.extent)
                     },
                     after_write: after_write_of(workload, prepared.cache.used),
-                    trims: prepared.trims,
+                    calls: prepared.calls.clone(),
                     pacer: self.pacers[assignment].clone(),
                     flow: None,
                     seed,

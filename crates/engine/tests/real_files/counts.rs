@@ -6,6 +6,7 @@ use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop,
     SyncCall, SyncPolicy, Verify, Workload,
 };
+use diskproof_model::stream::Streams;
 
 #[test]
 fn every_engine_does_exactly_the_requested_work() {
@@ -14,7 +15,7 @@ fn every_engine_does_exactly_the_requested_work() {
         for read_permille in [1000, 0, 500] {
             for (depth, workers) in [(1, 1), (4, 1), (3, 2)] {
                 let asked = Workload {
-                    read_permille,
+                    streams: Streams::with_reads(read_permille),
                     depth,
                     workers,
                     ..workload(engine)
@@ -156,7 +157,7 @@ fn ordered_pass_of_several_jobs_touches_every_block() {
             };
             let context = format!("{engine:?} {access:?} {depth}x{workers}");
             let pass = Workload {
-                read_permille: 0,
+                streams: Streams::with_reads(0),
                 access,
                 depth,
                 workers,
@@ -183,7 +184,7 @@ fn first_pass_leaves_no_holes() {
             ..Stop::default()
         };
         let layout = Workload {
-            read_permille: 0,
+            streams: Streams::with_reads(0),
             access: Access::Sequential,
             block_bytes: MIB as u32,
             stop,
@@ -211,7 +212,7 @@ fn reading_workload_lays_the_file_out_first() {
 fn commit_is_one_write_and_one_sync() {
     let (_dir, mut target) = scratch(4 * MIB);
     let commits = Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         depth: 1,
         sync: SyncPolicy::Every {
@@ -300,7 +301,7 @@ fn buffered_io_reaches_the_disk_and_returns_from_it() {
     for engine in [EngineKind::Uring, EngineKind::Sync] {
         let buffered = Workload {
             cache: CachePolicy::Buffered,
-            read_permille: 0,
+            streams: Streams::with_reads(0),
             ..workload(engine)
         };
         let seen = run(&buffered, &mut target);

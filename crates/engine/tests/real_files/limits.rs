@@ -6,6 +6,7 @@ use diskproof_engine::Session;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Access, EngineKind, Span, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::stream::Streams;
 
 /// Ends everything at the n-th look.
 struct Impatient(u32, Control);
@@ -105,7 +106,7 @@ fn read_only_target_is_never_written() {
     std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
     let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
     let writing = Workload {
-        read_permille: 500,
+        streams: Streams::with_reads(500),
         ..workload(EngineKind::Sync)
     };
     let error = Session::new(1)

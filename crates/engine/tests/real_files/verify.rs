@@ -6,6 +6,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineKind, Stop, Verify, Workload,
 };
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::stream::Streams;
 
 /// Damages the first block through the file's descriptor at the first look at the measured phase.
 struct Vandal(Option<std::os::fd::OwnedFd>);
@@ -42,7 +43,7 @@ fn verified(engine: EngineKind) -> Workload {
         distribution: Distribution::Uniform,
     };
     Workload {
-        read_permille: 300,
+        streams: Streams::with_reads(300),
         access,
         verify: Verify::Checksum,
         stop: Stop {
@@ -80,7 +81,7 @@ fn verified_writes_are_read_back_intact() {
         }
     }
     let sequential = Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         ..verified(EngineKind::Uring)
     };
@@ -101,7 +102,7 @@ fn verify_names_damaged_block() {
         ..Stop::default()
     };
     let slow = Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         rate: Some(500.0),
         depth: 1,
@@ -129,7 +130,7 @@ fn verify_names_damaged_block() {
 /// Writes 256 signed blocks and does not read them back.
 fn sign(target: &mut diskproof_device::OpenTarget) {
     let signed = Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access: Access::Sequential,
         verify: Verify::SignOnly,
         stop: Stop {
@@ -143,7 +144,7 @@ fn sign(target: &mut diskproof_device::OpenTarget) {
 
 fn checking(engine: EngineKind) -> Workload {
     Workload {
-        read_permille: 1000,
+        streams: Streams::with_reads(1000),
         depth: 16,
         workers: 2,
         stop: Stop {

@@ -146,9 +146,9 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
         Access::Random { .. } | Access::Zoned { .. } => "random ",
         Access::Sequential | Access::Backward | Access::Stride { .. } => "",
     };
-    let mixed = (1..1000)
-        .contains(&m.workload.read_permille)
-        .then(|| format!(" at {} % reads", f64::from(m.workload.read_permille) / 10.0));
+    let streams = &m.workload.streams;
+    let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
+    let mixed = streams.is_mix().then(|| format!(" at {reads} % reads"));
     let target = record
         .targets
         .get(m.target)

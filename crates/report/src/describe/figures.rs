@@ -24,12 +24,13 @@ const NOISY_ROWS_MIN: usize = 5;
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     let mut facts = vec![labels::block(workload.block_bytes, &workload.block_mix)];
-    facts.extend(labels::mix(workload.read_permille));
+    facts.extend(labels::mix(&workload.streams));
     facts.extend(labels::sync(workload.sync));
     let depth = labels::depth(workload.depth, workload.workers);
     facts.push(format!("depth {depth}"));
     facts.push(span(workload));
     facts.extend(labels::offered(workload.rate));
+    facts.extend(workload.streams.facts());
     facts.extend(workload.shape.facts());
     facts.push(labels::cache(workload.cache).to_owned());
     let switched = workload.write_cache.map(labels::switched_write_cache);

@@ -57,7 +57,7 @@ pub(crate) fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, 
         let is_shown = match kind {
             OpKind::Read | OpKind::Commit => true,
             // A failed sync counts as one.
-            OpKind::Write | OpKind::Sync | OpKind::Trim => !commits,
+            _ => !commits,
         };
         is_shown.then_some((*kind, op))
     })

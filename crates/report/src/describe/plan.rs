@@ -247,7 +247,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
             format!("{verb} at most {}", glue(&format_bytes(bytes)))
         })
     };
-    let trims = plan.workloads.iter().any(Workload::trims);
+    let trims = plan.workloads.iter().any(|w| w.makes(OpKind::Trim));
     let trims = trims.then(|| limit("trims", plan.trim_bytes_max()));
     if let Some(files) = &plan.files {
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
@@ -388,7 +388,7 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
 
 /// The order of offsets and the operations.
 fn access_text(workload: &Workload) -> String {
-    let operation = labels::operation(workload.read_permille, workload.shape.trims, workload.sync);
+    let operation = labels::operation(&workload.streams, workload.sync);
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
     facts.extend(
         workload

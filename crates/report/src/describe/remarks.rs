@@ -214,8 +214,8 @@ fn missed_starts(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
 fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let cache = &measurement.cache;
     // The page cache cannot answer synced writes.
-    let is_commit =
-        measurement.ops.contains_key(&OpKind::Commit) && measurement.workload.read_permille == 0;
+    let is_commit = measurement.ops.contains_key(&OpKind::Commit)
+        && !measurement.workload.streams.makes(OpKind::Read);
     let text = match (cache.used, &cache.why) {
         (CachePolicy::Direct, _) => return None,
         (used, Some(why)) => format!("{}: {why}", used.as_str()),

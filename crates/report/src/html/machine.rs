@@ -117,7 +117,7 @@ fn measured_facts(record: &Record, m: &MeasurementRecord) -> [(&'static str, Opt
     let workload = &m.workload;
     let operations = format!(
         "{}, {}",
-        labels::operation(workload.read_permille, workload.shape.trims, workload.sync),
+        labels::operation(&workload.streams, workload.sync),
         labels::access(&workload.access)
     );
     let block_and_depth = format!(

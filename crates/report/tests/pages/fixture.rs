@@ -129,7 +129,7 @@ pub(crate) fn read_only() -> Record {
     record.targets = vec![device()];
     record
         .measurements
-        .retain(|m| m.workload.read_permille == 1000);
+        .retain(|m| m.workload.streams.is_only(OpKind::Read));
     for measurement in &mut record.measurements {
         measurement.workload.span_bytes = 3_840_755_982_336;
         measurement.device.disks = vec!["nvme1n1".to_owned()];

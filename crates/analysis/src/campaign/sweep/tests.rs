@@ -4,6 +4,7 @@ use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::plan::Stop;
 use diskproof_model::slice::{SliceLatency, SliceOp, TimeSlice};
+use diskproof_model::stream::Streams;
 use std::collections::{BTreeMap, BTreeSet};
 
 const SECOND: u64 = 1_000_000_000;
@@ -226,7 +227,7 @@ fn knees_get_three_slices_of_a_short_time() {
         .cells
         .iter_mut()
         .filter(|cell| cell.workload.name.starts_with('b'));
-    writes.for_each(|cell| cell.workload.read_permille = 0);
+    writes.for_each(|cell| cell.workload.streams = Streams::with_reads(0));
     let done = carry_out(&setup, &mut disk);
     let slices = slices(&done);
     assert!((50..98).contains(&slices.len()), "{slices:?}");

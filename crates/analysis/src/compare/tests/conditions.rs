@@ -1,6 +1,7 @@
 //! What must agree and what may differ; records that no run makes.
 
 use super::*;
+use diskproof_model::stream::Streams;
 
 type Change = fn(&mut Measurement);
 
@@ -10,7 +11,9 @@ fn incomparable_changes() -> [(&'static str, Change); 17] {
         ("depth-differs", |m| m.workload.depth *= 2),
         ("workers-differ", |m| m.workload.workers = 3),
         ("block-size-differs", |m| m.workload.block_bytes *= 2),
-        ("mix-differs", |m| m.workload.read_permille = 700),
+        ("mix-differs", |m| {
+            m.workload.streams = Streams::with_reads(700)
+        }),
         ("access-differs", |m| m.workload.access = Access::Backward),
         ("load-differs", |m| m.workload.rate = Some(100.0)),
         ("sync-differs", |m| m.workload.sync = SyncPolicy::AtEnd),

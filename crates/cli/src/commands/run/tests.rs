@@ -5,6 +5,7 @@ use crate::commands::{Args, Verb};
 use crate::session::admit_all;
 use clap::Parser as _;
 use diskproof_device::{Consent, probe};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
 
 const GIB: u64 = 1 << 30;
@@ -156,7 +157,14 @@ fn flags_override_the_plan_file() {
     let shapes: Vec<_> = plan
         .workloads
         .iter()
-        .map(|w| (w.name.as_str(), w.layout, w.read_permille, w.engine))
+        .map(|w| {
+            (
+                w.name.as_str(),
+                w.layout,
+                w.streams.permille(OpKind::Read),
+                w.engine,
+            )
+        })
         .collect();
     let aio = EngineChoice::Fixed(EngineKind::Aio);
     let expected = [

@@ -158,7 +158,7 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
     let is_repeated = [SweepOperation::Reread, SweepOperation::Rewrite].contains(&operation);
     let repeated = REPEATED_BYTES.max(block).next_multiple_of(block);
     Workload {
-        read_permille: operation.read_permille(),
+        streams: operation.streams(),
         access: match operation {
             SweepOperation::RandRead | SweepOperation::RandWrite | SweepOperation::RandRw => {
                 Access::Random {
@@ -241,11 +241,7 @@ fn why_impossible(
         ));
     }
     // A mix has its own buffers for reads and for writes.
-    let kinds = if operation.read_permille() == 500 {
-        2
-    } else {
-        1
-    };
+    let kinds = if operation.streams().is_mix() { 2 } else { 1 };
     let buffers = block * u64::from(depth) * kinds;
     let most = (limits.memory_bytes / MEMORY_PARTS).min(MEMORY_BYTES_MAX);
     (buffers > most).then(|| {

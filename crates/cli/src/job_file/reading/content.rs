@@ -22,7 +22,7 @@ impl JobReader<'_> {
         let pattern = self.pattern()?;
         let compressed = self.percent("buffer_compress_percentage")?;
         let repeat_percent = self.percent("dedupe_percentage")?;
-        let writes = flags.shape.write_mix.iter().map(|share| share.block_bytes);
+        let writes = flags.other_sizes.iter().map(|share| share.block_bytes);
         let smallest = u64::from(writes.min().or(flags.sizes().min()).unwrap_or(1));
         let is_filled = pattern.is_some() || self.flag("zero_buffers")?;
         let content = WriteContent {

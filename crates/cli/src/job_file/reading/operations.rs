@@ -8,8 +8,9 @@ use crate::workload::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
 };
 use diskproof_compat::fio_values as numbers;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
-use diskproof_model::rw::{Order, Rw, RwDirection};
+use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{RandomRun, RunFollow};
 
 /// fio's default.
@@ -27,8 +28,7 @@ impl JobReader<'_> {
     /// Order and direction, and the number behind them; 0 without one.
     pub(super) fn rw(&self) -> Result<(Rw, i64), JobFileError> {
         let Some((setting, value)) = self.value("rw")? else {
-            let (order, direction) = (Order::Sequential, RwDirection::Read);
-            return Ok((Rw { order, direction }, 0));
+            return Ok((Rw::READ, 0));
         };
         let (word, step) = value.split_once(':').unwrap_or((value, "0"));
         let rw = word
@@ -91,18 +91,9 @@ impl JobReader<'_> {
         value: &'v str,
         rw: Rw,
     ) -> Result<&'v str, JobFileError> {
-        let own = match rw.direction {
-            RwDirection::Mixed => {
-                let reads = of_list(value, RwDirection::Read);
-                Some(reads).filter(|reads| *reads == of_list(value, RwDirection::Write))
-            }
-            RwDirection::TrimWrite => {
-                let writes = of_list(value, RwDirection::Write);
-                Some(writes).filter(|writes| *writes == of_list(value, RwDirection::Trim))
-            }
-            direction => Some(of_list(value, direction)),
-        };
-        own.filter(|own| !own.is_empty()).ok_or_else(|| {
+        let mut all = rw.kinds().map(|kind| of_list(value, kind));
+        let first = all.next().filter(|first| all.all(|other| other == *first));
+        first.filter(|own| !own.is_empty()).ok_or_else(|| {
             setting.error(
                 "reads and writes of a job share one value; write one value, or two concurrent \
                  sections",
@@ -113,20 +104,19 @@ impl JobReader<'_> {
     /// The sizes of the reads, or of the only direction; and those of the writes, where they
     /// differ.
     pub(super) fn blocks(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
-        let (own, other) = match rw.direction {
-            RwDirection::Mixed => (RwDirection::Read, RwDirection::Write),
-            RwDirection::TrimWrite => (RwDirection::Trim, RwDirection::Write),
-            direction => (direction, direction),
+        let own = self.blocks_of(rw.first())?;
+        let other = match rw.kinds().last() {
+            Some(kind) if kind != rw.first() => self.blocks_of(kind)?,
+            _ => own.clone(),
         };
-        let (own, other) = (self.blocks_of(own)?, self.blocks_of(other)?);
-        if own != other && rw.direction == RwDirection::TrimWrite {
+        if own != other && !rw.is_mix() {
             return Err(self.error(
                 "bs",
                 "a block is written as it was trimmed; use one size for writes and trims",
             ));
         }
         if own != other {
-            flags.shape.write_mix = other;
+            flags.other_sizes = other;
         }
         match own.as_slice() {
             [one] => flags.bs = Some(BlockSize(one.block_bytes)),
@@ -135,13 +125,13 @@ impl JobReader<'_> {
         Ok(())
     }
 
-    fn blocks_of(&self, direction: RwDirection) -> Result<Vec<BlockShare>, JobFileError> {
+    fn blocks_of(&self, kind: OpKind) -> Result<Vec<BlockShare>, JobFileError> {
         if let Some((setting, value)) = self.value("bssplit")? {
-            return self.split(setting, of_list(value, direction));
+            return self.split(setting, of_list(value, kind));
         }
         // Of the two, fio takes the range.
         if let Some((setting, value)) = self.value("bsrange")? {
-            let range = of_list(value, direction);
+            let range = of_list(value, kind);
             let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
             let size = |text: &str| {
                 numbers::bytes(text.trim(), self.base).map_err(|why| setting.error(why))
@@ -155,7 +145,7 @@ impl JobReader<'_> {
         }
         let given = self
             .value("bs")?
-            .map(|(setting, value)| (setting, of_list(value, direction)));
+            .map(|(setting, value)| (setting, of_list(value, kind)));
         // `4k,` sets the size of reads; writes keep the default.
         let Some((setting, own)) = given.filter(|(_, own)| !own.is_empty()) else {
             return Ok(one_size(BLOCK_BYTES_DEFAULT as u32));
@@ -264,7 +254,7 @@ impl JobReader<'_> {
     }
 
     pub(super) fn read_share(&self, rw: Rw) -> Result<Option<ReadShare>, JobFileError> {
-        if rw.direction != RwDirection::Mixed {
+        if !rw.is_mix() {
             return Ok(None);
         }
         let (reads, writes) = (
@@ -298,18 +288,17 @@ impl JobReader<'_> {
         {
             numbers::bytes(text, self.base).map_err(|why| setting.error(why))?;
         }
-        let number = |direction: RwDirection| {
-            let rate = match of_list(value, direction) {
+        let number = |kind: OpKind| {
+            let rate = match of_list(value, kind) {
                 "" => 0.0,
                 text => numbers::bytes(text, self.base).map_err(|why| setting.error(why))? as f64,
             };
             if !is_bytes || rate == 0.0 {
                 return Ok(rate);
             }
-            let writes = &flags.shape.write_mix;
-            let block = match (direction, writes.as_slice()) {
-                (RwDirection::Write, [one]) => Some(one.block_bytes),
-                (RwDirection::Write, [_, ..]) => None,
+            let block = match (kind, flags.other_sizes.as_slice()) {
+                (OpKind::Write, [one]) => Some(one.block_bytes),
+                (OpKind::Write, [_, ..]) => None,
                 _ => flags.bs.map(|block| block.0),
             };
             let block = block.ok_or_else(|| {
@@ -317,10 +306,10 @@ impl JobReader<'_> {
             })?;
             Ok(rate / f64::from(block))
         };
-        let rate = match rw.direction {
-            RwDirection::TrimWrite => number(RwDirection::Trim)?,
-            RwDirection::Mixed => {
-                let (reads, writes) = (number(RwDirection::Read)?, number(RwDirection::Write)?);
+        let rate = match rw.is_mix() {
+            false => number(rw.first())?,
+            true => {
+                let (reads, writes) = (number(OpKind::Read)?, number(OpKind::Write)?);
                 if (reads == 0.0) != (writes == 0.0) {
                     return Err(setting.error(
                         "a rate for only one direction is not supported; write two concurrent \
@@ -337,7 +326,6 @@ impl JobReader<'_> {
                 }
                 reads + writes
             }
-            direction => number(direction)?,
         };
         flags.rate = (rate > 0.0).then_some(Rate(rate));
         Ok(())
@@ -362,18 +350,12 @@ fn one_size(block_bytes: u32) -> Vec<BlockShare> {
     }]
 }
 
-/// From a list `reads,writes,trims`, the part of a direction: without one of its own, the first.
-pub(super) fn of_list(value: &str, direction: RwDirection) -> &str {
-    let mut parts = value.split(',').map(str::trim);
-    let first = parts.next().unwrap_or_default();
-    match direction {
-        RwDirection::Read | RwDirection::Mixed => first,
-        RwDirection::Write => parts.next().unwrap_or(first),
-        RwDirection::Trim | RwDirection::TrimWrite => {
-            let second = parts.next().unwrap_or(first);
-            parts.next().unwrap_or(second)
-        }
-    }
+/// From a list `reads,writes,trims`, the part of a kind of operation: without one of its own, the
+/// last before it.
+pub(super) fn of_list(value: &str, kind: OpKind) -> &str {
+    let before = OpKind::REQUESTS.iter().take_while(|of| **of != kind);
+    let parts = value.split(',').map(str::trim);
+    parts.take(before.count() + 1).last().unwrap_or_default()
 }
 
 /// The sizes of `bsrange`: multiples of the smaller size, where the larger one is a multiple all

@@ -7,7 +7,7 @@ use crate::job_file::error::JobFileError;
 use crate::job_file::notes::TranslationNotes;
 use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
 use diskproof_compat::fio_values as numbers;
-use diskproof_model::rw::{Order, Rw, RwDirection};
+use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
     Arrivals, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd, SteadyFigure,
     SteadyTest, ThinkCount, ThinkTime, ThreadScheduling, ZoneStride,
@@ -150,19 +150,14 @@ impl JobReader<'_> {
             (None, Some(given)) => (FloorUnit::Ops, given),
             (None, None) => return Ok(Vec::new()),
         };
-        let directions: &[RwDirection] = match rw.direction {
-            RwDirection::Mixed => &[RwDirection::Read, RwDirection::Write],
-            RwDirection::TrimWrite => &[RwDirection::Write],
-            direction => &[direction],
-        };
         let mut floors = Vec::new();
-        for direction in directions {
-            let own = Some(of_list(value, *direction)).filter(|own| !own.is_empty());
+        for kind in rw.chains.iter().filter_map(|chain| chain.last()) {
+            let own = Some(of_list(value, *kind)).filter(|own| !own.is_empty());
             let floor = own.map_or(Ok(0), |own| numbers::bytes(own, self.base));
             match floor.map_err(|why| setting.error(why))? {
                 0 => {}
                 floor => floors.push(RateFloor {
-                    of_writes: *direction != RwDirection::Read,
+                    of_writes: kind.changes_blocks(),
                     floor: floor as f64,
                     unit,
                     over_ns: cycle_ms.saturating_mul(1_000_000),
@@ -244,7 +239,7 @@ impl JobReader<'_> {
             return Ok(None);
         }
         let range_bytes = self.bytes("zonerange", zone_bytes)?;
-        let is_plain = rw.order == Order::Sequential && rw.direction != RwDirection::Mixed;
+        let is_plain = rw.order == Order::Sequential && !rw.is_mix();
         let wrong = if zone_bytes == 0 {
             "it needs a zonesize"
         } else if range_bytes != zone_bytes && range_bytes != 0 {

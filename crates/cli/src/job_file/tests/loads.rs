@@ -731,7 +731,7 @@ fn job_options_shape_the_load() {
         (
             flags.bs.map(|bs| bs.0),
             flags.bssplit.map(|split| mix(&split.0)),
-            mix(&flags.shape.write_mix),
+            mix(&flags.other_sizes),
         )
     };
     assert_eq!(

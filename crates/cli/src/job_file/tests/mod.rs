@@ -9,8 +9,8 @@ mod targets;
 
 use super::*;
 use crate::workload::{Position, WorkloadFlags};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
-use diskproof_model::rw::RwDirection;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -71,10 +71,10 @@ fn job_file_syntax_matches_fio() {
     assert_eq!(
         (
             flags.bs.unwrap().0,
-            flags.rw.unwrap().direction,
+            flags.rw.unwrap().first(),
             flags.depth.unwrap().0
         ),
-        (8192, RwDirection::Write, 4)
+        (8192, OpKind::Write, 4)
     );
     assert_eq!(
         (

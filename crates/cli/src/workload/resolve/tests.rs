@@ -6,6 +6,7 @@ use crate::workload::limits::sector_mismatch;
 use crate::workload::resolve_context::Memory;
 use clap::Parser;
 use diskproof_model::plan::Zone;
+use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
@@ -49,7 +50,7 @@ fn default_workload() -> Workload {
     Workload {
         name: "randread".to_owned(),
         start: Start::AfterPrevious,
-        read_permille: 1000,
+        streams: Streams::with_reads(1000),
         access: Access::Random {
             distribution: Distribution::Uniform,
         },
@@ -98,7 +99,7 @@ fn workload_takes_every_flag() {
     };
     let expected = Workload {
         name: "x".to_owned(),
-        read_permille: 333,
+        streams: Streams::with_reads(333),
         access: Access::Zoned {
             zones: vec![zone(60.0, 10.0), zone(40.0, 90.0)],
         },

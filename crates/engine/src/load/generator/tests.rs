@@ -4,6 +4,7 @@ use super::*;
 
 use diskproof_model::plan::{Access, Distribution, Workload};
 use diskproof_model::shape::{Arrivals, ThinkCount};
+use diskproof_model::stream::Streams;
 
 const BLOCK: u32 = 4096;
 
@@ -13,7 +14,7 @@ fn paced_start_waits_for_busy_block_and_is_not_dropped() {
         distribution: Distribution::Uniform,
     };
     let workload = Workload {
-        read_permille: 0,
+        streams: Streams::with_reads(0),
         access,
         block_bytes: BLOCK,
         depth: 4,
@@ -61,7 +62,7 @@ fn read_batch_equals_single_requests() {
             distribution: Distribution::Uniform,
         };
         let workload = Workload {
-            read_permille,
+            streams: Streams::with_reads(read_permille),
             access,
             block_bytes: BLOCK,
             depth: 4,

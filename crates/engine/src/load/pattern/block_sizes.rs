@@ -1,7 +1,7 @@
 //! How long each operation is.
 
 use crate::random::Random;
-use diskproof_model::plan::{BlockShare, Workload};
+use diskproof_model::plan::{Stream, Workload};
 
 /// One size, or sizes drawn by weight.
 #[derive(Debug, Clone)]
@@ -13,18 +13,12 @@ pub(crate) struct BlockSizes {
 }
 
 impl BlockSizes {
-    /// The sizes of a workload; of its reads, where those of its writes differ.
-    pub(crate) fn new(workload: &Workload) -> Self {
-        Self::of(&workload.block_mix, workload.block_bytes)
-    }
-
-    /// The sizes of its writes, where they differ from those of its reads.
-    pub(crate) fn of_writes(workload: &Workload) -> Option<Self> {
-        let mix = &workload.shape.write_mix;
-        (!mix.is_empty()).then(|| Self::of(mix, workload.block_bytes))
-    }
-
-    fn of(mix: &[BlockShare], one: u32) -> Self {
+    /// The sizes of a stream of a workload.
+    pub(crate) fn of(stream: &Stream, workload: &Workload) -> Self {
+        let mix = match stream.sizes.is_empty() {
+            true => &workload.block_mix,
+            false => &stream.sizes,
+        };
         let mut total = 0;
         let weighted = mix.iter().filter(|share| share.weight > 0);
         let mut sizes: Vec<(u64, u32)> = weighted
@@ -34,7 +28,7 @@ impl BlockSizes {
             })
             .collect();
         if sizes.is_empty() {
-            sizes.push((1, one));
+            sizes.push((1, workload.block_bytes));
         }
         let only = if sizes.len() == 1 { sizes[0].1 } else { 0 };
         Self { sizes, total, only }

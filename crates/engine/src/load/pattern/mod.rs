@@ -1,4 +1,4 @@
-//! Where the next operation goes, and whether it reads, writes or trims. Pure and reproducible;
+//! Where the next operation goes, and what it does. Pure and reproducible;
 //! allocates only while it is made. Knows no file, time or result.
 
 mod block_sizes;
@@ -12,7 +12,9 @@ mod zone_walk;
 use crate::io::Extent;
 use crate::random::Random;
 use block_sizes::BlockSizes;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Workload};
+use diskproof_model::stream::STREAMS_MAX;
 pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,60 +22,42 @@ use visit_map::VisitMap;
 use walk::{OffsetWalk, RandomRuns, WalkPosition};
 use zone_walk::ZoneWalk;
 
-/// What an operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransferDirection {
-    /// From the target.
-    Read,
-    /// To the target.
-    Write,
-    /// Nowhere: the target drops the content.
-    Trim,
-}
-
 /// One operation to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Which way.
-    pub direction: TransferDirection,
+    /// What is done to the block; first, where that is a chain.
+    pub kind: OpKind,
     /// First byte in the target.
     pub offset: u64,
     /// Bytes.
     pub len: u32,
 }
 
-/// Positions that several threads share, separate for reads and writes.
+/// Positions that several threads share, one for each stream.
 #[derive(Debug, Clone, Default)]
-pub struct SharedCursors {
-    reads: Arc<AtomicU64>,
-    writes: Arc<AtomicU64>,
-}
+pub struct SharedCursors([Arc<AtomicU64>; STREAMS_MAX]);
 
 /// An endless series of steps inside one extent.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    reads: OffsetWalk,
-    writes: OffsetWalk,
-    blocks: BlockSizes,
-    /// The sizes of writes, where they differ.
-    write_blocks: Option<Box<BlockSizes>>,
-    /// A step reads when 64 random bits, taken as a fraction, lie below this one.
-    read_below: u64,
-    mix: Mix,
-    /// What a step does that does not read.
-    write_direction: TransferDirection,
+    /// At least one.
+    streams: Vec<StreamWalk>,
     random: Random,
     /// The visited units, where blocks of several sizes visit each once.
     map: Option<Box<VisitMap>>,
-    /// Up to where [`Pattern::take_passed`] has reported, separate for reads and writes.
-    reported: [WalkPosition; 2],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mix {
-    Reads,
-    Writes,
-    Both,
+/// The steps of one stream.
+#[derive(Debug, Clone)]
+struct StreamWalk {
+    kind: OpKind,
+    /// It is the next one when 64 random bits, taken as a fraction, lie below this one, and not
+    /// below that of a stream before.
+    below: u64,
+    walk: OffsetWalk,
+    sizes: BlockSizes,
+    /// Up to where [`Pattern::take_passed`] has reported.
+    reported: WalkPosition,
 }
 
 /// The shared cursor, at the place of a walk that may have skipped some blocks.
@@ -150,21 +134,25 @@ impl UniformReads {
 
 /// Bytes of the shortest and of the longest step of `workload`.
 pub fn block_range(workload: &Workload) -> (u32, u32) {
-    let blocks = BlockSizes::new(workload);
-    let writes = BlockSizes::of_writes(workload);
-    let writes = writes.as_ref().unwrap_or(&blocks);
+    let sizes = || {
+        let streams = workload.streams.iter();
+        streams.map(|stream| BlockSizes::of(stream, workload))
+    };
     (
-        blocks.smallest().min(writes.smallest()),
-        blocks.largest().max(writes.largest()),
+        sizes().map(|sizes| sizes.smallest()).min().unwrap_or(1),
+        sizes().map(|sizes| sizes.largest()).max().unwrap_or(1),
     )
+}
+
+/// A share of the steps in permille, as a fraction of 2⁶⁴.
+fn fraction(permille: u16) -> u64 {
+    ((u128::from(permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64
 }
 
 impl Pattern {
     /// The steps of `workload` inside `extent`, which must hold at least one block. Workers and
     /// targets have different values of `stream`.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
-        let blocks = BlockSizes::new(workload);
-        let write_blocks = BlockSizes::of_writes(workload).map(Box::new);
         let countdown = Arc::default();
         let walk = |sizes: &BlockSizes| {
             let align = match workload.access {
@@ -188,27 +176,23 @@ impl Pattern {
                 None => walk,
             }
         };
-        let mix = match workload.read_permille {
-            1000.. => Mix::Reads,
-            0 => Mix::Writes,
-            _ => Mix::Both,
-        };
-        let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000)
-            .min(u128::from(u64::MAX)) as u64;
+        let mut upto = 0;
+        let streams = workload.streams.iter().zip(workload.streams.firsts());
+        let streams = streams.map(|(stream, (kind, permille))| {
+            upto += permille;
+            let sizes = BlockSizes::of(stream, workload);
+            StreamWalk {
+                kind,
+                below: fraction(upto),
+                walk: walk(&sizes),
+                sizes,
+                reported: WalkPosition::default(),
+            }
+        });
         let pattern = Self {
-            reads: walk(&blocks),
-            writes: walk(write_blocks.as_deref().unwrap_or(&blocks)),
-            blocks,
-            write_blocks,
-            read_below,
-            mix,
-            write_direction: match workload.trims() {
-                true => TransferDirection::Trim,
-                false => TransferDirection::Write,
-            },
+            streams: streams.collect(),
             random: Random::new(seed, stream),
             map: visit_map(workload, extent),
-            reported: [WalkPosition::default(); 2],
         };
         match workload.shape.each_block_once {
             true => {
@@ -221,80 +205,76 @@ impl Pattern {
     /// Extents that the accesses since the last call have left in the page cache; some may be
     /// empty. `None` where that can be anywhere. The data ahead of a sequential pattern is
     /// excluded: the kernel has read it ahead and would have to read it twice.
-    pub fn take_passed(&mut self) -> Option<[Extent; 2]> {
-        let mut reported = self.reported;
-        let reads = if self.mix == Mix::Writes {
-            Extent::default()
-        } else {
-            self.reads.take_passed(&mut reported[0])?
-        };
-        let writes = if self.mix == Mix::Reads {
-            Extent::default()
-        } else {
-            self.writes.take_passed(&mut reported[1])?
-        };
-        self.reported = reported;
-        Some([reads, writes])
+    pub fn take_passed(&mut self) -> Option<[Extent; STREAMS_MAX]> {
+        let mut passed = [Extent::default(); STREAMS_MAX];
+        let mut reported = [WalkPosition::default(); STREAMS_MAX];
+        for (index, stream) in self.streams.iter().enumerate() {
+            reported[index] = stream.reported;
+            passed[index] = stream.walk.take_passed(&mut reported[index])?;
+        }
+        for (stream, reported) in self.streams.iter_mut().zip(reported) {
+            stream.reported = reported;
+        }
+        Some(passed)
     }
 
     /// Takes ordered steps, and those that visit each block once, from cursors that other threads
     /// use, too: together they walk as one worker would. They have the same `key`.
     pub fn with_cursors(mut self, cursors: &SharedCursors, extent: Extent, key: u64) -> Self {
-        if matches!(self.reads, OffsetWalk::EachOnce { .. }) {
+        let first = &self.streams[0];
+        if matches!(first.walk, OffsetWalk::EachOnce { .. }) {
             return self.with_each_block_once(cursors, key);
         }
-        if let (OffsetWalk::Sequential { .. }, len) =
-            (&self.reads, u64::from(self.blocks.largest()))
-            && self.blocks.smallest() == self.blocks.largest()
-            && self.write_blocks.is_none()
-        {
-            let blocks = extent.length / len;
-            self.reads = OffsetWalk::Shared {
-                start: extent.start,
-                blocks,
-                len,
-                next: cursor(&cursors.reads, &self.reads, extent, len),
-            };
-            self.writes = OffsetWalk::Shared {
-                start: extent.start,
-                blocks,
-                len,
-                next: cursor(&cursors.writes, &self.writes, extent, len),
-            };
+        let len = first.sizes.only();
+        let is_shared = |one: &StreamWalk| {
+            matches!(one.walk, OffsetWalk::Sequential { .. }) && one.sizes.only() == len
+        };
+        if len > 0 && self.streams.iter().all(is_shared) {
+            let len = u64::from(len);
+            for (stream, next) in self.streams.iter_mut().zip(&cursors.0) {
+                stream.walk = OffsetWalk::Shared {
+                    start: extent.start,
+                    blocks: extent.length / len,
+                    len,
+                    next: cursor(next, &stream.walk, extent, len),
+                };
+            }
         }
         self
     }
 
-    /// Begins this many bytes further on, where the steps are sequential; each direction of a mix
-    /// by half of them.
+    /// Begins this many bytes further on, where the steps are sequential; each stream by an equal
+    /// part of them.
     pub fn skip(&mut self, bytes: u64) {
-        let bytes = if self.mix == Mix::Both {
-            bytes / 2
-        } else {
-            bytes
-        };
-        let len = u64::from(self.blocks.largest());
-        self.reads.skip(bytes, len);
-        self.writes.skip(bytes, len);
+        let bytes = bytes / self.streams.len() as u64;
+        let len = u64::from(self.streams[0].sizes.largest());
+        for stream in &mut self.streams {
+            stream.walk.skip(bytes, len);
+        }
     }
 
     /// Writes each block of a uniformly random pattern once before it writes one again, together
     /// with all patterns that share the cursors and the seed.
     pub fn with_each_write_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
-        if let Some(walk) = each_once(&self.writes, &cursors.writes, seed) {
-            self.writes = walk;
+        for (stream, next) in self.streams.iter_mut().zip(&cursors.0) {
+            if stream.kind.changes_blocks()
+                && let Some(walk) = each_once(&stream.walk, next, seed)
+            {
+                stream.walk = walk;
+            }
         }
         self
     }
 
     /// Visits each block of a uniformly random pattern once before it visits one again, together
-    /// with all patterns that share the cursors and the seed. Reads and writes share one lap.
+    /// with all patterns that share the cursors and the seed. All streams share one lap.
     pub fn with_each_block_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
-        if let (Some(reads), Some(writes)) = (
-            each_once(&self.reads, &cursors.reads, seed),
-            each_once(&self.writes, &cursors.reads, seed),
-        ) {
-            (self.reads, self.writes) = (reads, writes);
+        let streams = self.streams.iter();
+        let walks = streams.map(|stream| each_once(&stream.walk, &cursors.0[0], seed));
+        if let Some(walks) = walks.collect::<Option<Vec<_>>>() {
+            for (stream, walk) in self.streams.iter_mut().zip(walks) {
+                stream.walk = walk;
+            }
         }
         self
     }
@@ -304,28 +284,25 @@ impl Pattern {
     pub fn lap(&self) -> u64 {
         match &self.map {
             Some(map) => map.lap(),
-            None => self.reads.lap().wrapping_add(self.writes.lap()),
+            None => self
+                .streams
+                .iter()
+                .fold(0, |laps, stream| laps.wrapping_add(stream.walk.lap())),
         }
     }
 
     /// The next step of a walk with a map, whose block may be shortened.
     #[cold]
-    fn mapped_step(&mut self, reads: bool, len: u32) -> Step {
-        let len = match &self.write_blocks {
-            Some(blocks) if !reads => blocks.draw(&mut self.random),
-            _ => len,
-        };
+    fn mapped_step(&mut self, index: usize) -> Step {
+        let stream = &mut self.streams[index];
         let random = &mut self.random;
+        let len = stream.sizes.draw(random);
         let (offset, len) = match &mut self.map {
             Some(map) => map.visit(len, random),
-            None => (self.reads.next(len, random), len),
-        };
-        let direction = match reads {
-            true => TransferDirection::Read,
-            false => self.write_direction,
+            None => (stream.walk.next(len, random), len),
         };
         Step {
-            direction,
+            kind: stream.kind,
             offset,
             len,
         }
@@ -334,13 +311,16 @@ impl Pattern {
     /// The steps from here on, where they are uniform reads.
     #[inline(always)]
     pub fn plain(&self) -> Option<UniformReads> {
-        match self.reads {
+        let [only] = self.streams.as_slice() else {
+            return None;
+        };
+        match only.walk {
             OffsetWalk::Uniform {
                 start,
                 blocks,
                 align,
-            } if self.mix == Mix::Reads && self.blocks.only() != 0 => Some(UniformReads {
-                len: self.blocks.only(),
+            } if only.kind == OpKind::Read && only.sizes.only() != 0 => Some(UniformReads {
+                len: only.sizes.only(),
                 start,
                 blocks,
                 align,
@@ -359,31 +339,23 @@ impl Pattern {
     /// The next step. There is always one.
     #[inline(always)]
     pub fn step(&mut self) -> Step {
-        let len = self.blocks.draw(&mut self.random);
-        let reads = match self.mix {
-            Mix::Reads => true,
-            Mix::Writes => false,
-            Mix::Both => self.random.bits() < self.read_below,
+        let last = self.streams.len() - 1;
+        let index = if last == 0 {
+            0
+        } else {
+            let drawn = self.random.bits();
+            let mut streams = self.streams[..last].iter();
+            streams.position(|one| drawn < one.below).unwrap_or(last)
         };
         if self.map.is_some() {
-            return self.mapped_step(reads, len);
+            return self.mapped_step(index);
         }
-        if reads {
-            Step {
-                direction: TransferDirection::Read,
-                offset: self.reads.next(len, &mut self.random),
-                len,
-            }
-        } else {
-            let len = match &self.write_blocks {
-                Some(blocks) => blocks.draw(&mut self.random),
-                None => len,
-            };
-            Step {
-                direction: self.write_direction,
-                offset: self.writes.next(len, &mut self.random),
-                len,
-            }
+        let stream = &mut self.streams[index];
+        let len = stream.sizes.draw(&mut self.random);
+        Step {
+            kind: stream.kind,
+            offset: stream.walk.next(len, &mut self.random),
+            len,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
 use diskproof_model::shape::{RandomRun, RunFollow};
+use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
 fn access() -> impl Strategy<Value = Access> {
@@ -51,7 +52,7 @@ proptest! {
         let mut w = Workload::named("any");
         w.access = access;
         w.block_bytes = 8192;
-        w.read_permille = permille;
+        w.streams = Streams::with_reads(permille);
         if mixed {
             w.block_mix = vec![
                 BlockShare { block_bytes: 4096, weight: 3 },
@@ -109,7 +110,7 @@ proptest! {
 #[test]
 fn pattern_mix_keeps_its_shares() {
     let mut w = Workload::named("any");
-    w.read_permille = 300;
+    w.streams = Streams::with_reads(300);
     w.access = Access::Random {
         distribution: Distribution::HotCold {
             access_percent: 80.0,
@@ -128,12 +129,7 @@ fn pattern_mix_keeps_its_shares() {
     );
     let steps: Vec<Step> = (0..100_000).map(|_| pattern.step()).collect();
     let share = |n: usize| n as f64 / steps.len() as f64;
-    let reads = share(
-        steps
-            .iter()
-            .filter(|s| s.direction == TransferDirection::Read)
-            .count(),
-    );
+    let reads = share(steps.iter().filter(|s| s.kind == OpKind::Read).count());
     let hot = share(steps.iter().filter(|s| s.offset < 200 * 4096).count());
     assert!(
         (reads - 0.3).abs() < 0.01 && (hot - 0.8).abs() < 0.01,
@@ -145,7 +141,7 @@ fn pattern_mix_keeps_its_shares() {
 fn walk(access: Access, read_permille: u16) -> Pattern {
     let workload = Workload {
         access,
-        read_permille,
+        streams: Streams::with_reads(read_permille),
         block_bytes: 4096,
         ..Workload::named("walk")
     };
@@ -162,37 +158,42 @@ fn steps(pattern: &mut Pattern, n: u32) {
     }
 }
 
+fn first_two(pattern: &mut Pattern) -> Option<[Extent; 2]> {
+    let [one, other, ..] = pattern.take_passed()?;
+    Some([one, other])
+}
+
 #[test]
 fn ascending_walks_report_passed_extents() {
     let nothing = Extent::default();
     let mut reads = walk(Access::Sequential, 1000);
-    assert_eq!(reads.take_passed(), Some([extent_at(8192, 0), nothing]));
+    assert_eq!(first_two(&mut reads), Some([extent_at(8192, 0), nothing]));
     steps(&mut reads, 3);
     assert_eq!(
-        reads.take_passed(),
+        first_two(&mut reads),
         Some([extent_at(8192, 12_288), nothing])
     );
     steps(&mut reads, 2);
     assert_eq!(
-        reads.take_passed(),
+        first_two(&mut reads),
         Some([extent_at(20_480, 8192), nothing])
     );
     // A lap is over. Requests in flight at the last report may have left data anywhere, so the
     // whole extent is reported.
     steps(&mut reads, 10);
     assert_eq!(
-        reads.take_passed(),
+        first_two(&mut reads),
         Some([extent_at(8192, 40_960), nothing])
     );
     steps(&mut reads, 1);
     assert_eq!(
-        reads.take_passed(),
+        first_two(&mut reads),
         Some([extent_at(28_672, 4096), nothing])
     );
 
     let mut mix = walk(Access::Sequential, 500);
     steps(&mut mix, 6);
-    let [read, written] = mix.take_passed().unwrap();
+    let [read, written] = first_two(&mut mix).unwrap();
     assert_eq!(
         (read.start, written.start, read.length + written.length),
         (8192, 8192, 6 * 4096)
@@ -216,15 +217,12 @@ fn walks_with_shared_cursors_report_what_all_passed() {
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {
-        assert_eq!(
-            pattern.take_passed(),
-            Some([nothing, extent_at(8192, 16_384)])
-        );
+        assert_eq!(first_two(pattern), Some([extent_at(8192, 16_384), nothing]));
     }
     steps(&mut one, 8);
     assert_eq!(
-        other.take_passed(),
-        Some([nothing, extent_at(8192, 40_960)])
+        first_two(&mut other),
+        Some([extent_at(8192, 40_960), nothing])
     );
 }
 
@@ -234,7 +232,7 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
         access: Access::Random {
             distribution: Distribution::Uniform,
         },
-        read_permille: 300,
+        streams: Streams::with_reads(300),
         block_bytes: 4096,
         ..Workload::named("w")
     };
@@ -250,7 +248,7 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
     while written.len() < 1000 {
         for worker in &mut workers {
             let step = worker.step();
-            if step.direction == TransferDirection::Write && written.len() < 1000 {
+            if step.kind == OpKind::Write && written.len() < 1000 {
                 written.push(step.offset);
             }
         }
@@ -280,7 +278,7 @@ fn zones_in_turn_skip_what_is_between_them() {
 #[test]
 fn mapped_random_offsets_visit_every_block_once_per_lap() {
     let mut w = Workload::named("w");
-    (w.block_bytes, w.read_permille) = (4096, 500);
+    (w.block_bytes, w.streams) = (4096, Streams::with_reads(500));
     w.access = Access::Random {
         distribution: Distribution::Uniform,
     };
@@ -410,31 +408,29 @@ fn lap_of_random_runs_is_as_many_bytes_as_the_extent_has() {
 #[test]
 fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
     let mut w = Workload::named("mixed");
-    (w.read_permille, w.block_bytes) = (500, 65536);
+    (w.streams, w.block_bytes) = (Streams::with_reads(500), 65536);
     let share = |block_bytes| BlockShare {
         block_bytes,
         weight: 1,
     };
     w.block_mix = vec![share(512)];
-    w.shape.write_mix = vec![share(4096), share(65536)];
+    w.streams = w.streams.with_other_sizes(&[share(4096), share(65536)]);
     w.shape.align_bytes = Some(8192);
     assert_eq!(block_range(&w), (512, 65536));
     let steps = offsets(&w, 1 << 30, 3000);
-    let of = |direction: TransferDirection, len: u32| {
-        let same = |step: &&Step| step.direction == direction && step.len == len;
+    let of = |direction: OpKind, len: u32| {
+        let same = |step: &&Step| step.kind == direction && step.len == len;
         steps.iter().filter(same).count()
     };
     assert_eq!(
-        of(TransferDirection::Read, 512)
-            + of(TransferDirection::Write, 4096)
-            + of(TransferDirection::Write, 65536),
+        of(OpKind::Read, 512) + of(OpKind::Write, 4096) + of(OpKind::Write, 65536),
         3000
     );
-    assert!((1300..1700).contains(&of(TransferDirection::Read, 512)));
-    assert!((600..900).contains(&of(TransferDirection::Write, 65536)));
+    assert!((1300..1700).contains(&of(OpKind::Read, 512)));
+    assert!((600..900).contains(&of(OpKind::Write, 65536)));
     let last_end = (1 << 30) - 65536;
     for step in &steps {
-        let most = if step.direction == TransferDirection::Read {
+        let most = if step.kind == OpKind::Read {
             (1 << 30) - 512
         } else {
             last_end

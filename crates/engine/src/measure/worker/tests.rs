@@ -11,6 +11,7 @@ use crate::load::pattern::Pattern;
 use crate::random::Random;
 use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
 use diskproof_model::plan::{Access, Distribution, Workload};
+use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -83,7 +84,7 @@ fn read_moodily<C: Clock>(
         distribution: Distribution::Uniform,
     };
     let workload = Workload {
-        read_permille: 1000,
+        streams: Streams::with_reads(1000),
         access,
         block_bytes: BLOCK,
         depth: DEPTH,
@@ -430,7 +431,7 @@ fn seen(
         distribution: Distribution::Uniform,
     };
     let workload = Workload {
-        read_permille: 1000,
+        streams: Streams::with_reads(1000),
         access,
         block_bytes: BLOCK,
         depth,

@@ -1,65 +1,67 @@
-//! Trims, and the write that may follow each of them in the same slot.
+//! Operations on blocks without data of their own, and the write that may follow each of them in
+//! the same slot.
 
-use super::{GeneratorOptions, RequestGenerator, Trims};
+use super::{BlockCalls, GeneratorOptions, RequestGenerator};
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request};
-use crate::load::pattern::{Step, TransferDirection};
+use crate::load::pattern::Step;
 use crate::load::slots::{Slot, Stage};
-use diskproof_model::shape::TrimMode;
+use diskproof_model::op::OpKind;
 
 impl RequestGenerator {
-    /// Trims in this way. The steps of its pattern are trims.
-    pub(crate) fn trimming(mut self, trims: Option<Trims>) -> Self {
-        if trims.is_some() {
+    /// Makes these calls where the steps of its pattern move no data.
+    pub(crate) fn calling(mut self, calls: Option<BlockCalls>) -> Self {
+        if calls.is_some() {
             self.options
                 .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .trims = trims;
+                .calls = calls;
         }
         self
     }
 
-    /// The trim of `step` in slot `index`. The data of the write that may follow it is made now,
+    /// The call of `step` in slot `index`. The data of the write that may follow it is made now,
     /// before its latency begins.
     #[cold]
-    pub(super) fn trim(
+    pub(super) fn call(
         &mut self,
         index: u32,
         step: Step,
         buffers: &mut Buffers,
     ) -> Option<Request> {
-        let Trims { call, mode } = self.trims()?;
-        // A trim moves no data and completes with 0.
+        let op = self.calls()?.op;
+        // It moves no data and completes with 0.
         self.slots.get(index).left = 0;
-        if mode == TrimMode::BeforeWrite {
+        if self.after(step.kind) == Some(OpKind::Write) {
             self.unique = self.unique.wrapping_add(1);
             self.fill(buffers, (index + self.write_buffer_shift, index), step);
         }
         Some(Request {
             slot: index,
             buffer: index,
-            op: Op::Trim(call),
+            op,
             offset: step.offset,
             len: step.len,
             skip: 0,
         })
     }
 
-    /// How blocks are trimmed; `None` where they are not.
-    fn trims(&self) -> Option<Trims> {
-        self.options.as_ref()?.trims
+    fn calls(&self) -> Option<&BlockCalls> {
+        self.options.as_ref()?.calls.as_ref()
     }
 
-    /// After a trim, in the same slot: the write of the same block, from `now` on. Whether there is
-    /// one.
-    pub(crate) fn follow_trim(&mut self, index: u32, now: u64) -> bool {
-        let is_written = self
-            .trims()
-            .is_some_and(|trims| trims.mode == TrimMode::BeforeWrite);
+    fn after(&self, kind: OpKind) -> Option<OpKind> {
+        self.calls()?.streams.after(kind)
+    }
+
+    /// After an operation of `kind` of a step, in the same slot: the write of the same block, from
+    /// `now` on. Whether there is one.
+    pub(crate) fn continue_step(&mut self, index: u32, kind: OpKind, now: u64) -> bool {
+        let is_written = self.after(kind) == Some(OpKind::Write);
         if is_written {
             self.slots.timing(index).waited_ns = 0;
             let slot = self.slots.get(index);
             (slot.start_ns, slot.left) = (now, slot.len);
-            slot.stage = Stage::Transfer(TransferDirection::Write);
+            slot.stage = Stage::Transfer(OpKind::Write);
             let Slot { offset, len, .. } = *slot;
             self.follow_ups.push(Request {
                 slot: index,

@@ -1,10 +1,12 @@
-//! How the blocks of a target are trimmed, and whether it can be. Drops no content itself.
+//! How operations without data of their own are carried out on a target, and whether they can be.
+//! Changes no content itself.
 
 use crate::io::errno::errno_name;
-use crate::io::{TrimCall, trim};
-use crate::load::generator::Trims;
+use crate::io::{Op, TrimCall, trim};
+use crate::load::generator::BlockCalls;
 use crate::run::error::RunError;
 use diskproof_device::OpenTarget;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::Workload;
 use diskproof_model::target::TargetKind;
 use std::os::fd::AsRawFd;
@@ -20,15 +22,19 @@ pub(crate) fn trim_call(target: &OpenTarget) -> TrimCall {
     }
 }
 
-/// How a workload trims; refuses one that trims on a target that cannot.
-pub(crate) fn trims_of(
+/// The calls of a workload; refuses one that trims on a target that cannot.
+pub(crate) fn block_calls(
     workload: &Workload,
     target: &OpenTarget,
-) -> Result<Option<Trims>, RunError> {
-    let Some(mode) = workload.shape.trims else {
+) -> Result<Option<BlockCalls>, RunError> {
+    if !workload.makes(OpKind::Trim) {
         return Ok(None);
-    };
+    }
     let call = trim_call(target);
+    let found = BlockCalls {
+        op: Op::Trim(call),
+        streams: workload.streams.clone(),
+    };
     let refused = |why: String| RunError::Untrimmable {
         path: target.identity().path.clone(),
         workload: workload.name.clone(),
@@ -46,7 +52,7 @@ pub(crate) fn trims_of(
             let end = target.capacity_bytes().max(target.usable_bytes());
             let behind = end.next_multiple_of(HOLE_UNIT_BYTES);
             match trim(target.fd().as_raw_fd(), call, behind, HOLE_UNIT_BYTES) {
-                0 => Ok(Some(Trims { call, mode })),
+                0 => Ok(Some(found)),
                 errno => Err(refused(format!(
                     "the filesystem punches no holes into files ({}). Measure a directory on \
                      another filesystem, or remove this workload",
@@ -54,6 +60,6 @@ pub(crate) fn trims_of(
                 ))),
             }
         }
-        TrimCall::Discard => Ok(Some(Trims { call, mode })),
+        TrimCall::Discard => Ok(Some(found)),
     }
 }

@@ -1,0 +1,265 @@
+//! What a workload does to its blocks: one stream for each kind of step. Public as part of `plan`;
+//! fio's words and the record of a workload need it too.
+
+use crate::op::OpKind;
+use crate::shape::BlockShare;
+use crate::units::format_bytes;
+use serde::{Deserialize, Serialize};
+
+/// A workload has no more streams than this.
+pub const STREAMS_MAX: usize = 4;
+
+/// What a step can be. A trim takes the place of the write that follows it in the same slot.
+const CHAINS: [&[OpKind]; 4] = [
+    &[OpKind::Read],
+    &[OpKind::Write],
+    &[OpKind::Trim],
+    &[OpKind::Trim, OpKind::Write],
+];
+
+/// Steps of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stream {
+    /// What happens to each block, one operation after another. Limits of bytes and operations
+    /// count the step once.
+    pub does: Vec<OpKind>,
+    /// Share of the steps, in permille.
+    pub permille: u16,
+    /// Block sizes by weight, where they differ from those of the first stream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<BlockShare>,
+}
+
+/// The streams of a workload; their shares add up to 1000.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "StreamsForm", into = "StreamsForm")]
+pub struct Streams(Vec<Stream>);
+
+/// How streams are saved: readers look for the share of reads.
+#[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct StreamsForm {
+    /// Share of the steps that are reads, in permille: 1000 reads only, 0 no reads.
+    read_permille: u16,
+    /// What is done, where it is more than plain reads and writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    streams: Vec<Stream>,
+}
+
+/// Streams that no workload has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "streams must be 1 to {STREAMS_MAX}, each of reads, writes, trims, or trims before writes; \
+     their shares must add up to 1000"
+)]
+pub struct StreamsError;
+
+impl TryFrom<StreamsForm> for Streams {
+    type Error = StreamsError;
+
+    fn try_from(form: StreamsForm) -> Result<Self, StreamsError> {
+        let streams = form.streams;
+        if streams.is_empty() {
+            return Ok(Self::with_reads(form.read_permille));
+        }
+        let is_known =
+            |stream: &Stream| stream.permille > 0 && CHAINS.contains(&stream.does.as_slice());
+        let shares: u32 = streams.iter().map(|one| u32::from(one.permille)).sum();
+        let fits = streams.len() <= STREAMS_MAX && shares == 1000;
+        match fits && streams.iter().all(is_known) {
+            true => Ok(Self(streams)),
+            false => Err(StreamsError),
+        }
+    }
+}
+
+impl From<Streams> for StreamsForm {
+    fn from(streams: Streams) -> Self {
+        let read_permille = streams.permille(OpKind::Read);
+        let is_plain = streams == Streams::with_reads(read_permille);
+        Self {
+            read_permille,
+            streams: if is_plain { Vec::new() } else { streams.0 },
+        }
+    }
+}
+
+impl Streams {
+    /// One stream, which does this to each block.
+    pub fn doing(chain: &[OpKind]) -> Self {
+        Self::of(&[chain], 1000)
+    }
+
+    /// Reads with this share of the steps in permille; the others write.
+    pub fn with_reads(permille: u16) -> Self {
+        Self::of(&[&[OpKind::Read], &[OpKind::Write]], permille).without_idle()
+    }
+
+    /// One stream or two of these chains. Where there are two, the first has `permille` of the
+    /// steps.
+    pub fn of(chains: &[&[OpKind]], permille: u16) -> Self {
+        let shares = match chains.len() {
+            0 | 1 => [1000, 0],
+            _ => [permille.min(1000), 1000 - permille.min(1000)],
+        };
+        let streams = chains.iter().zip(shares).map(|(does, permille)| Stream {
+            does: does.to_vec(),
+            permille,
+            sizes: Vec::new(),
+        });
+        Self(streams.collect())
+    }
+
+    /// With these block sizes for all streams but the first; without any where they are alike.
+    #[must_use]
+    pub fn with_other_sizes(mut self, sizes: &[BlockShare]) -> Self {
+        for stream in self.0.iter_mut().skip(1) {
+            stream.sizes = sizes.to_vec();
+        }
+        self.without_idle()
+    }
+
+    /// Without streams that have no steps.
+    fn without_idle(mut self) -> Self {
+        self.0.retain(|stream| stream.permille > 0);
+        self
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Stream> {
+        self.0.iter()
+    }
+
+    /// Whether steps of several kinds are mixed.
+    pub fn is_mix(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// Share of the steps that contain such an operation, in permille.
+    pub fn permille(&self, kind: OpKind) -> u16 {
+        let with = self.0.iter().filter(|stream| stream.does.contains(&kind));
+        with.map(|stream| stream.permille).sum()
+    }
+
+    /// Whether any step contains such an operation.
+    pub fn makes(&self, kind: OpKind) -> bool {
+        self.permille(kind) > 0
+    }
+
+    /// Whether every step is one such operation.
+    pub fn is_only(&self, kind: OpKind) -> bool {
+        self.0.iter().all(|stream| stream.does == [kind])
+    }
+
+    /// The first operation of each step, and its share in permille.
+    pub fn firsts(&self) -> impl Iterator<Item = (OpKind, u16)> {
+        let first = |stream: &Stream| stream.does.first().map(|kind| (*kind, stream.permille));
+        self.0.iter().filter_map(first)
+    }
+
+    /// Whether any operation changes the content of a block.
+    pub fn changes_blocks(&self) -> bool {
+        let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
+        kinds.any(|kind| kind.changes_blocks())
+    }
+
+    /// What follows an operation of this kind in the same block; `None` at the end of its step.
+    pub fn after(&self, kind: OpKind) -> Option<OpKind> {
+        self.0.iter().find_map(|stream| {
+            let place = stream.does.iter().position(|of| *of == kind)?;
+            stream.does.get(place + 1).copied()
+        })
+    }
+
+    /// The block sizes of streams that have their own.
+    pub fn other_sizes(&self) -> &[BlockShare] {
+        self.0
+            .iter()
+            .find(|stream| !stream.sizes.is_empty())
+            .map_or(&[], |stream| &stream.sizes)
+    }
+
+    /// What is more than plain operations, in words: conditions of every figure.
+    pub fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        for stream in &self.0 {
+            let sizes: Vec<String> = stream
+                .sizes
+                .iter()
+                .map(|share| format_bytes(u64::from(share.block_bytes)))
+                .collect();
+            if let (false, [kind, ..]) = (sizes.is_empty(), stream.does.as_slice()) {
+                facts.push(format!("{} of {}", kind.plural(), sizes.join(", ")));
+            }
+            if let [first, then] = stream.does.as_slice() {
+                let (first, then) = (first.done(), then.done());
+                facts.push(format!("each block {first} before it is {then}"));
+            }
+        }
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OpKind::{Read, Sync, Trim, Write};
+
+    #[test]
+    fn what_is_saved_says_the_share_of_reads_and_comes_back() {
+        let other = [BlockShare {
+            block_bytes: 4096,
+            weight: 1,
+        }];
+        let cases = [
+            (Streams::with_reads(1000), 1000, false),
+            (Streams::with_reads(0), 0, false),
+            (Streams::with_reads(700), 700, false),
+            (Streams::with_reads(700).with_other_sizes(&other), 700, true),
+            (Streams::doing(&[Trim, Write]), 0, true),
+            (Streams::of(&[&[Read], &[Trim]], 900), 900, true),
+        ];
+        for (streams, reads, is_listed) in cases {
+            let saved = serde_json::to_value(&streams).unwrap();
+            assert_eq!(saved["read_permille"], reads, "{saved}");
+            assert_eq!(saved.get("streams").is_some(), is_listed, "{saved}");
+            let read: Streams = serde_json::from_value(saved).unwrap();
+            assert_eq!(read, streams);
+        }
+    }
+
+    #[test]
+    fn streams_that_no_workload_has_are_refused() {
+        let refused = |does: &[&[OpKind]], permille: &[u16]| {
+            let streams = does.iter().zip(permille).map(|(does, permille)| Stream {
+                does: does.to_vec(),
+                permille: *permille,
+                sizes: Vec::new(),
+            });
+            let form = StreamsForm {
+                read_permille: 0,
+                streams: streams.collect(),
+            };
+            Streams::try_from(form).is_err()
+        };
+        assert!(!refused(&[&[Read], &[Trim, Write]], &[1, 999]));
+        for chain in [&[][..], &[Sync], &[Write, Trim], &[Read, Write]] {
+            assert!(refused(&[chain], &[1000]), "{chain:?}");
+        }
+        assert!(refused(&[&[Read]], &[999]));
+        assert!(refused(&[&[Read], &[Write]], &[1000, 0]));
+        assert!(refused(&[&[Read]; 5], &[200; 5]));
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_no_stream() {
+        let streams = Streams::of(&[&[Read], &[Write]], 0).with_other_sizes(&[]);
+        assert_eq!(streams, Streams::doing(&[Write]));
+        assert!(!streams.is_mix() && streams.changes_blocks() && !streams.makes(Read));
+        let pairs = Streams::doing(&[Trim, Write]);
+        assert_eq!((pairs.after(Trim), pairs.after(Write)), (Some(Write), None));
+        assert_eq!((pairs.permille(Write), pairs.is_only(Trim)), (1000, false));
+    }
+}
