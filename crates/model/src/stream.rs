@@ -250,7 +250,7 @@ mod tests {
         }
         assert!(refused(&[&[Read]], &[999]));
         assert!(refused(&[&[Read], &[Write]], &[1000, 0]));
-        assert!(refused(&[&[Read]; 5], &[200; 5]));
+        assert!(refused(&[[Read].as_slice(); 5], &[200; 5]));
     }
 
     #[test]
