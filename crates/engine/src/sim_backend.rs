@@ -37,7 +37,7 @@ impl Backend for SimBackend {
                 Op::Read => models::Operation::Read,
                 Op::Write => models::Operation::Write,
                 Op::Sync(_) | Op::WriteBack => models::Operation::Flush,
-                Op::Trim(_) => models::Operation::Trim,
+                Op::Call(_) => models::Operation::Trim,
             };
             let length_bytes =
                 u64::from(request.len).min(self.size_bytes.saturating_sub(request.offset));
@@ -45,9 +45,9 @@ impl Backend for SimBackend {
                 .faults
                 .judge(operation, &(request.offset..request.offset + length_bytes))
                 .map_or_else(|errno| -errno, |n| n as i32);
-            // A trim moves no data.
+            // A call moves no data.
             self.results[request.slot as usize] = match request.op {
-                Op::Trim(_) => result.min(0),
+                Op::Call(_) => result.min(0),
                 _ => result,
             };
             self.machine.submit(models::DiskRequest {

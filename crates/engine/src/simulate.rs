@@ -4,7 +4,7 @@
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, Op, Request, TrimCall, WAIT_MAX_NS, WaitMode};
+use crate::io::{Backend, BlockCall, Op, Request, WAIT_MAX_NS, WaitMode};
 use crate::load::generator::{BlockCalls, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
@@ -65,9 +65,9 @@ impl Backend for FakeBackend {
                 return Ok(());
             };
             *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
-            // A trim moves no data.
+            // A call moves no data.
             let result = match request.op {
-                Op::Trim(_) => 0,
+                Op::Call(_) => 0,
                 _ => request.len as i32,
             };
             self.in_flight.push((*channel, request.slot, result));
@@ -169,10 +169,7 @@ pub fn simulate_on(
         budget_of(workload, 1),
     )
     .paced(pacer.clone(), schedule.measure_ns)
-    .calling(workload.makes(OpKind::Trim).then(|| BlockCalls {
-        op: Op::Trim(TrimCall::Discard),
-        streams: workload.streams.clone(),
-    }))
+    .calling(BlockCalls::of(workload, |_| Some(BlockCall::DISCARD)))
     .with_buffers(slots - workload.depth, seed);
     let stop = Arc::new(AtomicBool::new(false));
     let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));

@@ -1,5 +1,6 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
-//! only with O_DIRECT. It has no trims: run/select.rs does not take it for them.
+//! only with O_DIRECT. It has no calls that change a
+//! block: run/select.rs does not take it for them.
 #![allow(unsafe_code)]
 
 use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
@@ -158,7 +159,7 @@ impl AioBackend {
                     write_back(self.fd.as_raw_fd(), request.offset, request.len),
                 ));
             }
-            Op::Trim(_) => {
+            Op::Call(_) => {
                 return self.completed_early.push((request.slot, -libc::EOPNOTSUPP));
             }
         };

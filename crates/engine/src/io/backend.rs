@@ -17,20 +17,29 @@ pub enum Op {
     Write,
     /// Makes all earlier writes durable.
     Sync(SyncCall),
-    /// Drops the content of a block. It completes with 0, not with its bytes.
-    Trim(TrimCall),
+    /// Changes a block without data of ours. It completes with 0, not with its bytes.
+    Call(BlockCall),
     /// Makes the bytes of the request reach the device, without a flush of its cache:
     /// sync_file_range(2). Buffered writes end with it.
     WriteBack,
 }
 
-/// How the kernel is asked to drop the content of a block.
+/// How the kernel is asked to change a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrimCall {
-    /// A discard of a block device: BLKDISCARD, or the same as a command of io_uring (Linux 6.12).
-    Discard,
-    /// A hole in a file: fallocate(2) with FALLOC_FL_PUNCH_HOLE.
-    PunchHole,
+pub enum BlockCall {
+    /// ioctl(2) of a block device, which takes a range.
+    Ioctl(libc::Ioctl),
+    /// fallocate(2) of a file in this mode.
+    Fallocate(i32),
+}
+
+impl BlockCall {
+    /// Drops the content of a device's block: BLKDISCARD of linux/fs.h, `_IO(0x12, 119)`; io_uring
+    /// has it as a command (Linux 6.12).
+    pub const DISCARD: Self = Self::Ioctl(0x1277);
+    /// Drops the content of a file's block, and leaves the size of the file as it is.
+    pub const PUNCH_HOLE: Self =
+        Self::Fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE);
 }
 
 /// One request. The buffer's index is also the index of its registration.

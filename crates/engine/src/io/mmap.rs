@@ -170,7 +170,7 @@ impl MmapBackend {
             },
             Op::Sync(call) => return sync(self.fd.as_raw_fd(), call),
             // The engine is not selected for them.
-            Op::Trim(_) => return -libc::EOPNOTSUPP,
+            Op::Call(_) => return -libc::EOPNOTSUPP,
             Op::WriteBack => {
                 // SAFETY: the range lies inside the mapping.
                 let result = unsafe { libc::msync(start.cast(), span, libc::MS_SYNC) };

@@ -3,10 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
+use super::block_call::call_block;
 use super::buffers::Buffers;
 use super::extent::Extent;
 use super::shared_sync::SharedSync;
-use super::trim::trim;
 use diskproof_model::plan::SyncCall;
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::io::{self, IoSlice};
@@ -132,7 +132,7 @@ impl Backend for SyncBackend {
             )),
             Op::Sync(call) => self.sync(call),
             Op::WriteBack => write_back(fd, request.offset, request.len),
-            Op::Trim(call) => trim(fd, call, request.offset, u64::from(request.len)),
+            Op::Call(call) => call_block(fd, call, request.offset, u64::from(request.len)),
         };
         self.done = Some((request.slot, result));
         Ok(())

@@ -2,12 +2,11 @@
 //! ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, TrimCall, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::backend::{Backend, BlockCall, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
 use super::ring::{Ring, SubmissionEntry};
-use super::trim::PUNCH_HOLE;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
@@ -142,7 +141,7 @@ impl EntryWriter {
                     ..SubmissionEntry::default()
                 },
             ),
-            Op::Trim(call) => trim_entry(call, off, len),
+            Op::Call(call) => call_entry(call, off, len),
             Op::WriteBack => (
                 IoringOp::SyncFileRange,
                 SubmissionEntry {
@@ -162,26 +161,30 @@ impl EntryWriter {
     }
 }
 
-/// The entry of a trim, except for the head.
-fn trim_entry(call: TrimCall, off: u64, len: u32) -> (IoringOp, SubmissionEntry) {
+/// The entry of a call that changes a block, except for the head.
+fn call_entry(call: BlockCall, off: u64, len: u32) -> (IoringOp, SubmissionEntry) {
     match call {
-        // blkdev_uring_cmd() of Linux's block/ioctl.c reads the range from both addresses.
-        TrimCall::Discard => (
+        // blkdev_uring_cmd() of Linux's block/ioctl.c reads the range from both addresses, and
+        // refuses what is no command.
+        BlockCall::Ioctl(code) => (
             IoringOp::UringCmd,
             SubmissionEntry {
-                off: BLOCK_DISCARD,
+                off: match call {
+                    BlockCall::DISCARD => BLOCK_DISCARD,
+                    _ => u64::from(code as u32),
+                },
                 addr: off,
                 addr3: u64::from(len),
                 ..SubmissionEntry::default()
             },
         ),
         // The length of fallocate lies in the address, its mode in the length.
-        TrimCall::PunchHole => (
+        BlockCall::Fallocate(mode) => (
             IoringOp::Fallocate,
             SubmissionEntry {
                 off,
                 addr: u64::from(len),
-                len: PUNCH_HOLE as u32,
+                len: mode as u32,
                 ..SubmissionEntry::default()
             },
         ),

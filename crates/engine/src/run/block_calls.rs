@@ -2,7 +2,7 @@
 //! Changes no content itself.
 
 use crate::io::errno::errno_name;
-use crate::io::{Op, TrimCall, trim};
+use crate::io::{BlockCall, call_block};
 use crate::load::generator::BlockCalls;
 use crate::run::error::RunError;
 use diskproof_device::OpenTarget;
@@ -11,55 +11,63 @@ use diskproof_model::plan::Workload;
 use diskproof_model::target::TargetKind;
 use std::os::fd::AsRawFd;
 
-/// A hole of this size may lie behind the end of a file: a page on all common filesystems.
-const HOLE_UNIT_BYTES: u64 = 4096;
+/// What a call changes may lie behind the end of a file: a page on all common filesystems.
+const UNIT_BYTES: u64 = 4096;
 
-/// The call that drops the content of a block of this target.
-pub(crate) fn trim_call(target: &OpenTarget) -> TrimCall {
-    match target.identity().kind {
-        TargetKind::BlockDevice => TrimCall::Discard,
-        TargetKind::Directory | TargetKind::File => TrimCall::PunchHole,
-    }
+/// The calls of a workload on a target; `None` where it moves data only.
+pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<BlockCalls> {
+    let is_device = target.identity().kind == TargetKind::BlockDevice;
+    BlockCalls::of(workload, |kind| match (kind, is_device) {
+        (OpKind::Trim, true) => Some(BlockCall::DISCARD),
+        (OpKind::Trim, false) => Some(BlockCall::PUNCH_HOLE),
+        _ => None,
+    })
 }
 
-/// The calls of a workload; refuses one that trims on a target that cannot.
-pub(crate) fn block_calls(
+/// Whether a workload asks the device itself to change blocks.
+pub(crate) fn calls_device(workload: &Workload, target: &OpenTarget) -> Option<BlockCall> {
+    let calls = calls_of(workload, target)?;
+    calls
+        .iter()
+        .find(|call| matches!(call, BlockCall::Ioctl(_)))
+}
+
+/// The calls of a workload; refuses one on a target that has no such call.
+pub(crate) fn checked_calls(
     workload: &Workload,
     target: &OpenTarget,
 ) -> Result<Option<BlockCalls>, RunError> {
-    if !workload.makes(OpKind::Trim) {
-        return Ok(None);
-    }
-    let call = trim_call(target);
-    let found = BlockCalls {
-        op: Op::Trim(call),
-        streams: workload.streams.clone(),
-    };
+    let found = calls_of(workload, target);
     let refused = |why: String| RunError::Untrimmable {
         path: target.identity().path.clone(),
         workload: workload.name.clone(),
         why,
     };
-    match call {
-        TrimCall::Discard if target.identity().accepts_discards() == Some(false) => Err(refused(
-            "the device accepts no discards (queue/discard_max_bytes is 0). Measure another \
-             device, or remove this workload"
-                .to_owned(),
-        )),
-        // Behind the end of the file nothing is lost; where the filesystem has no holes, the call
-        // fails there, too.
-        TrimCall::PunchHole => {
-            let end = target.capacity_bytes().max(target.usable_bytes());
-            let behind = end.next_multiple_of(HOLE_UNIT_BYTES);
-            match trim(target.fd().as_raw_fd(), call, behind, HOLE_UNIT_BYTES) {
-                0 => Ok(Some(found)),
-                errno => Err(refused(format!(
-                    "the filesystem punches no holes into files ({}). Measure a directory on \
-                     another filesystem, or remove this workload",
-                    errno_name(-errno)
-                ))),
+    for call in found.iter().flat_map(BlockCalls::iter) {
+        match call {
+            BlockCall::DISCARD if target.identity().accepts_discards() == Some(false) => {
+                return Err(refused(
+                    "the device accepts no discards (queue/discard_max_bytes is 0). Measure \
+                     another device, or remove this workload"
+                        .to_owned(),
+                ));
             }
+            // Behind the end of the file nothing is lost; where the filesystem does not have it,
+            // the call fails there, too.
+            BlockCall::Fallocate(_) => {
+                let end = target.capacity_bytes().max(target.usable_bytes());
+                let behind = end.next_multiple_of(UNIT_BYTES);
+                let errno = call_block(target.fd().as_raw_fd(), call, behind, UNIT_BYTES);
+                if errno != 0 {
+                    return Err(refused(format!(
+                        "the filesystem punches no holes into files ({}). Measure a directory on \
+                         another filesystem, or remove this workload",
+                        errno_name(-errno)
+                    )));
+                }
+            }
+            BlockCall::Ioctl(_) => {}
         }
-        TrimCall::Discard => Ok(Some(found)),
     }
+    Ok(found)
 }

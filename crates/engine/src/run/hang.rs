@@ -5,7 +5,7 @@ use crate::load::slots::PendingRequest;
 use crate::measure::result::WorkerResult;
 use crate::measure::snapshot::{StuckWorker, WorkerSnapshot, lock_snapshot};
 use diskproof_model::measurement::{Hang, OpKind};
-use diskproof_model::plan::EngineKind;
+use diskproof_model::plan::{EngineKind, Streams};
 use std::ops::Deref;
 use std::sync::Mutex;
 
@@ -77,15 +77,15 @@ pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
 /// Queue-based workers publish their requests in flight periodically. A worker blocked in a system
 /// call entered it after its last cell, so the pending operation is inferred.
 fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRequest> {
+    let called = snapshot
+        .thread
+        .and_then(|thread| system_call(thread, &asked.workload.streams));
     let waits_within_call = matches!(asked.engine, EngineKind::Sync | EngineKind::Mmap);
     let since_ns = snapshot.rolled_ns.max(asked.start_ns);
     if !waits_within_call && !snapshot.in_flight.is_empty() {
         let mut in_flight = snapshot.in_flight.clone();
         // Linux AIO does not queue some syncs: such a sync came after the last published request.
-        let sync = snapshot
-            .thread
-            .and_then(system_call)
-            .map(|kind| PendingRequest { kind, since_ns });
+        let sync = called.map(|kind| PendingRequest { kind, since_ns });
         if let (Some(latest), Some(sync)) = (
             in_flight.iter_mut().max_by_key(|request| request.since_ns),
             sync,
@@ -97,22 +97,21 @@ fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRe
     let first = asked.workload.streams.firsts().next();
     let only = first.map_or(OpKind::Read, |(kind, _)| kind);
     let before = snapshot.in_flight.first().map(|request| request.kind);
-    let kind = snapshot
-        .thread
-        .and_then(system_call)
-        .or(before)
-        .unwrap_or(only);
+    let kind = called.or(before).unwrap_or(only);
     vec![PendingRequest { kind, since_ns }]
 }
 
-/// The operation whose system call a thread is in (/proc/PID/task/TID/syscall in proc(5), Linux
+/// The operation of these streams whose system call a thread is in (/proc/PID/task/TID/syscall in proc(5), Linux
 /// 2.6.27).
-fn system_call(thread: i32) -> Option<OpKind> {
+fn system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
     match text.split_whitespace().next()?.parse().ok()? {
         libc::SYS_pread64 => Some(OpKind::Read),
         libc::SYS_pwrite64 | libc::SYS_sync_file_range => Some(OpKind::Write),
-        libc::SYS_ioctl | libc::SYS_fallocate => Some(OpKind::Trim),
+        libc::SYS_ioctl | libc::SYS_fallocate => {
+            let kinds = streams.iter().flat_map(|stream| &stream.does);
+            kinds.copied().find(|kind| !kind.moves_data())
+        }
         libc::SYS_fsync | libc::SYS_fdatasync => Some(OpKind::Sync),
         _ => None,
     }

@@ -2,10 +2,9 @@
 //! Writes nothing; a scratch file must have its content before.
 
 use crate::io::Extent;
-use crate::io::TrimCall;
 use crate::load::generator::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
-use crate::run::block_calls::{block_calls, trim_call};
+use crate::run::block_calls::{calls_device, checked_calls};
 use crate::run::error::RunError;
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
@@ -81,7 +80,7 @@ pub(crate) fn prepare_target(
     } else {
         None
     };
-    let calls = block_calls(workload, target)?;
+    let calls = checked_calls(workload, target)?;
     let PrepareOptions {
         in_flight_max,
         slow,
@@ -227,7 +226,7 @@ pub(crate) fn check_alignment(
     extent: Extent,
     target: &OpenTarget,
 ) -> Result<(), RunError> {
-    let discards = workload.makes(OpKind::Trim) && trim_call(target) == TrimCall::Discard;
+    let discards = calls_device(workload, target).is_some();
     if cache != CachePolicy::Direct && !discards {
         return Ok(());
     }

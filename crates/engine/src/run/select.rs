@@ -7,8 +7,8 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::errno::errno_name;
 use crate::io::uring::{UringBackend, UringConfig};
-use crate::io::{Backend, Op, Request, SubmitPolicy, TrimCall, WaitMode};
-use crate::run::block_calls::trim_call;
+use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode};
+use crate::run::block_calls::{calls_device, calls_of};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
@@ -34,6 +34,30 @@ pub(crate) struct Selection {
     pub depth: Option<u32>,
 }
 
+/// The I/O engines for a workload, in the order of their preference.
+fn candidates(
+    workload: &Workload,
+    cache: CachePolicy,
+    target: &OpenTarget,
+) -> Result<&'static [EngineKind], RunError> {
+    let calls = calls_of(workload, target).is_some();
+    Ok(match workload.engine {
+        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if calls => {
+            return Err(trimless(kind, target));
+        }
+        EngineChoice::Fixed(kind) => &[kind],
+        EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
+        // pread at depth 1 costs a quarter of a round through a ring.
+        EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
+        EngineChoice::Auto if calls => &[EngineKind::Uring, EngineKind::Sync],
+        EngineChoice::Auto if cache == CachePolicy::Direct => {
+            &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync]
+        }
+        // Buffered Linux AIO blocks in the submission: no depth at all.
+        EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
+    })
+}
+
 /// Selects for one workload on one target. All workloads of the run together keep up to
 /// `in_flight_max` requests in flight. A slow target gets no further request.
 pub(crate) fn select(
@@ -43,25 +67,7 @@ pub(crate) fn select(
     in_flight_max: u64,
     slow: Option<SlowTarget>,
 ) -> Result<Selection, RunError> {
-    let candidates: &[EngineKind] = match workload.engine {
-        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap))
-            if workload.makes(OpKind::Trim) =>
-        {
-            return Err(trimless(kind, target));
-        }
-        EngineChoice::Fixed(kind) => &[kind],
-        EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
-        // pread at depth 1 costs a quarter of a round through a ring.
-        EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
-        EngineChoice::Auto if workload.makes(OpKind::Trim) => {
-            &[EngineKind::Uring, EngineKind::Sync]
-        }
-        EngineChoice::Auto if cache == CachePolicy::Direct => {
-            &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync]
-        }
-        // Buffered Linux AIO blocks in the submission: no depth at all.
-        EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
-    };
+    let candidates = candidates(workload, cache, target)?;
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
     let depth = slow.and_then(|slow| slow.depth_of(workload));
@@ -225,8 +231,8 @@ fn try_out(
                 submission: SubmitPolicy::Batched,
             };
             let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
-            if workload.makes(OpKind::Trim) && trim_call(target) == TrimCall::Discard {
-                try_discard(&mut backend, punted(workload, target))?;
+            if let Some(call) = calls_device(workload, target) {
+                try_call(&mut backend, call, punted(workload, target))?;
             }
             read_one(backend, block, readable)
         }
@@ -262,13 +268,14 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
     }
 }
 
-/// Whether io_uring can discard. A discard of nothing drops nothing: EINVAL from a kernel that has
+/// Whether io_uring has this call of a device: discards only. A discard of nothing drops nothing: EINVAL from a kernel that has
 /// the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do not know commands at all. The
 /// kernel tries each discard without blocking, and fails it on devices that cannot (zram; Linux
 /// 6.18).
-fn try_discard(backend: &mut UringBackend, punted: Option<bool>) -> io::Result<()> {
-    let errno = match backend.has_commands() && punted != Some(true) {
-        true => -result_of(backend, Op::Trim(TrimCall::Discard), 0)?,
+fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -> io::Result<()> {
+    let is_command = call == BlockCall::DISCARD && backend.has_commands();
+    let errno = match is_command && punted != Some(true) {
+        true => -result_of(backend, Op::Call(call), 0)?,
         false => libc::EOPNOTSUPP,
     };
     match errno {

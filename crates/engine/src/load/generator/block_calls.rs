@@ -28,7 +28,8 @@ impl RequestGenerator {
         step: Step,
         buffers: &mut Buffers,
     ) -> Option<Request> {
-        let op = self.calls()?.op;
+        let calls = self.calls()?.calls.iter();
+        let (_, call) = *calls.clone().find(|(kind, _)| *kind == step.kind)?;
         // It moves no data and completes with 0.
         self.slots.get(index).left = 0;
         if self.after(step.kind) == Some(OpKind::Write) {
@@ -38,7 +39,7 @@ impl RequestGenerator {
         Some(Request {
             slot: index,
             buffer: index,
-            op,
+            op: Op::Call(call),
             offset: step.offset,
             len: step.len,
             skip: 0,
