@@ -17,7 +17,6 @@ use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::measurement::{CacheUse, DeviceUse, Measurement};
-use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;

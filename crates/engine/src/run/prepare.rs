@@ -11,7 +11,6 @@ use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{Selection, select};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::CacheUse;
-use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
 };

@@ -14,7 +14,6 @@ use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
-use diskproof_model::op::OpKind;
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -39,9 +38,9 @@ fn candidates(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
-) -> Result<&'static [EngineKind], RunError> {
+) -> Result<Vec<EngineKind>, RunError> {
     let calls = calls_of(workload, target).is_some();
-    Ok(match workload.engine {
+    let found: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if calls => {
             return Err(trimless(kind, target));
         }
@@ -55,7 +54,8 @@ fn candidates(
         }
         // Buffered Linux AIO blocks in the submission: no depth at all.
         EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
-    })
+    };
+    Ok(found.to_vec())
 }
 
 /// Selects for one workload on one target. All workloads of the run together keep up to
@@ -71,7 +71,7 @@ pub(crate) fn select(
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
     let depth = slow.and_then(|slow| slow.depth_of(workload));
-    for &kind in candidates {
+    for kind in candidates.iter().copied() {
         let tried = match kind {
             EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
             _ => try_out(kind, (workload, cache), target, slow.is_none()),
