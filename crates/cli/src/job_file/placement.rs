@@ -152,6 +152,18 @@ pub(crate) fn place(
     Ok(placements)
 }
 
+/// Notes that fio would not trim files.
+fn note_trims(members: &[(&FioJob, &JobFiles)], notes: &mut TranslationNotes) {
+    let trims = |(job, _): &&(&FioJob, &JobFiles)| job.rw().makes(OpKind::Trim);
+    for (job, _) in members.iter().filter(trims) {
+        notes.add(
+            "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a hole \
+             into the file",
+            &job.section,
+        );
+    }
+}
+
 impl Placements {
     /// Adds a target, and a note where scratch files replace files of the job file.
     fn add_target(
@@ -164,15 +176,8 @@ impl Placements {
     ) -> Result<(), JobFileError> {
         let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
         let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-        for (job, _) in members
-            .iter()
-            .filter(|(job, _)| is_file && job.rw().makes(OpKind::Trim))
-        {
-            notes.add(
-                "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
-                 hole into the file",
-                &job.section,
-            );
+        if is_file {
+            note_trims(members, notes);
         }
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
