@@ -47,16 +47,18 @@ impl LoadLimits {
         // all.
         let is_other = |kind: &OpKind| !matches!(kind, OpKind::Read | OpKind::Write);
         let others = OpKind::REQUESTS.into_iter().filter(is_other);
-        let changes = [OpKind::Write, OpKind::Commit].into_iter().chain(others);
-        let kinds = [vec![OpKind::Read], changes.collect()];
+        let mut changes = [OpKind::Write, OpKind::Commit].into_iter().chain(others);
         let before = self.done.map(|done| done.ops);
-        for (done, kinds) in self.done.iter_mut().zip(kinds) {
-            let cells = kinds.iter().map(|kind| cell(*kind));
-            let counted = cells
+        let mut count = |done: &mut WorkDone, kinds: &mut dyn Iterator<Item = OpKind>| {
+            let counted = kinds
+                .map(&cell)
                 .inspect(|cell| longest_ns = longest_ns.max(cell.latency_max_ns))
                 .reduce(|one, next| if one.ops > 0 { one } else { next });
             done.add(&counted.unwrap_or_default());
-        }
+        };
+        let [reads, writes] = &mut self.done;
+        count(reads, &mut [OpKind::Read].into_iter());
+        count(writes, &mut changes);
         if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
             return Some(EndReason::TooSlow);
         }
