@@ -11,6 +11,7 @@ mod fitness;
 mod flag_hints;
 mod flags;
 mod health;
+mod inspection;
 mod interrupt;
 pub mod job_file;
 mod live;
