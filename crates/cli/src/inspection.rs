@@ -2,7 +2,7 @@
 //! inspected and opened. It has one limit. A thread that waits for a disk in the kernel cannot be
 //! ended, so the whole program ends: nothing has been measured.
 
-use crate::session::stall_timeout;
+use crate::stall_timeout::stall_timeout;
 use crate::stderr::{Verbosity, eprint_line};
 use diskproof_device::kill_programs;
 use diskproof_engine::STALL_NS;

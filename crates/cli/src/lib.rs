@@ -29,6 +29,7 @@ mod selection;
 mod server_loads;
 mod server_trials;
 mod session;
+mod stall_timeout;
 mod standard_workloads;
 mod stderr;
 mod stdout;

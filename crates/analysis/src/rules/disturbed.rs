@@ -314,6 +314,26 @@ mod tests {
         assert!(found("ext4", 300 << 20, 10 << 20));
     }
 
+    /// As measured with a loop device over a file on btrfs, while compilers used another disk.
+    #[test]
+    fn trees_of_the_filesystem_below_a_loop_device_are_not_of_others() {
+        let found = |below: Option<&str>| {
+            let mut run = fixture::run();
+            let layers = &mut run.0.targets[0].layers;
+            let mut image = layers[0].clone();
+            (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
+            image.below = vec![layers[0].name.clone()];
+            image.backing_filesystem = below.map(str::to_owned);
+            layers.insert(0, image);
+            let m = &mut run.1[7];
+            m.device.write_bytes = m.asked.write_bytes + (298 << 20);
+            m.device.others = vec![process("rustc", 0, 300 << 20)];
+            check(&fixture::judge(run)).is_some()
+        };
+        assert!(!found(Some("btrfs")));
+        assert!(found(Some("ext4")) && found(None));
+    }
+
     /// As measured with a loop device over a file on a disk of 256 GiB.
     #[test]
     fn bitmaps_of_the_filesystem_below_a_loop_device_are_not_of_others() {

@@ -173,36 +173,20 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Sizes in bytes of the filesystems that have metadata for our own requests: that of the
-    /// target and those that hold the files behind loop devices, at most as large as what they lie
-    /// on.
-    fn filesystems(&self) -> impl Iterator<Item = u64> {
-        let target = self.target;
-        let own = (target.kind != TargetKind::BlockDevice)
-            .then(|| target.filesystem.as_ref().map_or(0, |f| f.size_bytes));
-        let behind_loop = |layer: &&Layer| layer.kind == LayerKind::Loop && !layer.below.is_empty();
-        let loops = target.layers.iter().filter(behind_loop);
-        own.into_iter().chain(loops.map(|layer| {
-            let below = target
-                .layers
-                .iter()
-                .filter(|l| layer.below.contains(&l.name));
-            below.map(|layer| layer.size_bytes).sum()
-        }))
-    }
-
     /// The most that filesystems write for our own requests.
     fn metadata_bytes(&self) -> u64 {
-        let per_sync = if copies_on_write(self.target) {
-            TREE_BYTES
-        } else {
-            JOURNAL_BYTES
-        };
         let syncs = match self.commits {
             true => self.asked.write_bytes / u64::from(self.block_bytes.max(1)),
             false => 0,
         };
-        self.filesystems().count() as u64 * (METADATA_BYTES + syncs * per_sync)
+        let of_one = |filesystem: MetadataOf<'_>| {
+            let per_sync = match filesystem.copies_on_write() {
+                true => TREE_BYTES,
+                false => JOURNAL_BYTES,
+            };
+            METADATA_BYTES + syncs * per_sync
+        };
+        filesystems(self.target).map(of_one).sum()
     }
 
     fn initialises(&self) -> bool {
@@ -211,15 +195,14 @@ impl<'a> Traffic<'a> {
 
     /// The most that the kernel writes for new filesystems, where it does so.
     fn initialiser_bytes(&self) -> u64 {
-        let tables = self.filesystems().map(|f| f.div_ceil(BYTES_PER_TABLE_BYTE));
+        let tables = filesystems(self.target).map(|f| f.size_bytes.div_ceil(BYTES_PER_TABLE_BYTE));
         if self.initialises() { tables.sum() } else { 0 }
     }
 
     /// The most that filesystems read to find free blocks, for our writes or after a mount.
     fn bitmap_bytes(&self) -> u64 {
-        let bitmaps = self
-            .filesystems()
-            .map(|f| f.div_ceil(BYTES_PER_BITMAP_BYTE));
+        let bitmaps =
+            filesystems(self.target).map(|f| f.size_bytes.div_ceil(BYTES_PER_BITMAP_BYTE));
         let reads_them = self.asked.write_bytes > 0 || self.initialises();
         if reads_them { bitmaps.sum() } else { 0 }
     }
@@ -259,9 +242,42 @@ fn shown(excess: u64, by_processes: u64) -> u64 {
     }
 }
 
+/// A filesystem that writes and reads metadata for our own requests.
+struct MetadataOf<'a> {
+    kind: &'a str,
+    /// At most as large as what it lies on.
+    size_bytes: u64,
+}
+
+impl MetadataOf<'_> {
+    fn copies_on_write(&self) -> bool {
+        COPY_ON_WRITE.contains(&self.kind)
+    }
+}
+
+/// That of the target, and those that hold the files behind loop devices.
+fn filesystems(target: &TargetIdentity) -> impl Iterator<Item = MetadataOf<'_>> {
+    let own = (target.kind != TargetKind::BlockDevice).then(|| {
+        let known = target.filesystem.as_ref();
+        MetadataOf {
+            kind: known.map_or("", |known| &known.kind),
+            size_bytes: known.map_or(0, |known| known.size_bytes),
+        }
+    });
+    let behind_loop = |layer: &&Layer| layer.kind == LayerKind::Loop && !layer.below.is_empty();
+    let loops = target.layers.iter().filter(behind_loop).map(|layer| {
+        let below = target.layers.iter();
+        let below = below.filter(|one| layer.below.contains(&one.name));
+        MetadataOf {
+            kind: layer.backing_filesystem.as_deref().unwrap_or_default(),
+            size_bytes: below.map(|layer| layer.size_bytes).sum(),
+        }
+    });
+    own.into_iter().chain(loops)
+}
+
 fn copies_on_write(target: &TargetIdentity) -> bool {
-    let filesystem = target.filesystem.as_ref();
-    filesystem.is_some_and(|f| COPY_ON_WRITE.contains(&f.kind.as_str()))
+    filesystems(target).any(|filesystem| filesystem.copies_on_write())
 }
 
 fn is_raid(target: &TargetIdentity) -> bool {

@@ -24,5 +24,5 @@ pub(crate) use conclude::{Page, has_errors, process_may_stay};
 pub(crate) use measure::{Presentation, ToolRun, dry_run};
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
-pub(crate) use prepare::{MeasuringJob, refuse_target_as_output, stall_timeout};
+pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};
 pub(crate) use run::{Filling, LayoutLimits};

@@ -13,13 +13,13 @@ use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
     Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit, host_facts,
 };
-use diskproof_engine::{STALL_NS, Session, measure_clock};
+use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::plan::{Order, Plan, Workload};
 use diskproof_model::record::Tool;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_model::units::format_bytes;
 use diskproof_report::terminal::budget_line;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -28,8 +28,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-const STALL_TIMEOUT_VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
 
 /// A plan and what it needs to run.
 pub(crate) struct MeasuringJob<'a> {
@@ -145,19 +143,6 @@ fn own_files(
         }
     }
     Ok(own)
-}
-
-/// How long a target may leave requests unanswered before the run ends without it. A multipath
-/// device that queues while it has no path needs longer than the default.
-pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
-    let text = std::env::var_os(STALL_TIMEOUT_VARIABLE).filter(|text| !text.is_empty());
-    let Some(text) = text else {
-        return Ok(Duration::from_nanos(STALL_NS));
-    };
-    let text = text.to_string_lossy();
-    parse_duration(&text)
-        .map(Duration::from_nanos)
-        .map_err(|error| Failure::Usage(format!("{STALL_TIMEOUT_VARIABLE}={text}: {error}")))
 }
 
 /// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
