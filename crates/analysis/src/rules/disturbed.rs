@@ -355,7 +355,9 @@ mod tests {
         let (reads, writes, bitmaps) = (2, 7, 8_302_592);
         assert!(!found(writes, bitmaps, Vec::new()), "to find free blocks");
         assert!(found(writes, bitmaps * 4, Vec::new()));
-        assert!(found(writes, bitmaps, vec![process("dd", bitmaps, 0)]));
+        let read = |bytes| vec![process("rustc", bytes, 4 << 20)];
+        assert!(!found(writes, bitmaps, read(3 << 20)), "of another disk");
+        assert!(found(writes, bitmaps * 4, read(bitmaps * 3)));
         let mounted = || vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 20)];
         assert!(!found(reads, bitmaps, mounted()), "after the mount");
         assert!(found(reads, bitmaps, Vec::new()));

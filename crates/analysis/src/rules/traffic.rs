@@ -132,12 +132,12 @@ impl<'a> Traffic<'a> {
         let writes = device.write_bytes.saturating_sub(asked.write_bytes);
         let is_asked = self.reads_only_what_is_asked();
         let unexplained = writes.saturating_sub(self.metadata_bytes());
+        let unexplained_reads = reads.saturating_sub(self.bitmap_bytes());
         let foreign = Excess {
             reads: match is_asked {
-                true => reads.saturating_sub(self.bitmap_bytes()),
-                false => 0,
-            }
-            .max(shown(reads, others.reads)),
+                true => unexplained_reads,
+                false => shown(unexplained_reads, others.reads),
+            },
             writes: match self.writes_only_what_is_asked() {
                 true => unexplained.saturating_sub(self.initialiser_bytes()),
                 false => 0,
