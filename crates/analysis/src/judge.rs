@@ -34,8 +34,9 @@ use diskproof_model::target::{HostFacts, TargetIdentity};
 /// Version of the rules that derive a record from what was measured.
 ///
 /// 2: caveats, remedies and summaries follow from the plan and the figures instead of the verb, and
-/// `random_page_cost` explains its distance from the usual value.
-pub const JUDGING_VERSION: u32 = 2;
+/// `random_page_cost` explains its distance from the usual value. 3: `disturbed` knows the block
+/// bitmaps that ext4 reads.
+pub const JUDGING_VERSION: u32 = 3;
 /// Shortest cell of a series in a record: finer ones serve the estimates only.
 const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can

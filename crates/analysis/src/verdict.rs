@@ -767,10 +767,10 @@ mod tests {
             why(vec![note(), warning()]),
             "Doubtful: other programs used the disk."
         );
-        let failed = finding("The disk failed operations", Severity::Failure, path);
+        let failed = finding("Operations failed", Severity::Failure, path);
         assert_eq!(
             why(vec![warning(), failed, warning(), note()]),
-            "Unreliable: the disk failed operations (+2 more)."
+            "Unreliable: operations failed (+2 more)."
         );
         assert_eq!(
             why(vec![warning(), unwell()]),

@@ -8,14 +8,15 @@ use crate::failure::Failure;
 use anyhow::Context as _;
 use diskproof_device::kill_programs;
 use diskproof_engine::RunError;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR2, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The signals that end the program.
-const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// The signals that end the program. The last three are those of a limit: `alarm 60; exec` of
+/// scripts, batch systems before they kill, and a limit on processor time (setrlimit(2)).
+const STOPS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR2, SIGXCPU];
 /// Signals that come this soon after the first one belong to it.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 

@@ -2,6 +2,7 @@
 //! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
 //! workload when its rate is known well enough.
 
+use crate::inspection;
 use crate::interrupt::Interrupt;
 use crate::resume::scan_command;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line, stderr_columns};
@@ -106,6 +107,7 @@ impl Live {
         verbosity: Verbosity,
         interrupt: Interrupt,
     ) -> Self {
+        inspection::end();
         let now = Instant::now();
         let end = plan
             .deadline_ns(targets)

@@ -274,21 +274,14 @@ fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel refuses such a link (fs.protected_symlinks of proc_sys_fs(5)), and not everywhere.
+/// A symlink of another user may lead anywhere. The kernel refuses it in directories like /tmp only,
+/// and not everywhere (fs.protected_symlinks of proc_sys_fs(5)).
 fn refuse_foreign_link(folder: &OwnedFd, name: &OsStr) -> Result<(), String> {
-    let (Ok(folder), Ok(link)) = (
-        fstat(folder),
-        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),
-    ) else {
+    let Ok(link) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(());
     };
-    let is_shared = folder.st_mode & 0o1002 == 0o1002 && folder.st_uid != link.st_uid;
-    if is_shared && link.st_uid != geteuid().as_raw() {
-        return Err(
-            "it is a symlink of another user in a world-writable directory; name the destination \
-             itself"
-                .to_owned(),
-        );
+    if link.st_uid != 0 && link.st_uid != geteuid().as_raw() {
+        return Err("it is a symlink of another user; name the destination itself".to_owned());
     }
     Ok(())
 }
@@ -523,11 +516,19 @@ mod tests {
             eprintln!("SKIPPED: output_never_follows_a_foreign_link_whenever_it_appears: root");
             return;
         }
+        // A directory like /tmp, and the home of another user.
+        for (mode, owner) in [(0o1777, 0), (0o755, 65534)] {
+            never_follows_a_foreign_link(mode, owner);
+        }
+    }
+
+    fn never_follows_a_foreign_link(mode: u32, owner: u32) {
         let (outside, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let precious = outside.path().join("precious");
         std::fs::write(&precious, "precious").unwrap();
         let before = std::fs::metadata(&precious).unwrap().ino();
-        std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(mode)).unwrap();
+        chown(shared.path(), Some(owner), None).unwrap();
         std::fs::write(shared.path().join("own"), "own").unwrap();
         let things = [Thing::Nothing, Thing::File, Thing::Link];
         let traps = [Thing::Trap, Thing::DanglingTrap];

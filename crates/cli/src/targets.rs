@@ -3,8 +3,9 @@
 
 use crate::consent::DestructiveFlags;
 use crate::failure::Failure;
+use crate::inspection;
 use crate::stderr::Verbosity;
-use diskproof_device::{Intent, admit, probe, reported_write_caches};
+use diskproof_device::{Intent, ProbeError, admit, probe, reported_write_caches};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
@@ -27,13 +28,20 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
     }
 }
 
+/// Identifies what a path names. The time until the first request is limited from here on.
+pub(crate) fn identify(path: &Path, verbosity: Verbosity) -> Result<TargetIdentity, ProbeError> {
+    inspection::begin(path, verbosity);
+    probe(path)
+}
+
 /// A target, identified.
 pub(crate) fn probe_target(
     given: &Path,
     flags: &DestructiveFlags,
     verbosity: Verbosity,
 ) -> Result<TargetIdentity, Failure> {
-    let mut identity = probe(&resolve_target(given, verbosity)).map_err(Failure::Probe)?;
+    let mut identity =
+        identify(&resolve_target(given, verbosity), verbosity).map_err(Failure::Probe)?;
     if let Some(filesystem) = &mut identity.filesystem {
         filesystem.kept_free_bytes = flags.keep_free;
     }

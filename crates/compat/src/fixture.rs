@@ -93,6 +93,7 @@ fn disk() -> diskproof_model::target::Layer {
         reported_write_cache: None,
         link: None,
         backing_file: None,
+        backing_filesystem: None,
         backing_direct: None,
         discard: None,
         discard_granularity_bytes: None,

@@ -151,7 +151,10 @@ fn add_unknown_place(errno: Errno, reasons: &mut RefusalReasons) {
             "its parent directories cannot be read ({}), so they may belong to a database server",
             errno::name(errno)
         ),
-        "run as a user with access to them",
+        match errno {
+            Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
+            _ => "run as a user with access to them",
+        },
     );
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn describe(
         reported_write_cache: None,
         link: None,
         backing_file: None,
+        backing_filesystem: None,
         backing_direct: None,
         discard: None,
         discard_granularity_bytes: None,

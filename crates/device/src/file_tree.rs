@@ -237,6 +237,25 @@ mod tests {
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
+    /// A bind mount has the device number of the directory that it shows.
+    #[test]
+    fn removal_enters_no_mount() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: removal_enters_no_mount: root");
+            return;
+        }
+        let (place, outside) = (place(), place());
+        let precious = outside.path().join("precious");
+        std::fs::write(&precious, "data").unwrap();
+        let tree = start(place.path()).unwrap().tree;
+        let point = tree.path().join("d0000001/point");
+        std::fs::create_dir(&point).unwrap();
+        rustix::mount::mount_bind(outside.path(), &point).unwrap();
+        let removed = tree.remove();
+        rustix::mount::unmount(&point, rustix::mount::UnmountFlags::empty()).unwrap();
+        assert!(removed.is_err() && precious.exists(), "{removed:?}");
+    }
+
     #[test]
     fn leftover_is_removed_unless_a_run_holds_it() {
         let place = place();

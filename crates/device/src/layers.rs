@@ -95,8 +95,12 @@ impl<'a> LayerWalk<'a> {
             .filter_map(|device| self.visit(device))
             .collect();
         below.reverse();
-        self.layers
-            .push(describe(self.root, &at, &name, device, below));
+        let mut layer = describe(self.root, &at, &name, device, below);
+        layer.backing_filesystem = layer.backing_file.as_deref().and_then(|file| {
+            let mount = holding(self.mounts, "", Path::new(file));
+            Some(mount.filter(|mount| mount.kind != "devtmpfs")?.kind.clone())
+        });
+        self.layers.push(layer);
         Some(name)
     }
 

@@ -270,8 +270,10 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .map_or(".".into(), |parent| parent.display().to_string());
+    let is_link = |found: Stat| FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
     match errno {
-        Errno::NOENT if lstat(blamed).is_ok() => {
+        // A directory that was removed while a process works in it is no link.
+        Errno::NOENT if lstat(blamed).is_ok_and(is_link) => {
             let points_to = std::fs::read_link(blamed)
                 .map(|to| to.display().to_string())
                 .unwrap_or_default();

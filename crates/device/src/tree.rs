@@ -1,12 +1,13 @@
-//! Removes what is in our own directory, and drops files in it from the page cache. Stays on its
-//! filesystem and follows no symlink. Does not know who made it.
+//! Removes what is in our own directory, and drops files in it from the page cache. Enters no mount
+//! and follows no symlink. Does not know who made it.
 
 use rustix::fs::{
-    Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat, unlinkat,
+    Advice, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fadvise, fstat, openat, openat2,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
-use std::ffi::CString;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Deeper than any tree that a program of ours makes.
 const DEPTH_MAX: usize = 32;
@@ -47,8 +48,7 @@ fn remove_below(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<
             ignore_gone(unlinkat(directory, &name, AtFlags::empty()))?;
             continue;
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let inner = openat(directory, &name, flags, Mode::empty())?;
+        let inner = open_unmounted(directory, &name)?;
         if fstat(&inner)?.st_dev != device || depth == 0 {
             return Err(Errno::XDEV);
         }
@@ -56,6 +56,17 @@ fn remove_below(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<
         ignore_gone(unlinkat(directory, &name, AtFlags::REMOVEDIR))?;
     }
     Ok(())
+}
+
+/// Opens a directory; EXDEV where something is mounted on it, also a part of the same filesystem.
+fn open_unmounted(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let here = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+    match openat2(directory, name, flags, Mode::empty(), here) {
+        // Before Linux 5.6, and in containers that do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => openat(directory, name, flags, Mode::empty()),
+        opened => opened,
+    }
 }
 
 fn ignore_gone(removed: Result<(), Errno>) -> Result<(), Errno> {

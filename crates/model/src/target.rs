@@ -153,6 +153,10 @@ pub struct Layer {
     pub link: Option<Link>,
     /// For a loop device: the file behind it.
     pub backing_file: Option<String>,
+    /// For a loop device: the type of the filesystem that holds this file, such as `btrfs`; `None`
+    /// where it is not known, or behind the loop device is another device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_filesystem: Option<String>,
     /// For a loop device: whether it passes the host's page cache by.
     pub backing_direct: Option<bool>,
     /// Whether the kernel accepts discard.

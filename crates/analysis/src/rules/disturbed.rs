@@ -235,6 +235,7 @@ mod tests {
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::measurement::{Measurement, OtherProcess};
     use diskproof_model::plan::CachePolicy;
+    use diskproof_model::target::LayerKind;
 
     fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
         OtherProcess {
@@ -311,6 +312,56 @@ mod tests {
         assert!(!found("btrfs", 300 << 20, 0), "explained by 2500 syncs");
         assert!(!found("ext4", 300 << 20, 290 << 20));
         assert!(found("ext4", 300 << 20, 10 << 20));
+    }
+
+    /// As measured with a loop device over a file on btrfs, while compilers used another disk.
+    #[test]
+    fn trees_of_the_filesystem_below_a_loop_device_are_not_of_others() {
+        let found = |below: Option<&str>| {
+            let mut run = fixture::run();
+            let layers = &mut run.0.targets[0].layers;
+            let mut image = layers[0].clone();
+            (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
+            image.below = vec![layers[0].name.clone()];
+            image.backing_filesystem = below.map(str::to_owned);
+            layers.insert(0, image);
+            let m = &mut run.1[7];
+            m.device.write_bytes = m.asked.write_bytes + (298 << 20);
+            m.device.others = vec![process("rustc", 0, 300 << 20)];
+            check(&fixture::judge(run)).is_some()
+        };
+        assert!(!found(Some("btrfs")));
+        assert!(found(Some("ext4")) && found(None));
+    }
+
+    /// As measured with a loop device over a file on a disk of 256 GiB.
+    #[test]
+    fn bitmaps_of_the_filesystem_below_a_loop_device_are_not_of_others() {
+        let found = |workload: usize, reads: u64, others: Vec<OtherProcess>| {
+            let mut run = fixture::run();
+            let target = &mut run.0.targets[0];
+            target.filesystem.as_mut().unwrap().size_bytes = 4 << 30;
+            let layers = &mut target.layers;
+            layers[0].size_bytes = 256 << 30;
+            let mut image = layers[0].clone();
+            (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
+            image.below = vec![layers[0].name.clone()];
+            layers.insert(0, image);
+            let m = &mut run.1[workload];
+            m.device.read_bytes += reads;
+            m.device.others = others;
+            check(&fixture::judge(run)).is_some()
+        };
+        let (reads, writes, bitmaps) = (2, 7, 8_302_592);
+        assert!(!found(writes, bitmaps, Vec::new()), "to find free blocks");
+        assert!(found(writes, bitmaps * 4, Vec::new()));
+        let read = |bytes| vec![process("rustc", bytes, 4 << 20)];
+        assert!(!found(writes, bitmaps, read(3 << 20)), "of another disk");
+        assert!(found(writes, bitmaps * 4, read(bitmaps * 3)));
+        let mounted = || vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 20)];
+        assert!(!found(reads, bitmaps, mounted()), "after the mount");
+        assert!(found(reads, bitmaps, Vec::new()));
+        assert!(found(reads, bitmaps * 4, mounted()));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "io-errors",
-    title: "The disk failed operations",
-    meaning: "The disk, or something on the path to it, failed operations during the measurement.",
+    title: "Operations failed",
+    meaning: "The disk, something on the path to it, or a quota failed operations during the \
+              measurement.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "operations failed in",

@@ -8,11 +8,12 @@ mod work;
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
+use crate::inspection;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, ToolRun};
-use crate::stderr::{eprint_line, eprint_text};
+use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
-use crate::targets::refuse_duplicates;
+use crate::targets::{identify, refuse_duplicates};
 use crate::tool_lines::SharedPrinter;
 
 use anyhow::Context as _;
@@ -21,7 +22,6 @@ use diskproof_compat::{
     DropIn, DropInError, DropInLoad, LoadTarget, NextPrinter, PlanContext, Started, ToolText,
     drop_in_named, drop_ins,
 };
-use diskproof_device::probe;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use jobs::run_jobs;
 use primes::run_primes;
@@ -143,8 +143,9 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
         },
         ..flags.clone()
     };
-    let ended = start(tool, arguments, flags);
     let exits = tool.exits;
+    inspection::fails_with(exits.run);
+    let ended = start(tool, arguments, flags);
     let code = match ended {
         Ok(Exit::Done) => 0,
         Ok(Exit::Tool(code)) => code,
@@ -212,7 +213,8 @@ struct FoundTarget {
     new_name: Option<String>,
 }
 
-fn find_target(target: &LoadTarget) -> Result<FoundTarget, Failure> {
+fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget, Failure> {
+    let identified = |path: &Path| identify(path, verbosity).map_err(Failure::Probe);
     let path = target.path();
     let is_free = std::fs::symlink_metadata(path)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
@@ -221,12 +223,12 @@ fn find_target(target: &LoadTarget) -> Result<FoundTarget, Failure> {
         (LoadTarget::Output(_), Some(name)) if is_free => {
             let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
             Ok(FoundTarget {
-                identity: probe(parent.unwrap_or(Path::new("."))).map_err(Failure::Probe)?,
+                identity: identified(parent.unwrap_or(Path::new(".")))?,
                 new_name: Some(name.to_owned()),
             })
         }
         _ => Ok(FoundTarget {
-            identity: probe(path).map_err(Failure::Probe)?,
+            identity: identified(path)?,
             new_name: None,
         }),
     }
@@ -284,7 +286,7 @@ fn run_load(
     kept: &mut Option<SharedPrinter>,
 ) -> anyhow::Result<Exit> {
     let target = load.target();
-    let FoundTarget { identity, new_name } = find_target(&target)?;
+    let FoundTarget { identity, new_name } = find_target(&target, flags.verbosity())?;
     if matches!(target, LoadTarget::Output(_))
         && identity.kind == TargetKind::Directory
         && new_name.is_none()

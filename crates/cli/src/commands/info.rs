@@ -8,10 +8,10 @@ use crate::output_files::{Trial, check_writable, save_file};
 use crate::session::refuse_target_as_output;
 use crate::stderr::Verbosity;
 use crate::stdout::{style, to_stdout, write_in_locale};
-use crate::targets::{note_write_caches, resolve_target};
+use crate::targets::{identify, note_write_caches, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
-use diskproof_device::{host_facts, probe};
+use diskproof_device::host_facts;
 use diskproof_report::format::OutputFile;
 use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::{Examined, json, terminal};
@@ -42,7 +42,8 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let outputs = files(&[&info.outputs]);
     prepare(&outputs)?;
     let mut identity =
-        probe(&resolve_target(&info.target, Verbosity::Lines)).map_err(Failure::Probe)?;
+        identify(&resolve_target(&info.target, Verbosity::Lines), Verbosity::Lines)
+            .map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
     outputs
         .iter()

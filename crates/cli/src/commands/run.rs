@@ -6,6 +6,7 @@ mod repeat;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
+use crate::inspection;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::planned::{resolve_planned, sector_bytes};
@@ -549,6 +550,7 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
     let text = read_text(path)
         .map_err(|why| Failure::Usage(format!("cannot read the {kind} file {shown}: {why}")))?;
     if kind == "job" {
+        inspection::begin(path, run.measuring.verbosity());
         return JobFile::translate(&text, path, overrides, &System)
             .map_err(|error| Failure::Usage(error.to_string()));
     }

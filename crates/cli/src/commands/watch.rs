@@ -11,6 +11,7 @@ mod steps;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::files;
+use crate::inspection;
 use crate::interrupt::Interrupt;
 use crate::output_files::OutputFiles;
 use crate::saved::refuse_foreign_history;
@@ -38,6 +39,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     let files = OutputFiles::prepare(&outputs)?;
     let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
+    inspection::end();
     let mut session = WatchSession::start(watch, chosen)?;
     let end = follow(watch, &mut session, &interrupt)?;
     interrupt.end_at_once();

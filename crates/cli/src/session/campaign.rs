@@ -2,15 +2,14 @@
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
 use super::measure::{Presentation, ReadyRun, measure_as, stolen_share_since};
-use super::prepare::{
-    MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output, stall_timeout,
-};
+use super::prepare::{MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output};
 use super::prepare_command::{self, CommandEnd, CommandWait};
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
 use super::watchdog::{Deadline, Supervised, WatchdogResult, explain_late};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
+use crate::stall_timeout::stall_timeout;
 use crate::stderr::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell, Next};
 use diskproof_analysis::judge::RunFacts;

@@ -1,13 +1,14 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
 use super::conclude::{Page, ResultOutputs, Then, conclude};
-use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse, stall_timeout};
+use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse};
 use super::run::{Steps, TargetRun};
 use super::watchdog::{Deadline, WatchdogResult, run};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::output_files::OutputFiles;
+use crate::stall_timeout::stall_timeout;
 use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
 use diskproof_device::{Consent, MachineCpuTime, OpenTarget};

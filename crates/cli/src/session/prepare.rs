@@ -4,23 +4,23 @@ use super::run::{Filling, TargetRun};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::health::{read_health, warn_of_failing};
+use crate::inspection;
 use crate::provenance::{run_id, timestamp};
 use crate::saved::refuse_foreign_history;
-use crate::stderr::Verbosity;
 use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
     Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit, host_facts,
 };
-use diskproof_engine::{STALL_NS, Session, measure_clock};
+use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Order, Plan, Workload};
 use diskproof_model::record::Tool;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_model::units::format_bytes;
 use diskproof_report::terminal::budget_line;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -28,13 +28,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-
-const STALL_TIMEOUT_VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
-
-/// A disk that is not slow is read by then.
-const UNNOTED: Duration = Duration::from_secs(2);
 
 /// A plan and what it needs to run.
 pub(crate) struct MeasuringJob<'a> {
@@ -69,33 +63,29 @@ pub(crate) fn prepare(
     kept_name: Option<&str>,
 ) -> Result<Prepared, Failure> {
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
+    // A load that follows another one has been identified before it.
+    inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
     raise_descriptor_limit();
     refuse_foreign_history(&flags.history)?;
     let mut file_tree = None;
-    let slow = "the target is inspected before the run, to keep existing data safe. A disk that \
-                answers slowly needs some minutes for that";
-    let text = format!("{}: {slow}", job.plan.targets.join(", "));
-    let targets = noted_if_slow(verbosity, text, || {
-        let admissions = admit_all(&job.plan, &job.identities, &flags.expected, consent)?;
-        for hint in admissions.iter().filter_map(Admission::hint) {
-            verbosity.note(&hint);
+    let admissions = admit_all(&job.plan, &job.identities, &flags.expected, consent)?;
+    for hint in admissions.iter().filter_map(Admission::hint) {
+        verbosity.note(&hint);
+    }
+    let mut targets = Vec::new();
+    for admission in admissions {
+        if job.plan.files.is_some() {
+            file_tree = Some(admission);
+            continue;
         }
-        let mut targets = Vec::new();
-        for admission in admissions {
-            if job.plan.files.is_some() {
-                file_tree = Some(admission);
-                continue;
-            }
-            targets.push(match kept_name {
-                Some(name) => OpenTarget::create_named(admission, name)?,
-                None => OpenTarget::open(admission)?,
-            });
-        }
-        for target in &targets {
-            target.wipe_unknown()?;
-        }
-        Ok::<_, Failure>(targets)
-    })?;
+        targets.push(match kept_name {
+            Some(name) => OpenTarget::create_named(admission, name)?,
+            None => OpenTarget::open(admission)?,
+        });
+    }
+    for target in &targets {
+        target.wipe_unknown()?;
+    }
     let own_files = own_files(&targets, &job, kept_name)?;
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, &flags.health);
@@ -154,35 +144,6 @@ fn own_files(
         }
     }
     Ok(own)
-}
-
-/// Does what comes before the announced time, and says so where it takes long.
-fn noted_if_slow<T>(verbosity: Verbosity, text: String, work: impl FnOnce() -> T) -> T {
-    let (done, is_done) = channel::<()>();
-    let note = move || {
-        if is_done.recv_timeout(UNNOTED) == Err(RecvTimeoutError::Timeout) {
-            verbosity.note(&text);
-        }
-    };
-    let noting = std::thread::Builder::new().spawn(note);
-    let result = work();
-    drop(done);
-    // Without a thread there is no note.
-    let _ = noting.map(|noting| noting.join());
-    result
-}
-
-/// How long a target may leave requests unanswered before the run ends without it. A multipath
-/// device that queues while it has no path needs longer than the default.
-pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
-    let text = std::env::var_os(STALL_TIMEOUT_VARIABLE).filter(|text| !text.is_empty());
-    let Some(text) = text else {
-        return Ok(Duration::from_nanos(STALL_NS));
-    };
-    let text = text.to_string_lossy();
-    parse_duration(&text)
-        .map(Duration::from_nanos)
-        .map_err(|error| Failure::Usage(format!("{STALL_TIMEOUT_VARIABLE}={text}: {error}")))
 }
 
 /// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft

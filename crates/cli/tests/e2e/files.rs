@@ -116,7 +116,15 @@ fn killed_run_leaves_one_directory_that_the_next_run_removes() {
     assert!(steps(&next.record()).leftover_files.unwrap() > 2);
     assert!(names(here.path()).is_empty());
 
-    for (signal, code) in [(Signal::INT, 130), (Signal::QUIT, 131), (Signal::HUP, 129)] {
+    let signals = [
+        (Signal::INT, 130),
+        (Signal::QUIT, 131),
+        (Signal::HUP, 129),
+        (Signal::USR2, 140),
+        (Signal::ALARM, 142),
+        (Signal::XCPU, 152),
+    ];
+    for (signal, code) in signals {
         let mut interrupted = start();
         let pid = Pid::from_child(&interrupted);
         kill_process(pid, signal).unwrap();

@@ -58,6 +58,7 @@ fn disk() -> Layer {
             device_bytes_per_second_max: None,
         }),
         backing_file: None,
+        backing_filesystem: None,
         backing_direct: None,
         discard: Some(true),
         discard_granularity_bytes: None,

@@ -1,11 +1,12 @@
 //! Disks that are slow and not faulty: runs on them end in time, with figures or "undecided".
 
-use crate::program::program;
+use crate::program::hanging_disk::{HangingDisk, Running};
+use crate::program::{eventually, program};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
-use diskproof_simdisk::testbed::{self, Mount, can_run, place};
-use diskproof_simdisk::{Direct, LoopDevice, Medium, SimDisk, spec};
+use diskproof_simdisk::testbed::{self, Mount, TempDir, can_run, place};
+use diskproof_simdisk::{Direct, Hanging, LoopDevice, Medium, SimDisk, spec};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -193,6 +194,32 @@ fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
     assert!(!scan.finished && record.partial);
     assert!(record.ended_early.unwrap().contains("--resume"));
     assert!(record.stalled.is_none());
+}
+
+/// Each ends with the code of a failed run: its own, or the tool's.
+#[test]
+fn inspection_of_a_disk_that_hangs_ends() {
+    let name = "inspection_of_a_disk_that_hangs_ends";
+    if !can_run(name, &["fusermount3", "losetup"]) {
+        return;
+    }
+    let disk = HangingDisk::spare_device();
+    disk.disk.hang_at(Hanging::Everything);
+    let device = disk.path().to_str().unwrap();
+    let own = ["run", device, "--rw", "randwrite", "--destroy", disk.name()];
+    let job = ["--name=j", "--rw=randwrite", "--size=1m", "--filename"];
+    let tool = ["as", "--destroy", disk.name(), "fio"];
+    let tool = [&tool[..], &job, &[device]].concat();
+    let folders = [place(), place()];
+    let start = |(folder, words): (&TempDir, &[&str])| Running::start(folder.path(), words, "1ms");
+    let mut running = [&own[..], &tool].into_iter();
+    let mut running: Vec<Running> = folders.iter().zip(&mut running).map(start).collect();
+    let is_over = |one: &Running| one.stderr().contains("every figure is undecided");
+    assert!(eventually(|| running.iter().all(is_over)));
+    for (one, code) in running.iter_mut().zip([4, 1]) {
+        one.exit_after_answer(&disk, code);
+    }
+    assert_eq!(disk.disk.stats().writes, 0);
 }
 
 /// A filesystem on a disk that writes 300 kB/s.

@@ -1,6 +1,7 @@
 //! Directories above a target that its path does not show: a bind mount shows a part of a
 //! filesystem elsewhere, and the way up from there misses the directory of a server that holds it.
-//! The root field of mountinfo names that part. Judges nothing but a mounted file.
+//! The root field of mountinfo names that part. An overlay writes to a directory elsewhere, too.
+//! Judges nothing but a mounted file.
 
 use super::ancestry::Ancestry;
 use super::refusal::RefusalReasons;
@@ -8,7 +9,7 @@ use crate::held::Held;
 use crate::mounts::{MountEntry, holding, parse};
 use crate::sysroot::SysRoot;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use rustix::fs::fstat;
+use rustix::fs::{fstat, lstat};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,9 @@ impl Outside {
         let Some(mount) = holding(&mounts, &identity.device, path) else {
             return Self::None;
         };
+        if let Some(above) = above_overlay(mount, path, identity.kind) {
+            return Self::Seen(above);
+        }
         if is_whole(mount) {
             return Self::None;
         }
@@ -76,6 +80,14 @@ pub(super) fn judge_mounted_file(
             ),
         );
     }
+}
+
+/// The directories above the upper directory of an overlay, which takes all writes; none where a
+/// container does not show it.
+fn above_overlay(mount: &MountEntry, path: &Path, kind: TargetKind) -> Option<Ancestry> {
+    let upper = Path::new(mount.option("upperdir")?).join(mount.inside(path)?);
+    let stat = lstat(&upper).ok()?;
+    ancestry(&upper, kind, (stat.st_dev, stat.st_ino)).ok()
 }
 
 /// Whether a mount shows its filesystem from the top. A btrfs subvolume has its own top.

@@ -111,6 +111,25 @@ fn gate_follows_bind_mount_to_directories_of_servers() {
         let scratch = admit(identity, Intent::Scratch { size_bytes: MIB });
         assert_eq!(scratch.is_err(), folder.starts_with("pg"), "{folder}");
     }
+    // An overlay writes to its upper directory.
+    for folder in ["low", "work"] {
+        std::fs::create_dir(at(folder)).unwrap();
+    }
+    let shown = |name: &str| at(name).display().to_string();
+    let (low, work) = (shown("low"), shown("work"));
+    for (upper, part) in [("pg/base/5", "PostgreSQL data directory"), ("free/in", "")] {
+        let upper = shown(upper);
+        let options = format!("lowerdir={low},upperdir={upper},workdir={work}");
+        run(
+            "mount",
+            &["-t", "overlay", "overlay", "-o", &options, &shown("x")],
+        );
+        let _mounted = Bind(at("x"));
+        match part {
+            "" => drop(overwriting(&at("x/data")).unwrap()),
+            part => assert_refused(&at("x/data"), part),
+        }
+    }
     // A file that is mounted, by both of its names.
     std::fs::write(at("point"), "").unwrap();
     for file in ["pg/base/5/data", "free/in/data"] {

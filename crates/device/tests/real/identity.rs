@@ -67,6 +67,8 @@ fn filesystems_on_a_loop_device_lead_to_the_machines_disk() {
             (LayerKind::Loop, GIB, Some(true))
         );
         assert!(layer.backing_file.as_ref().unwrap().ends_with("/image"));
+        let below = probe(Path::new("/var/tmp")).unwrap().filesystem;
+        assert_eq!(layer.backing_filesystem, below.map(|below| below.kind));
 
         std::fs::write(disk.path().join("a file"), vec![1; 2 * MIB as usize]).unwrap();
         let file = probe(&disk.path().join("a file")).unwrap();

@@ -62,7 +62,8 @@ pub(crate) fn find_slow(
     let look = |_| {
         let progress = Progress {
             name: &workload.name,
-            phase: Phase::Measure,
+            // As the layout, it belongs to no measured time.
+            phase: Phase::Layout,
             elapsed_ns: MonotonicClock.now() - begin_ns,
             done: Some(0.0),
             series: &TimeSeries::new(SERIES_INTERVAL_NS),

@@ -177,7 +177,8 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
     };
     let points = u64::from(plan.points.max(1));
     let least = UNIT_BYTES * u64::from(target.depth);
-    let in_flight_min = if rate < SLOW_RATE {
+    // Small requests end in time. Without a limit they would show how many requests a disk answers.
+    let in_flight_min = if rate < SLOW_RATE && plan.time_ns.is_some() {
         least
     } else {
         IN_FLIGHT_MIN

@@ -499,6 +499,20 @@ fn survey_of_slow_disk_begins_with_few_bytes_in_flight() {
     );
 }
 
+/// As zcav reads it: all of it, however long that takes.
+#[test]
+fn curve_without_limit_moves_as_much_with_each_request_on_a_slow_disk() {
+    let bench = Bench::new("iops=1", 16 * MIB);
+    let (log, queue) = (SurveyLog::default(), &mut bench.queue(8, MIB));
+    let plan = CurvePlan {
+        points: 4,
+        coverage: Coverage::Full,
+        time_ns: None,
+    };
+    curve::measure(queue, &bench.target, &plan, &log).unwrap();
+    near(average(&log.seen().curve), 65_536.0, 0.05);
+}
+
 #[test]
 fn burst_reports_link_rate() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);

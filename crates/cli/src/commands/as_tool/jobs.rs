@@ -4,6 +4,7 @@ use super::work::{ToolWork, measure_work};
 use crate::commands::run::plan_jobs;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
+use crate::inspection;
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::session::{Filling, ToolRun};
@@ -23,6 +24,8 @@ pub(super) fn run_jobs(
     request: &JobRequest,
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
+    // The jobs name files.
+    inspection::begin(Path::new(tool.name), flags.verbosity());
     let translated = translate(request)?;
     match request.action {
         JobAction::Check => return Ok(Exit::Done),

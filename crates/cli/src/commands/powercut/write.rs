@@ -4,6 +4,7 @@ use super::connection::ConnectionFlags;
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, choices, one_of};
+use crate::inspection;
 use crate::interrupt::Interrupt;
 use crate::provenance::run_id;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line};
@@ -90,6 +91,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     let mut log = flags.connection.connect()?;
     let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
+    inspection::end();
     let run = if identity.kind == TargetKind::Directory {
         let name = description.directory_name();
         let directory = KeptDirectory::create(admission, &name).map_err(Failure::Open)?;

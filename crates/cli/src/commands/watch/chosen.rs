@@ -3,8 +3,8 @@
 
 use crate::failure::Failure;
 use crate::stderr::Verbosity;
-use crate::targets::resolve_target;
-use diskproof_device::{WatchedDevice, probe, watched_device};
+use crate::targets::{identify, resolve_target};
+use diskproof_device::{WatchedDevice, watched_device};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,8 @@ fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, F
     if let Some(device) = named {
         return Ok(vec![device]);
     }
-    let identity = probe(&resolve_target(path, verbosity)).map_err(Failure::Probe)?;
+    let identity =
+        identify(&resolve_target(path, verbosity), verbosity).map_err(Failure::Probe)?;
     let names = names_of(&identity);
     let devices: Vec<WatchedDevice> = names
         .iter()

@@ -1,0 +1,88 @@
+//! The time between the command line and the first request of a run, in which targets are found,
+//! inspected and opened. It has one limit. A thread that waits for a disk in the kernel cannot be
+//! ended, so the whole program ends: nothing has been measured.
+
+use crate::stall_timeout::stall_timeout;
+use crate::stderr::{Verbosity, eprint_line};
+use diskproof_device::kill_programs;
+use diskproof_engine::STALL_NS;
+use diskproof_model::units::format_duration;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A disk that is not slow is inspected by then.
+const UNNOTED: Duration = Duration::from_secs(2);
+/// While this process does not run, no time passes.
+const STEP: Duration = Duration::from_millis(100);
+/// The limit, as a multiple of the longest silence of a target: 3 min 45 s. The longest inspection
+/// is that of a device to be written to: 162 s, measured at one read per second.
+const SILENCES: u32 = 5;
+/// No shorter, however short the longest silence is: a busy machine needs some seconds.
+const LIMIT_MIN: Duration = Duration::from_secs(10);
+
+/// Ends the wait of the thread when it is dropped.
+static RUNNING: Mutex<Option<Sender<()>>> = Mutex::new(None);
+/// The exit code where the limit is reached: that of a run that failed.
+static EXIT: AtomicU8 = AtomicU8::new(4);
+
+/// The exit code of the tool in whose place the program runs.
+pub(crate) fn fails_with(code: u8) {
+    EXIT.store(code, Ordering::Relaxed);
+}
+
+/// Begins with the first target that is named; the later ones share its time.
+pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    if running.is_some() {
+        return;
+    }
+    let (sender, is_over) = channel();
+    let target = target.display().to_string();
+    let silence = stall_timeout().unwrap_or(Duration::from_nanos(STALL_NS));
+    let limit = silence.saturating_mul(SILENCES).max(LIMIT_MIN);
+    let watching = std::thread::Builder::new().name("diskproof-inspection".to_owned());
+    // Without a thread there is neither note nor limit.
+    let started = watching.spawn(move || watch(&is_over, &target, limit, verbosity));
+    *running = started.is_ok().then_some(sender);
+}
+
+/// From now on the run has limits of its own.
+pub(crate) fn end() {
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbosity) {
+    let within = format_duration(limit.as_nanos() as u64);
+    if !lasts(is_over, UNNOTED) {
+        return;
+    }
+    verbosity.note(&format!(
+        "{target}: the target is inspected before the run, to keep existing data safe. It answers \
+         slowly. The inspection ends after {within}"
+    ));
+    if lasts(is_over, limit - UNNOTED) {
+        kill_programs();
+        eprint_line(&format!(
+            "error: {target}: the inspection was not complete after {within}, so nothing was \
+             measured and every figure is undecided. The target, or something below it, does not \
+             answer, or is too slow; see the kernel log (dmesg). In state D (see ps) the process \
+             cannot exit until the kernel finishes the I/O"
+        ));
+        signal_hook::low_level::exit(EXIT.load(Ordering::Relaxed).into());
+    }
+}
+
+/// Whether the inspection goes on for so long.
+fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
+    let mut lasted = Duration::ZERO;
+    while lasted < time {
+        match is_over.recv_timeout(STEP) {
+            Err(RecvTimeoutError::Timeout) => lasted += STEP,
+            _ => return false,
+        }
+    }
+    true
+}
