@@ -86,6 +86,55 @@ fn published_commands_of_fio_run_as_printed() {
     }
 }
 
+/// The jobs of dbench on one file: copies go beyond the end of the file that the first job made.
+#[test]
+fn file_of_an_earlier_job_grows_as_in_fio_and_other_files_do_not() {
+    let here = place();
+    let file = here.path().join("fiotest");
+    let job = |rw: &str, more: &[&str]| {
+        let (name, rw) = (format!("--filename={}", text(&file)), format!("--rw={rw}"));
+        let fixed = [
+            "fio",
+            "--name=job",
+            "--size=2M",
+            "--direct=1",
+            "--bs=64k",
+            &name,
+            &rw,
+        ];
+        as_tool(
+            &[
+                &fixed[..],
+                &["--ioengine=libaio", "--output-format=json"],
+                more,
+            ]
+            .concat(),
+        )
+    };
+    let length = || std::fs::metadata(&file).unwrap().len();
+    let copies = ["--numjobs=3", "--offset_increment=1M"];
+    for (rw, more, bytes) in [
+        ("randread", &[][..], 2 << 20),
+        ("read", &copies, 4 << 20),
+        ("write", &copies, 4 << 20),
+        ("randwrite", &["--offset=3M"], 5 << 20),
+    ] {
+        let ran = job(rw, more);
+        if ran.err.contains("only read unless") {
+            println!("SKIPPED: file_of_an_earlier_job_grows: no extended attributes here");
+            return;
+        }
+        assert_eq!(ran.code, Some(0), "{rw}: {}", ran.err);
+        assert_eq!(length(), bytes, "{rw}");
+    }
+    let content = vec![7; 1 << 20];
+    std::fs::write(&file, &content).unwrap();
+    let ran = job("randread", &[]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("truncate -s 2097152"), "{}", ran.err);
+    assert!(std::fs::read(&file).unwrap() == content);
+}
+
 /// The keys of a document; bins and percentiles depend on the figures.
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
