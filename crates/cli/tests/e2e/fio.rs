@@ -1,6 +1,6 @@
 //! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
-use crate::program::{Ran, names, run};
+use crate::program::{Ran, names, program_path, run};
 use diskproof_simdisk::testbed::place;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -389,7 +389,7 @@ fn jobs_of_a_flow_keep_to_their_shares() {
 #[test]
 fn sysbench_prints_its_lines_while_it_runs() {
     let here = place();
-    let mut sysbench = Command::new(env!("CARGO_BIN_EXE_diskproof"))
+    let mut sysbench = Command::new(program_path())
         .args(["as", "--no-history", "sysbench", "fileio"])
         .args([
             "--file-total-size=16M",
