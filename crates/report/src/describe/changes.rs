@@ -344,3 +344,45 @@ fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>
     });
     std::iter::once(first).chain(others).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison() -> Comparison {
+        let text = include_str!("../../../../tests/fixtures/comparison.json");
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn sentence_has_the_figure_of_the_firmest_verdict() {
+        let mut candidate = comparison().candidates.remove(0);
+        candidate.metrics.retain(|metric| metric.ratio.is_some());
+        for metric in &mut candidate.metrics {
+            (metric.verdict, metric.headline) = (Verdict::Undecided, true);
+        }
+        let lead_is = |candidate: &Candidate, index: usize| {
+            std::ptr::eq(lead(candidate).unwrap(), &candidate.metrics[index])
+        };
+        let last = candidate.metrics.len() - 1;
+        candidate.metrics[last].verdict = Verdict::FasterOnce;
+        assert!(lead_is(&candidate, last));
+        candidate.metrics[1].verdict = Verdict::Worse;
+        assert!(lead_is(&candidate, 1));
+    }
+
+    #[test]
+    fn early_end_is_told_before_the_reasons() {
+        let mut comparison = comparison();
+        comparison.candidates[0].notes = vec!["B ended early".to_owned()];
+        let first = |comparison: &Comparison| {
+            let blocks = of_candidate(comparison, &comparison.candidates[0], "B");
+            let text = format!("{blocks:?}");
+            let (note, reason) = (text.find("ended early"), text.find("engine aio").unwrap());
+            note.is_some_and(|note| note < reason)
+        };
+        assert!(!first(&comparison));
+        comparison.candidates[0].side.runs[0].partial = true;
+        assert!(first(&comparison));
+    }
+}
