@@ -113,8 +113,8 @@ fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Strin
     text
 }
 
-/// The metric that changed most of those with the firmest verdict; without a verdict, the commits or
-/// the first.
+/// The metric that changed most of those with the firmest verdict; without one, the commits or the
+/// first.
 fn lead(candidate: &Candidate) -> Option<&MetricComparison> {
     let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
     let firmness = |metric: &MetricComparison| match metric.verdict {
