@@ -42,9 +42,21 @@ diskproof measures what a disk really does for a database. It needs no root.
 ";
 
 /// Words that people type for a verb, and what leads on from there.
-const WORDS: [(&[&str], &str); 10] = [
+const WORDS: [(&[&str], &str); 15] = [
     (
-        &["bench", "benchmark", "measure", "perf", "speed", "test"],
+        &[
+            "bandwidth",
+            "bench",
+            "benchmark",
+            "measure",
+            "perf",
+            "performance",
+            "rate",
+            "slow",
+            "speed",
+            "test",
+            "throughput",
+        ],
         "diskproof check TARGET",
     ),
     (
@@ -55,11 +67,14 @@ const WORDS: [(&[&str], &str); 10] = [
             "smart",
             "smartctl",
             "status",
+            "temp",
+            "temperature",
+            "wear",
         ],
         "diskproof info DEVICE",
     ),
     (
-        &["badblocks", "bad-blocks", "scan", "surface"],
+        &["badblock", "badblocks", "bad-blocks", "scan", "surface"],
         "diskproof curve DEVICE --scan",
     ),
     (
@@ -78,7 +93,24 @@ const WORDS: [(&[&str], &str); 10] = [
         &["pg", "postgres", "postgresql"],
         "diskproof check TARGET --for postgresql, or diskproof commit TARGET",
     ),
+    (
+        &["etcd", "kafka", "mariadb", "mysql", "sqlite"],
+        "diskproof check TARGET --for etcd, mysql, sqlite or a profile file",
+    ),
     (&["fsync", "wal"], "diskproof commit TARGET"),
+    (
+        &["fill", "soak", "stress", "sustain"],
+        "diskproof run TARGET --rw write --time 1h",
+    ),
+    (
+        &["cron", "schedule", "timer", "trend"],
+        "diskproof history --trend (docs/history.md)",
+    ),
+    (
+        &["discard", "erase", "fstrim", "trim", "wipe"],
+        "diskproof run DEVICE --rw trim --destroy NAME, which discards every block",
+    ),
+    (&["version"], "diskproof --version"),
     (&["latency", "lat"], "diskproof ping TARGET"),
     (&["diff", "vs"], "diskproof compare A B"),
 ];

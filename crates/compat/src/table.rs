@@ -37,11 +37,7 @@ fn parse(
         let found = fields.get(name).copied();
         found.ok_or_else(|| format!("'{name}: ' is missing"))
     };
-    let options: Result<Vec<_>, _> = options
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(option)
-        .collect();
+    let options = options_of(options);
     Ok(DropIn {
         name: field("name")?,
         emulates: field("emulates")?,
@@ -81,18 +77,33 @@ fn exits(text: &str) -> Result<ExitCodes, String> {
     })
 }
 
+/// The options of all lines. A line with a form only takes the rest from the next one that has it.
+fn options_of(lines: &'static str) -> Result<Vec<DropInOption>, String> {
+    let mut options = Vec::new();
+    let mut forms = Vec::new();
+    for line in lines.lines().filter(|line| !line.is_empty()) {
+        let (form, rest) = line.split_once(" | ").unwrap_or((line, ""));
+        forms.push(form);
+        if !rest.is_empty() {
+            for form in forms.drain(..) {
+                options.push(option(form, rest).map_err(|why| format!("{line}: {why}"))?);
+            }
+        }
+    }
+    match forms.first() {
+        None => Ok(options),
+        Some(form) => Err(format!("{form}: not an option")),
+    }
+}
+
 /// `-c, --count N | carried | help`, `-k | ignored | why` or `-b | refused | instead`, the latter
 /// two perhaps with `| help`. An option that prints is `help` or `version` instead of `carried`.
-fn option(line: &'static str) -> Result<DropInOption, String> {
-    let mut cells = line.split(" | ");
-    let (Some(form), Some(word), Some(text), help, None) = (
-        cells.next(),
-        cells.next(),
-        cells.next(),
-        cells.next(),
-        cells.next(),
-    ) else {
-        return Err(format!("{line}: not an option"));
+fn option(form: &'static str, rest: &'static str) -> Result<DropInOption, String> {
+    let mut cells = rest.split(" | ");
+    let (Some(word), Some(text), help, None) =
+        (cells.next(), cells.next(), cells.next(), cells.next())
+    else {
+        return Err("not an option".to_owned());
     };
     let help = help.unwrap_or_default();
     let (treatment, help, prints) = match word {
@@ -101,7 +112,7 @@ fn option(line: &'static str) -> Result<DropInOption, String> {
         "version" => (Treatment::Carried, text, Some(PrintedText::Version)),
         "ignored" => (Treatment::Ignored(text), help, None),
         "refused" => (Treatment::Refused(text), help, None),
-        _ => return Err(format!("{line}: '{word}' is no treatment")),
+        _ => return Err(format!("'{word}' is no treatment")),
     };
     let (mut short, mut long, mut value) = ("", "", "");
     for word in form.split_whitespace() {
@@ -134,17 +145,20 @@ mod tests {
 
     #[test]
     fn options_have_forms_treatments_and_texts() {
-        let lines = "-c, --count N | carried | count\n--direct | ignored | always\n\
+        let lines = "-c, --count N | carried | count\n--async\n--direct | ignored | always\n\
                      -I, --time [format] | refused | omit it | print times\n-h | help | print\n";
         let exits = "exits: usage 1, target 2, run 3\n\n[options]\n";
         let tool = tool(&format!("{exits}{lines}")).unwrap();
-        let [count, direct, time, help] = tool.options else {
+        let [count, asynchronous, direct, time, help] = tool.options else {
             panic!("{:?}", tool.options);
         };
         assert_eq!((count.short, count.long, count.value), ("-c", "count", "N"));
         assert_eq!((count.help, count.treatment), ("count", Treatment::Carried));
         assert_eq!((direct.short, direct.long), ("", "direct"));
-        assert_eq!(direct.treatment, Treatment::Ignored("always"));
+        assert_eq!(asynchronous.long, "async");
+        for one in [asynchronous, direct] {
+            assert_eq!(one.treatment, Treatment::Ignored("always"));
+        }
         assert_eq!((time.value, time.help), ("[format]", "print times"));
         assert_eq!(time.treatment, Treatment::Refused("omit it"));
         assert_eq!(help.prints, Some(PrintedText::Help));
@@ -165,6 +179,10 @@ mod tests {
             (
                 "exits: usage 1, target 2, run 3\n\n[options]\n-c | kept | x\n",
                 "'kept'",
+            ),
+            (
+                "exits: usage 1, target 2, run 3\n\n[options]\n-k | help | x\n-c\n",
+                "-c: not",
             ),
         ] {
             let Err(why) = tool(rest) else {

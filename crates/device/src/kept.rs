@@ -2,15 +2,19 @@
 //! many small files. It is made inside an admitted directory, and every file in it is a new one.
 //! Knows no workload.
 
-use crate::admit::{Admission, Grant, Permit};
+use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit};
 use crate::failure::OpenError;
+use crate::held::changed;
 use crate::open::{OpenTarget, open_directory};
+use crate::own_mark;
+use crate::probe::probe;
+use crate::released;
 use crate::scratch;
 use crate::tree::{entry_names, remove_entries};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid, chownat, fchmod, flock, fstat,
-    fsync, mkdirat, openat, renameat, unlinkat,
+    fsync, mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -100,7 +104,11 @@ impl KeptDirectory {
     /// A new, empty file in it, to be written like a scratch file, but one that keeps its name.
     pub fn create_target(&self, name: &str) -> Result<OpenTarget, OpenError> {
         let file = self.create_new(name)?;
-        Ok(OpenTarget::of_kept_file(file, &self.identity, &self.permit))
+        Ok(OpenTarget::of_kept_file(
+            Arc::new(file),
+            &self.identity,
+            &self.permit,
+        ))
     }
 
     /// Makes the content of a file durable under another name and then renames it to `name`. The
@@ -203,7 +211,8 @@ impl KeptDirectory {
 
 impl OpenTarget {
     /// A new file with this name in a directory that was admitted for a scratch file, to be written
-    /// like one; it keeps its name. A name that exists is an error: nothing is taken over.
+    /// like one; it keeps its name. A file of our own that nothing has changed grows; every other
+    /// one is refused: nothing is taken over.
     pub fn create_named(admission: Admission, name: &str) -> Result<Self, OpenError> {
         let (identity, grant) = admission.into_parts();
         let Grant::Scratch(permit) = grant else {
@@ -213,10 +222,54 @@ impl OpenTarget {
         };
         let held = open_directory(&identity, permit.size_bytes())?;
         let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = openat(&held, name, new, Mode::from_raw_mode(0o666))
-            .map_err(|errno| OpenError::from_errno(&identity.path, "create a file in it", errno))?;
-        Ok(Self::of_kept_file(file, &identity, &Arc::new(permit)))
+        let permit = Arc::new(permit);
+        match openat(&held, name, new, Mode::from_raw_mode(0o666)) {
+            Ok(file) => Ok(Self::of_kept_file(Arc::new(file), &identity, &permit)),
+            Err(Errno::EXIST) => {
+                let (file, written_bytes) = open_own_again(held.as_fd(), &identity, name)?;
+                let mut target = Self::of_kept_file(file, &identity, &permit);
+                target.mark_written(written_bytes);
+                Ok(target)
+            }
+            Err(errno) => Err(OpenError::from_errno(
+                &identity.path,
+                "create a file in it",
+                errno,
+            )),
+        }
     }
+}
+
+/// A file of our own in the directory, admitted as one that is overwritten, and its size.
+fn open_own_again(
+    directory: BorrowedFd<'_>,
+    identity: &TargetIdentity,
+    name: &str,
+) -> Result<(Arc<OwnedFd>, u64), OpenError> {
+    let path = Path::new(&identity.path).join(name);
+    let shown = path.display().to_string();
+    let failed = |errno| OpenError::from_errno(&shown, "read its metadata", errno);
+    let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+    let found = probe(&path).map_err(|_| changed(&shown, "it has vanished"))?;
+    let consent = Consent {
+        overwriting: Overwriting::Own,
+        ..Consent::default()
+    };
+    let (found, grant) = admit(found, Intent::Overwrite(&consent))?.into_parts();
+    let Grant::Overwrite(permit, consent) = grant else {
+        return Err(OpenError::NotScratch { path: shown });
+    };
+    let file = released::open(&found, &consent, &permit)?.fd;
+    let opened = fstat(&file).map_err(failed)?;
+    match (opened.st_dev, opened.st_ino) == (there.st_dev, there.st_ino) {
+        true => Ok((file, permit.size_bytes())),
+        false => Err(changed(&shown, "another file has its name")),
+    }
+}
+
+/// Whether the path names a file of our own that nothing has changed. Opens nothing.
+pub fn is_own_file(path: &Path) -> bool {
+    own_mark::is_valid_at(path)
 }
 
 /// A new, empty file for the owner only. A name that exists is an error, even that of a symlink.
@@ -390,7 +443,6 @@ fn is_claim(file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Intent, admit, probe};
 
     #[test]
     fn kept_directory_takes_nothing_over_and_removes_only_itself() {
@@ -416,6 +468,46 @@ mod tests {
         kept.remove().unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn named_file_grows_only_if_it_is_our_own_and_unchanged() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let open = |name: &str| {
+            let identity = probe(place.path()).unwrap();
+            let size_bytes = 2 << 20;
+            let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+            OpenTarget::create_named(admission, name)
+        };
+        let path = |name: &str| place.path().join(name);
+        let target = open("own").unwrap();
+        rustix::io::write(target.fd(), &[1; 4096]).unwrap();
+        target.mark_own();
+        drop(target);
+        if !is_own_file(&path("own")) {
+            println!("SKIPPED: named_file_grows_only_if_it_is_our_own_and_unchanged: no xattrs");
+            return;
+        }
+        let again = open("own").unwrap();
+        assert_eq!(
+            (again.usable_bytes(), again.capacity_bytes()),
+            (4096, 2 << 20)
+        );
+        assert!(open("own").is_err(), "another run uses it");
+        drop(again);
+        std::fs::write(path("other"), "data").unwrap();
+        std::os::unix::fs::symlink(path("own"), path("link")).unwrap();
+        std::fs::copy(path("own"), path("copy")).unwrap();
+        for name in ["other", "link", "copy"] {
+            assert!(open(name).is_err(), "{name}");
+        }
+        let writer = File::options().write(true).open(path("own")).unwrap();
+        assert!(open("own").is_err(), "another program writes to it");
+        drop(writer);
+        assert!(open("own").is_ok());
+        std::fs::write(path("own"), [2; 4096]).unwrap();
+        assert!(open("own").is_err(), "its data changed");
+        assert_eq!(std::fs::read(path("own")).unwrap(), [2; 4096]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub use file_tree::{FileTree, StartedTree};
 pub use files_remover::{FILES_REMOVER_VERB, FilesRemover, remove_files};
 pub use health::disk_health;
 pub use host::host_facts;
-pub use kept::{ClaimedDirectory, KeptDirectory};
+pub use kept::{ClaimedDirectory, KeptDirectory, is_own_file};
 pub use live::{
     ActiveProcesses, ProcessActivity, RequestTrace, TraceBatch, WatchedDevice, read_disks,
     watched_device, whole_devices,

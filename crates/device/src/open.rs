@@ -155,9 +155,9 @@ impl OpenTarget {
         })
     }
 
-    /// Our own new file that keeps its name. The permit is that of its directory.
+    /// Our own file that keeps its name. The permit is that of its directory.
     pub(crate) fn of_kept_file(
-        file: OwnedFd,
+        file: Arc<OwnedFd>,
         directory: &TargetIdentity,
         permit: &Arc<Permit>,
     ) -> Self {
@@ -168,7 +168,7 @@ impl OpenTarget {
         };
         Self {
             direct: direct_needs(file.as_fd(), directory),
-            fd: Arc::new(file),
+            fd: file,
             identity: directory.clone(),
             content,
             advice: Advice::Normal,

@@ -2,40 +2,52 @@
 //! changed since: it holds no data of anybody. The mark is an extended attribute with the inode,
 //! the size and the time of the last change, so neither a copy nor a file with new data has it.
 
-use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, fstat};
+use rustix::fs::{Stat, XattrFlags, fgetxattr, fsetxattr, fstat, lgetxattr, lstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 const NAME: &str = "user.diskproof.own";
 /// Longer than any mark.
 const BYTES_MAX: usize = 128;
 
-fn text(fd: BorrowedFd<'_>) -> Result<String, Errno> {
-    let stat = fstat(fd)?;
-    Ok(format!(
+fn text(stat: &Stat) -> String {
+    format!(
         "inode {} size {} changed {}.{:09}",
         stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec
-    ))
+    )
 }
 
 /// Marks the file as it is now, unless it is larger than what was ours to write: then somebody
 /// added to it. Filesystems without extended attributes refuse.
 pub(crate) fn set(fd: BorrowedFd<'_>, size_max: u64) -> Result<(), Errno> {
-    if u64::try_from(fstat(fd)?.st_size).is_ok_and(|size| size > size_max) {
+    let stat = fstat(fd)?;
+    if u64::try_from(stat.st_size).is_ok_and(|size| size > size_max) {
         return Err(Errno::FBIG);
     }
-    fsetxattr(fd, NAME, text(fd)?.as_bytes(), XattrFlags::empty())
+    fsetxattr(fd, NAME, text(&stat).as_bytes(), XattrFlags::empty())
 }
 
 /// Whether the file has the mark of its present state, and belongs to this user.
 pub(crate) fn is_valid(fd: BorrowedFd<'_>) -> bool {
-    let mut found = [0; BYTES_MAX];
-    let Ok(bytes) = fgetxattr(fd, NAME, &mut found) else {
+    let mut mark = [0; BYTES_MAX];
+    let bytes = fgetxattr(fd, NAME, &mut mark);
+    belongs(bytes.map(|bytes| &mark[..bytes]), fstat(fd))
+}
+
+/// The same of a file that is not open. A symlink has no such mark.
+pub(crate) fn is_valid_at(path: &Path) -> bool {
+    let mut mark = [0; BYTES_MAX];
+    let bytes = lgetxattr(path, NAME, &mut mark);
+    belongs(bytes.map(|bytes| &mark[..bytes]), lstat(path))
+}
+
+fn belongs(mark: Result<&[u8], Errno>, stat: Result<Stat, Errno>) -> bool {
+    let (Ok(mark), Ok(stat)) = (mark, stat) else {
         return false;
     };
-    let is_mine = fstat(fd).is_ok_and(|stat| stat.st_uid == geteuid().as_raw());
-    is_mine && text(fd).is_ok_and(|text| text.as_bytes() == &found[..bytes])
+    stat.st_uid == geteuid().as_raw() && text(&stat).as_bytes() == mark
 }
 
 #[cfg(test)]
@@ -64,6 +76,10 @@ mod tests {
             .status();
         assert!(copied.unwrap().success());
         assert!(!is_valid(File::open(&copy).unwrap().as_fd()));
+        assert!(is_valid_at(&path) && !is_valid_at(&copy));
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(!is_valid_at(&link));
         // The clock of the filesystem has ticks of some milliseconds.
         std::thread::sleep(std::time::Duration::from_millis(50));
         let mut other = OpenOptions::new().write(true).open(&path).unwrap();

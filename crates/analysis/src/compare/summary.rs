@@ -192,9 +192,12 @@ pub(super) fn notes(
             "A and {letter} contain the same run, which cannot differ from itself."
         ));
     }
-    for (name, _) in both.iter().filter(|(_, run)| run.record.partial) {
+    let partial = both.iter().filter(|(_, run)| run.record.partial);
+    let partial: Vec<&str> = partial.map(|(name, _)| name.as_str()).collect();
+    if !partial.is_empty() {
         notes.push(format!(
-            "{name} ended early; only complete measurements are compared."
+            "{} ended early; only complete measurements are compared.",
+            partial.join(" and ")
         ));
     }
     notes.extend(busy(&both));

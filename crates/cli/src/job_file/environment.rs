@@ -59,6 +59,8 @@ pub trait Environment {
     fn text(&self, path: &Path) -> Result<String, String>;
     /// What a path leads to.
     fn found(&self, path: &Path) -> PathKind;
+    /// Whether a path names a file that diskproof made, and that nothing has changed since.
+    fn is_own(&self, path: &Path) -> bool;
     /// The I/O scheduler of the disk below a path, where the kernel names one.
     fn scheduler(&self, path: &Path) -> Option<String>;
     /// The path from the root.

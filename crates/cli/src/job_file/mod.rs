@@ -6,6 +6,7 @@ mod creation;
 mod describe;
 mod environment;
 mod error;
+mod growth;
 mod jobs;
 mod logs;
 mod notes;

@@ -3,6 +3,7 @@
 
 use super::environment::{CliOverrides, Closeness, Environment, PathKind};
 use super::error::{JobFileError, quoted};
+use super::growth::{GrowingFile, check_end, growing_file};
 use super::jobs::FioJob;
 use super::notes::TranslationNotes;
 use super::reading::FILENAME_FORMAT_DEFAULT;
@@ -28,6 +29,12 @@ pub(crate) struct FilePart {
     pub job_bytes: u64,
     /// Whether it is the whole file.
     pub is_whole_file: bool,
+}
+
+impl FilePart {
+    fn end(self) -> u64 {
+        self.start.saturating_add(self.length)
+    }
 }
 
 /// The target of a job, and its parts.
@@ -67,6 +74,8 @@ struct TargetRoot {
     bytes: Option<u64>,
     /// Whether its files are scratch files.
     is_scratch: bool,
+    /// Whether its file exists, and grows.
+    grows: bool,
 }
 
 /// The files of a job, one for each copy.
@@ -105,6 +114,7 @@ pub(crate) fn place(
             .flat_map(|(_, paths)| paths)
             .collect(),
         size: overrides.size,
+        growing: growing_file(jobs, &paths, overrides, environment),
         environment,
     };
     let files = jobs
@@ -125,12 +135,19 @@ pub(crate) fn place(
         let members: Vec<(&FioJob, &JobFiles)> =
             here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
         let (parts, total) = allocate(&members, root.bytes)?;
+        if let (Some(path), Some(bytes), false) = (&root.path, root.bytes, root.is_scratch) {
+            for ((job, _), parts) in members.iter().zip(&parts) {
+                let ends = parts.iter().map(|part| part.end());
+                check_end(job, ends.max().unwrap_or(0), (path, bytes), environment)?;
+            }
+        }
         for (job, parts) in here.iter().zip(parts) {
             let is_used = here
                 .iter()
                 .take_while(|other| *other != job)
                 .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
             let is_first_to_write = root.is_scratch
+                && !root.grows
                 && jobs[*job].rw().is_only(OpKind::Write)
                 && !jobs[*job].overwrites
                 && !is_used;
@@ -152,18 +169,6 @@ pub(crate) fn place(
     Ok(placements)
 }
 
-/// Notes that fio would not trim files.
-fn note_trims(members: &[(&FioJob, &JobFiles)], notes: &mut TranslationNotes) {
-    let trims = |(job, _): &&(&FioJob, &JobFiles)| job.rw().makes(OpKind::Trim);
-    for (job, _) in members.iter().filter(trims) {
-        notes.add(
-            "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a hole \
-             into the file",
-            &job.section,
-        );
-    }
-}
-
 impl Placements {
     /// Adds a target, and a note where scratch files replace files of the job file.
     fn add_target(
@@ -174,11 +179,7 @@ impl Placements {
         notes: &mut TranslationNotes,
         environment: &dyn Environment,
     ) -> Result<(), JobFileError> {
-        let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
-        let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-        if is_file {
-            note_trims(members, notes);
-        }
+        note_trimmed_files(root, members, notes, environment);
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
         paths.dedup();
@@ -196,7 +197,7 @@ impl Placements {
                 }
             }
             Some(directory) if root.is_scratch => {
-                self.kept_name = kept_name(members, &paths, environment);
+                self.kept_name = kept_name(members, &paths, root.grows, environment);
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
                     return Err(job.error(DIFFERENT_WORKLOADS));
@@ -223,8 +224,9 @@ impl Placements {
                 };
                 notes.add_line(match (&self.kept_name, closeness) {
                     (Some(_), Closeness::Fio) => format!(
-                        "{} is filled before its first use, and stays",
-                        environment.absolute(paths[0]).display()
+                        "{} {} before its first use, and stays",
+                        environment.absolute(paths[0]).display(),
+                        if root.grows { "grows" } else { "is filled" }
                     ),
                     _ => format!(
                         "{what}. The scratch file is filled before its first use and vanishes at \
@@ -244,17 +246,36 @@ impl Placements {
     }
 }
 
-/// The name of a new file that the jobs name, if it is the only one, and none removes it.
+/// Notes that jobs trim files.
+fn note_trimmed_files(
+    root: &TargetRoot,
+    members: &[(&FioJob, &JobFiles)],
+    notes: &mut TranslationNotes,
+    environment: &dyn Environment,
+) {
+    let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
+    let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
+    for (job, _) in members.iter().filter(|(job, _)| is_file && job.rw().makes(OpKind::Trim)) {
+        notes.add(
+            "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
+             hole into the file",
+            &job.section,
+        );
+    }
+}
+
+/// The name of the only file, a new or growing one, that the jobs name and do not remove.
 fn kept_name(
     members: &[(&FioJob, &JobFiles)],
     paths: &[&PathBuf],
+    grows: bool,
     environment: &dyn Environment,
 ) -> Option<String> {
     let [path] = paths else {
         return None;
     };
     let keeps = |(job, _): &(&FioJob, &JobFiles)| job.filename.is_some() && !job.unlinks;
-    let is_new = environment.found(path) == PathKind::Nothing;
+    let is_new = grows || environment.found(path) == PathKind::Nothing;
     let name = path
         .file_name()
         .filter(|_| is_new && members.iter().all(keeps));
@@ -316,6 +337,7 @@ fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRo
         path: None,
         bytes,
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
+        grows: false,
     }
 }
 
@@ -326,6 +348,7 @@ struct Places<'a> {
     written: BTreeSet<&'a PathBuf>,
     /// Size of the scratch file, where the command line sets one.
     size: Option<u64>,
+    growing: Option<GrowingFile>,
     environment: &'a dyn Environment,
 }
 
@@ -359,6 +382,13 @@ impl Places<'_> {
     /// The target that holds one of the job's files.
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.environment.absolute(path).display().to_string());
+        if let Some(growing) = self.growing.as_ref().filter(|one| one.path == *path) {
+            return Ok(TargetRoot {
+                bytes: Some(growing.bytes.next_multiple_of(PART_BYTES)),
+                grows: true,
+                ..self.scratch_beside(path)?
+            });
+        }
         match self.environment.found(path) {
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
                 self.scratch_beside(path)
@@ -367,6 +397,7 @@ impl Places<'_> {
                 path: Some(path.clone()),
                 bytes: Some(bytes),
                 is_scratch: false,
+                grows: false,
             }),
             PathKind::Directory => Err(format!(
                 "{shown} is a directory; write it as directory, or name it on the command line"
@@ -402,6 +433,7 @@ impl Places<'_> {
                 path: Some(directory.to_path_buf()),
                 bytes: self.size,
                 is_scratch: true,
+                grows: false,
             }),
             PathKind::Other(why) => Err(why),
             _ => {
@@ -504,7 +536,7 @@ fn extents_of<'a>(
     for ((_, files), parts) in members.iter().zip(inside) {
         for (path, part) in files.paths.iter().zip(parts) {
             let extent = extents.entry(path).or_default();
-            *extent = (*extent).max(part.start.saturating_add(part.length));
+            *extent = (*extent).max(part.end());
         }
     }
     extents

@@ -38,6 +38,47 @@ const ENGINES: [(&str, EngineKind); 9] = [
     ("mmap", EngineKind::Mmap),
 ];
 
+/// The engines of fio that read and write no file, and what to use instead.
+const OTHER_ENGINES: [(&[&str], &str); 3] = [
+    (
+        &[
+            "filecreate",
+            "fileoperations",
+            "filestat",
+            "filedelete",
+            "dircreate",
+            "dirstat",
+            "dirdelete",
+        ],
+        "diskproof files DIR, which creates, stats, reads, renames and deletes files: --count for \
+         nrfiles, --file-size for filesize and --threads for numjobs",
+    ),
+    (
+        &["falloc", "ftruncate", "e4defrag"],
+        "the real fio: it changes the layout of files, which diskproof does not measure",
+    ),
+    (
+        &[
+            "null",
+            "cpuio",
+            "exec",
+            "net",
+            "netsplice",
+            "rdma",
+            "http",
+            "rados",
+            "rbd",
+            "gfapi",
+            "gfapi_async",
+            "libhdfs",
+            "nfs",
+            "libiscsi",
+            "nbd",
+        ],
+        "the real fio: it reads and writes no file or disk of this machine",
+    ),
+];
+
 /// Reads a section.
 pub(crate) fn read_job(
     section: &Section,
@@ -60,9 +101,12 @@ pub(crate) fn read_job(
 
 /// Refuses an engine that is not supported.
 pub(crate) fn check_engine(section: &Section) -> Result<(), JobFileError> {
-    JobReader::new(section)
-        .choice("ioengine", &ENGINES)
-        .map(|_| ())
+    let reader = JobReader::new(section);
+    reader.parsed("ioengine", |engine| {
+        let other = OTHER_ENGINES.iter().find(|(all, _)| all.contains(&engine));
+        other.map_or(Ok(()), |(_, instead)| Err(format!("use {instead}")))
+    })?;
+    reader.choice("ioengine", &ENGINES).map(|_| ())
 }
 
 /// Refuses unknown options and those that would change the load; notes those that are ignored.

@@ -143,9 +143,10 @@ fn over_files(
         (_, 0) => shared.numjobs /= parts,
         _ => {
             return Err(source.error(format!(
-                "[{}]: each of the {parts} files gets its own queue, but neither iodepth={depth} \
-                 nor numjobs={} is a multiple of {parts}; use a multiple, or write a section for \
-                 each",
+                "[{}]: fio visits the {parts} files in turn from one queue. Here each file has its \
+                 own queue, but neither iodepth={depth} nor numjobs={} is a multiple of {parts}. \
+                 Use a multiple (ioengine=libaio iodepth={parts}), or a section with stonewall for \
+                 each file",
                 job.section, job.numjobs
             )));
         }

@@ -2,7 +2,7 @@
 
 use super::environment::{Environment, Keywords, PathKind};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
-use diskproof_device::{ProbeError, host_facts, probe};
+use diskproof_device::{ProbeError, host_facts, is_own_file, probe};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::format_bytes;
 use std::fs::File;
@@ -53,6 +53,10 @@ impl Environment for System {
             Err(ProbeError::Missing { .. }) => PathKind::Nothing,
             Err(error) => PathKind::Other(error.to_string()),
         }
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        is_own_file(path)
     }
 
     fn scheduler(&self, path: &Path) -> Option<String> {

@@ -334,7 +334,9 @@ impl TargetRun {
                     Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
                 };
                 let wanted = wanted.min(capacity);
-                live.laying_out(&workload.name, wanted - written.min(wanted));
+                if wanted > written {
+                    live.laying_out(&workload.name, wanted - written);
+                }
                 let (control, first) = self.session.lay_out(target, wanted, time_ns, live)?;
                 if control == Control::Interrupt {
                     return Ok(Control::Interrupt);

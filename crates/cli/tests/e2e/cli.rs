@@ -2,7 +2,7 @@
 //! what is not.
 
 use crate::program;
-use crate::program::{SHORT, names, program, run};
+use crate::program::{SHORT, names, program, program_path, run};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, place};
 use predicates::prelude::*;
@@ -699,7 +699,7 @@ fn a_reader_that_goes_away_costs_neither_the_file_nor_the_verdict() {
 #[test]
 fn closed_streams_do_no_harm() {
     let here = Here::new();
-    let binary = env!("CARGO_BIN_EXE_diskproof");
+    let binary = program_path();
     for (redirection, file) in [
         (">&-", "a.json"),
         ("2>&-", "b.json"),
@@ -781,6 +781,12 @@ fn words_that_are_no_verbs_lead_to_one() {
         (&["capacity"], "--verify"),
         (&["monitor"], "diskproof watch"),
         (&["postgres"], "--for postgresql"),
+        (&["mysql"], "check TARGET --for"),
+        (&["throughput"], "diskproof check"),
+        (&["temperature"], "diskproof info"),
+        (&["trend"], "diskproof history --trend"),
+        (&["wipe"], "--rw trim --destroy NAME"),
+        (&["version"], "diskproof --version"),
         (&["ioping"], "diskproof as ioping"),
         (&["check", ".", "."], "diskproof compare A B"),
         (&[], "diskproof check"),

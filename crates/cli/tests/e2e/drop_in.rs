@@ -1,6 +1,8 @@
 //! `diskproof as` from the outside: output, exit codes and the gate.
 
-use crate::program::{HISTORY, Ran, content_hash, eventually, names, program, random_file, run};
+use crate::program::{
+    HISTORY, Ran, content_hash, eventually, names, program, program_path, random_file, run,
+};
 use diskproof_simdisk::testbed::place;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write as _;
@@ -579,7 +581,7 @@ fn bonnie_measures_many_files_alone() {
 
 /// A limit on the size of files stands for a full disk.
 fn as_tool_with_file_limit(here: &Path, kib: u64, words: &str) -> Ran {
-    let binary = env!("CARGO_BIN_EXE_diskproof");
+    let binary = program_path();
     let line = format!("ulimit -f {kib}; exec {binary} as --no-history {words}");
     Command::new("bash")
         .args(["-c", &line])

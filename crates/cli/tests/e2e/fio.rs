@@ -1,6 +1,6 @@
 //! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
-use crate::program::{Ran, names, run};
+use crate::program::{Ran, names, program_path, run};
 use diskproof_simdisk::testbed::place;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -84,6 +84,55 @@ fn published_commands_of_fio_run_as_printed() {
         let json: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(json["jobs"].as_array().unwrap().len(), 2);
     }
+}
+
+/// The jobs of dbench on one file: copies go beyond the end of the file that the first job made.
+#[test]
+fn file_of_an_earlier_job_grows_as_in_fio_and_other_files_do_not() {
+    let here = place();
+    let file = here.path().join("fiotest");
+    let job = |rw: &str, more: &[&str]| {
+        let (name, rw) = (format!("--filename={}", text(&file)), format!("--rw={rw}"));
+        let fixed = [
+            "fio",
+            "--name=job",
+            "--size=2M",
+            "--direct=1",
+            "--bs=64k",
+            &name,
+            &rw,
+        ];
+        as_tool(
+            &[
+                &fixed[..],
+                &["--ioengine=libaio", "--output-format=json"],
+                more,
+            ]
+            .concat(),
+        )
+    };
+    let length = || std::fs::metadata(&file).unwrap().len();
+    let copies = ["--numjobs=3", "--offset_increment=1M"];
+    for (rw, more, bytes) in [
+        ("randread", &[][..], 2 << 20),
+        ("read", &copies, 4 << 20),
+        ("write", &copies, 4 << 20),
+        ("randwrite", &["--offset=3M"], 5 << 20),
+    ] {
+        let ran = job(rw, more);
+        if ran.err.contains("only read unless") {
+            println!("SKIPPED: file_of_an_earlier_job_grows: no extended attributes here");
+            return;
+        }
+        assert_eq!(ran.code, Some(0), "{rw}: {}", ran.err);
+        assert_eq!(length(), bytes, "{rw}");
+    }
+    let content = vec![7; 1 << 20];
+    std::fs::write(&file, &content).unwrap();
+    let ran = job("randread", &[]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("truncate -s 2097152"), "{}", ran.err);
+    assert!(std::fs::read(&file).unwrap() == content);
 }
 
 /// The keys of a document; bins and percentiles depend on the figures.
@@ -340,7 +389,7 @@ fn jobs_of_a_flow_keep_to_their_shares() {
 #[test]
 fn sysbench_prints_its_lines_while_it_runs() {
     let here = place();
-    let mut sysbench = Command::new(env!("CARGO_BIN_EXE_diskproof"))
+    let mut sysbench = Command::new(program_path())
         .args(["as", "--no-history", "sysbench", "fileio"])
         .args([
             "--file-total-size=16M",

@@ -113,6 +113,45 @@ fn a_locale_without_utf8_gets_ascii_pages_and_whole_json() {
     assert_eq!(ran.record().note.as_deref(), Some("grüße"));
 }
 
+/// The same measurements give other settings for other major versions.
+#[test]
+fn a_saved_run_advises_another_version_of_postgresql() {
+    let fixture =
+        |name: &str| format!("{}/../../tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let record = fixture("check-directory.json");
+    let setting = |version: &str, name: &str| {
+        let ran = run(["show", &record, "--json", "--pg-version", version]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let json: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(json["plan"]["postgres_version"].to_string(), version);
+        let all = json["advice"].as_array().unwrap();
+        let found = all.iter().find(|one| one["setting"] == name);
+        found.unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    for (version, concurrency) in [("12", "4"), ("16", "8"), ("18", "16")] {
+        assert_eq!(setting(version, "effective_io_concurrency"), concurrency);
+        assert_eq!(setting(version, "random_page_cost"), "2.7", "{version}");
+    }
+    let conf = |version: &str| {
+        let form = ["--format", "postgresql.conf", "--pg-version", version];
+        let ran = run([&["show", &record], &form[..]].concat());
+        let lines = ran.out.lines();
+        lines
+            .filter(|line| line.starts_with("effective_io_concurrency"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(conf("12"), ["effective_io_concurrency = 4"]);
+    // That is its default.
+    assert!(conf("18").is_empty());
+    for wrong in [
+        ["show", &record, "--pg-version", "9"],
+        ["show", &fixture("comparison.json"), "--pg-version", "16"],
+    ] {
+        assert_eq!(run(wrong).code, Some(2));
+    }
+}
+
 fn fio_json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }

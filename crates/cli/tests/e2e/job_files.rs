@@ -167,7 +167,7 @@ fn a_job_file_gives_nothing_up() {
         larger.code == Some(2)
             && larger
                 .err
-                .contains("line 1: workload 'r': span ends at 8 MiB"),
+                .contains("line 1: [r]: the job ends at 8 MiB, but "),
         "{}",
         larger.err
     );

@@ -1,7 +1,7 @@
 //! What `-o` accepts and refuses, what a closed stdout costs, which limit of the shell an error
 //! names, and that Ctrl-C ends every wait.
 
-use crate::program::{Ran, SHORT, check_unprivileged, eventually, names, program};
+use crate::program::{Ran, SHORT, check_unprivileged, eventually, names, program, program_path};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, can_run, place, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -190,7 +190,7 @@ fn json_into_a_closed_pipe_fails_only_where_the_record_is_lost() {
 
 /// A check under a limit of the shell, as this user.
 fn check_under_limit(place: &Path, limit: &str) -> Ran {
-    let binary = env!("CARGO_BIN_EXE_diskproof");
+    let binary = program_path();
     let line = format!("ulimit {limit}; exec {binary} check --time 1s --size 16M --no-history");
     let mut command = Command::new("sh");
     command

@@ -1,7 +1,7 @@
 //! `check_diskproof`, by itself and started by Icinga.
 
 use crate::deploy::deploy;
-use crate::program::copy_program;
+use crate::program::{copy_program, program_path};
 use diskproof_simdisk::testbed::{self, Mount, Zram, can_run, place};
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 fn monitoring_plugin_keeps_the_conventions() {
     let place = place();
     let link = place.path().join("check_diskproof");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_diskproof"), &link).unwrap();
+    std::os::unix::fs::symlink(program_path(), &link).unwrap();
     let told = |words: &[&str]| {
         let mut command = Command::new(&link);
         command

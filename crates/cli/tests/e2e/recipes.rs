@@ -133,13 +133,16 @@ fn github_steps_run() {
     }
 }
 
-/// Bencher's metric format (bencher.dev/docs/reference/bencher-metric-format): benchmark, measure,
-/// and a value with the ends of its interval.
+/// What Bencher's adapter `json` reads (AdapterResults in its lib/bencher_adapter, JsonNewMetric in
+/// lib/bencher_json; lengths of names in lib/bencher_valid): benchmark, measure, and a value with
+/// the ends of its interval.
 fn bencher() -> Value {
     json!({
         "type": "object", "minProperties": 1,
+        "propertyNames": {"pattern": "^\\S.*$", "maxLength": 1024},
         "additionalProperties": {
             "type": "object", "minProperties": 1,
+            "propertyNames": {"pattern": "^[0-9a-z]+(-[0-9a-z]+)*$", "maxLength": 64},
             "additionalProperties": {
                 "type": "object", "required": ["value"], "additionalProperties": false,
                 "properties": {
@@ -153,7 +156,8 @@ fn bencher() -> Value {
 }
 
 /// What github-action-benchmark reads for its tools `customBiggerIsBetter` and
-/// `customSmallerIsBetter` (its src/extract.ts, BenchmarkResult).
+/// `customSmallerIsBetter` (BenchmarkResult in its src/extract.ts); it takes the number from a
+/// range of this form (src/extractRangeInfo.ts).
 fn benchmark_action() -> Value {
     json!({
         "type": "array", "minItems": 1,
@@ -164,7 +168,7 @@ fn benchmark_action() -> Value {
                 "name": {"type": "string", "minLength": 1},
                 "unit": {"type": "string", "minLength": 1},
                 "value": {"type": "number"},
-                "range": {"type": "string"},
+                "range": {"type": "string", "pattern": "^(\\+-|±)\\s*\\d[0-9.]*$"},
                 "extra": {"type": "string"},
             },
         },

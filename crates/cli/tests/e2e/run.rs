@@ -1,7 +1,7 @@
 //! `run` from the outside: what is asked for is what happens, exactly where it can be counted.
 
 use crate::program;
-use crate::program::{Ran, counts, names, random_file, run};
+use crate::program::{Ran, counts, names, program_path, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
 use diskproof_model::record::Record;
@@ -604,7 +604,7 @@ fn jobs_beyond_the_soft_descriptor_limit_run_and_beyond_the_hard_one_fail() {
         let script = format!(
             "ulimit {limits} && exec {} run {} --size 16M --ops 600 --jobs 60 --engine sync \
              --json --quiet --no-history --no-health",
-            env!("CARGO_BIN_EXE_diskproof"),
+            program_path(),
             here.path().display()
         );
         Command::new("sh")

@@ -5,6 +5,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::place;
 use std::path::Path;
+use std::process::Command;
 
 fn record_of(path: &Path) -> Record {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
@@ -20,6 +21,46 @@ fn watch_prints_steps_and_states_its_method() {
         ran.out
     );
     assert!(ran.out.contains(" time device    read/s"), "{}", ran.out);
+}
+
+/// Three programs with long names write: the line that names them has more than 80 columns.
+#[test]
+fn plain_lines_in_a_file_are_whole() {
+    if !Path::new("/proc/self/io").exists() {
+        println!("SKIPPED: plain_lines_in_a_file_are_whole: the kernel counts no I/O of processes");
+        return;
+    }
+    let here = place();
+    let names = ["first-long-name", "other-long-name", "third-long-name"];
+    let writers: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let program = here.path().join(name);
+            diskproof_simdisk::testbed::run("cp", &["/bin/dd", program.to_str().unwrap()]);
+            let output = here.path().join(format!("{name}.out"));
+            Command::new(program)
+                .args(["if=/dev/zero", "bs=16k", "count=20000", "oflag=dsync"])
+                .arg(format!("of={}", output.display()))
+                .arg("status=none")
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let path = here.path().join("watch.txt");
+    let status = program(["watch", "--plain", "-i", "300ms", "-c", "4"])
+        .stdout(std::fs::File::create(&path).unwrap())
+        .status();
+    for mut writer in writers {
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+    }
+    assert_eq!(status.unwrap().code(), Some(0));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let long: Vec<&str> = text.lines().filter(|line| line.len() > 80).collect();
+    // Each entry ends with its rate, also the last one.
+    let is_whole = |line: &&str| line.matches("; ").count() >= 2 && line.ends_with("/s");
+    assert!(long.iter().any(is_whole), "{text}");
+    assert!(!text.contains('…') && !text.contains('\x1b'), "{text}");
 }
 
 #[test]

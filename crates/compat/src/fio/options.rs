@@ -71,14 +71,16 @@ pub(super) const DIFFERENCES: &[&str] = &[
      translation. An option that would change the load is refused.",
     "A file that does not exist becomes a part of an unnamed scratch file, which is filled before \
      its first use and then vanishes; fio leaves its files behind. A single new file that filename \
-     names stays, as in fio, unless unlink=1 is set. Later commands may write to it as long as \
-     nothing else has changed it; any other existing file needs --overwrite.",
+     names stays, as in fio, unless unlink=1 is set. Later commands may write to it, and make it \
+     longer, as long as nothing else has changed it. Any other existing file needs --overwrite, \
+     and keeps its size.",
     "Filling it takes as long as the disk needs, as with fio's overwrite=1, and does not count as \
      runtime. The normal output has fio's line 'Laying out IO file'.",
     "fio creates missing directories of filename; here they must exist: mkdir -p DIR.",
     "A job has fsync or fdatasync, not both.",
-    "fio visits the files of a job in turn. Here each existing file has its own queue, so iodepth \
-     or numjobs must be a multiple of their number; use a section for each file otherwise.",
+    "fio visits the files of a job in turn from one queue. Here each existing file has its own \
+     queue, so iodepth or numjobs must be a multiple of their number. With iodepth=1 and one job, \
+     give each file a section with stonewall.",
     "A failed verify ends with error 84 as in fio, but all blocks are read, and the report names \
      them in other words.",
     "Numbers that fio reads in part, such as bs=1.5k, are refused.",

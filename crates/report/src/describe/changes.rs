@@ -78,7 +78,12 @@ fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) ->
         .collect();
     let reasons = reasons.into_iter().map(|why| ("not comparable", why));
     let notes = candidate.notes.iter().map(|note| ("note", note.as_str()));
-    let told: Vec<(&str, &str)> = reasons.chain(notes).collect();
+    let mut runs = comparison.baseline.runs.iter().chain(&candidate.side.runs);
+    // What is missing matters more than why something has no verdict.
+    let told: Vec<(&str, &str)> = match runs.any(|run| run.partial) {
+        true => notes.chain(reasons).collect(),
+        false => reasons.chain(notes).collect(),
+    };
     let shown = told.iter().take(NOTES_MAX);
     blocks.extend(shown.map(|(label, text)| Block::toned_fact(Tone::Note, label, *text)));
     blocks
@@ -108,14 +113,21 @@ fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Strin
     text
 }
 
-/// The decided metric that changed most; without one, the commits or the first.
+/// The metric that changed most of those with the firmest verdict; without one, the commits or the
+/// first.
 fn lead(candidate: &Candidate) -> Option<&MetricComparison> {
     let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
-    let is_decided =
-        |metric: &&MetricComparison| matches!(metric.verdict, Verdict::Better | Verdict::Worse);
+    let firmness = |metric: &MetricComparison| match metric.verdict {
+        Verdict::Better | Verdict::Worse => 2,
+        Verdict::FasterOnce | Verdict::SlowerOnce => 1,
+        _ => 0,
+    };
     let size = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
-    let decided = headline().filter(is_decided);
-    let largest = decided.max_by(|one, other| size(one).total_cmp(&size(other)));
+    let decided = headline().filter(|metric| firmness(metric) > 0);
+    let largest = decided.max_by(|one, other| {
+        let by_size = size(one).total_cmp(&size(other));
+        firmness(one).cmp(&firmness(other)).then(by_size)
+    });
     let commits = || headline().find(|metric| metric.subject.contains("commit"));
     largest.or_else(commits).or_else(|| headline().next())
 }
@@ -331,4 +343,46 @@ fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>
             .collect(),
     });
     std::iter::once(first).chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison() -> Comparison {
+        let text = include_str!("../../../../tests/fixtures/comparison.json");
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn sentence_has_the_figure_of_the_firmest_verdict() {
+        let mut candidate = comparison().candidates.remove(0);
+        candidate.metrics.retain(|metric| metric.ratio.is_some());
+        for metric in &mut candidate.metrics {
+            (metric.verdict, metric.headline) = (Verdict::Undecided, true);
+        }
+        let lead_is = |candidate: &Candidate, index: usize| {
+            std::ptr::eq(lead(candidate).unwrap(), &candidate.metrics[index])
+        };
+        let last = candidate.metrics.len() - 1;
+        candidate.metrics[last].verdict = Verdict::FasterOnce;
+        assert!(lead_is(&candidate, last));
+        candidate.metrics[1].verdict = Verdict::Worse;
+        assert!(lead_is(&candidate, 1));
+    }
+
+    #[test]
+    fn early_end_is_told_before_the_reasons() {
+        let mut comparison = comparison();
+        comparison.candidates[0].notes = vec!["B ended early".to_owned()];
+        let first = |comparison: &Comparison| {
+            let blocks = of_candidate(comparison, &comparison.candidates[0], "B");
+            let text = format!("{blocks:?}");
+            let (note, reason) = (text.find("ended early"), text.find("engine aio").unwrap());
+            note.is_some_and(|note| note < reason)
+        };
+        assert!(!first(&comparison));
+        comparison.candidates[0].side.runs[0].partial = true;
+        assert!(first(&comparison));
+    }
 }

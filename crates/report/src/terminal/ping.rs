@@ -41,6 +41,8 @@ pub struct RequestLines {
     /// For each target, its name.
     names: Vec<TargetName>,
     name_columns: usize,
+    /// Columns before the bars.
+    bar_start: usize,
     bar_columns: usize,
 }
 
@@ -61,6 +63,7 @@ impl RequestLines {
             size,
             names,
             name_columns,
+            bar_start: fixed + name_columns,
             bar_columns: if bar_columns < bars { 0 } else { bar_columns },
         }
     }
@@ -70,16 +73,19 @@ impl RequestLines {
         if self.bar_columns == 0 {
             return Ok(());
         }
-        let indent = self.style.width.saturating_sub(self.bar_columns);
         let mut line = String::new();
         for (at_ns, label) in BAR_LABELS {
-            let place = log_share(at_ns, BAR_NS) * self.bar_columns as f64;
-            let pad = (place.round() as usize).saturating_sub(columns(&line));
-            line.push_str(&" ".repeat(pad));
-            line.push_str(label);
+            let place = (log_share(at_ns, BAR_NS) * self.bar_columns as f64).round() as usize;
+            // The last label ends with the bars.
+            let place = place.min(self.bar_columns.saturating_sub(columns(label)));
+            if line.is_empty() || place > columns(&line) {
+                line.push_str(&" ".repeat(place - columns(&line)));
+                line.push_str(label);
+            }
         }
         let page = &mut Page::new(&self.style, out);
-        page.unbroken(TextStyle::Dim.of(format!("{}{line}", " ".repeat(indent))))
+        let indent = " ".repeat(self.bar_start);
+        page.unbroken(TextStyle::Dim.of(format!("{indent}{line}")))
     }
 
     /// The line of a request; `mean_ns` is the mean of those before it on its target.
@@ -440,6 +446,38 @@ mod tests {
                 assert!(line.contains("4 KiB <<< /data"), "{line}");
                 assert!(line.contains("#1234"), "{line}");
                 assert!(line.contains(&format_latency(latency_ns)), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn scale_fits_every_width_and_stands_above_the_bars() {
+        for (width, path) in [
+            (52, "/d"),
+            (60, "/data"),
+            (80, "/tmp/ffm/0"),
+            (132, "/data"),
+        ] {
+            let style = Style {
+                width,
+                color: Color::Plain,
+            };
+            let lines = RequestLines::new(4096, &[target(path)], style);
+            let mut out = Vec::new();
+            lines.write_scale(&mut out).unwrap();
+            let scale = String::from_utf8(out).unwrap();
+            let scale = scale.trim_end();
+            assert!(columns(scale) <= width, "{width}: {scale}");
+            let mut out = Vec::new();
+            lines
+                .write((0, &request(1, 1_000_000)), None, &mut out)
+                .unwrap();
+            let line = String::from_utf8(out).unwrap();
+            if let Some((before, bar)) = line.trim_end().split_once('█') {
+                let end = columns(before) + 1 + columns(bar);
+                let label = scale.find("1 ms").unwrap() - "µ".len() + 1;
+                assert_eq!(columns(before), scale.find("1 µs").unwrap(), "{width}");
+                assert!(label.abs_diff(end) <= 1, "{width}\n{scale}\n{line}");
             }
         }
     }

@@ -599,8 +599,14 @@ fn page_cache_is_used_as_in_fio() {
 const REFUSED_OPTIONS: &[(&str, &str)] = &[
     (
         "ioengine=net\nhostname=x",
-        "line 3: ioengine=net: this value is not supported",
+        "line 3: ioengine=net: use the real fio",
     ),
+    (
+        "ioengine=sg",
+        "line 3: ioengine=sg: this value is not supported",
+    ),
+    ("ioengine=filecreate", "use diskproof files DIR"),
+    ("ioengine=dirdelete", "use diskproof files DIR"),
     (
         "rw=randtrim\nverify=crc32c",
         "trims leave nothing to verify",

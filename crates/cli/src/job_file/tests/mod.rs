@@ -47,10 +47,14 @@ impl Environment for Fake {
             "." | "/data" | "/other" | "/tmp" => PathKind::Directory,
             "/dev/sda" | "/dev/sdb" => PathKind::Device(8 * GIB),
             "/dev/big" => PathKind::Device(16 * GIB),
-            "/data/table" => PathKind::File(GIB),
+            "/data/table" | "/data/own" => PathKind::File(GIB),
             "/dev/null" => PathKind::Other("/dev/null: it is no disk".to_owned()),
             path => self.found.get(path).cloned().unwrap_or(PathKind::Nothing),
         }
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        path == Path::new("/data/own")
     }
 
     fn scheduler(&self, path: &Path) -> Option<String> {

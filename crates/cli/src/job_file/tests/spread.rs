@@ -59,7 +59,7 @@ fn what_cannot_be_shared_is_refused() {
         ),
         (
             "ioengine=libaio\niodepth=9\nfilename=/dev/sda:/dev/sdb",
-            "is a multiple of 2; use a multiple",
+            "is a multiple of 2. Use a multiple",
         ),
         (
             "iodepth=2\nioengine=libaio\nfilename=/dev/sda:/data/new",

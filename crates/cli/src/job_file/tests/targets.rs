@@ -252,6 +252,43 @@ fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
 }
 
 #[test]
+fn own_file_grows_for_as_fio_and_no_other_does() {
+    let as_fio = |options: &str| {
+        let overrides = CliOverrides {
+            closeness: Closeness::Fio,
+            ..CliOverrides::default()
+        };
+        translated(&format!("[a]\n{options}\n"), overrides)
+    };
+    let own = "filename=/data/own\nrw=read\nbs=1m\nsize=1g\n";
+    for (options, bytes) in [
+        ("offset=512k\n", GIB + MIB),
+        ("numjobs=4\noffset_increment=500m\n", GIB + 1500 * MIB),
+    ] {
+        let file = as_fio(&format!("{own}{options}")).unwrap();
+        assert_eq!(file.kept_name.as_deref(), Some("own"), "{options}");
+        assert_eq!(file.plan.targets, [PathBuf::from("/data")], "{options}");
+        assert_eq!(file.plan.size.unwrap().0, bytes, "{options}");
+    }
+    // It is large enough.
+    for options in ["", "offset=10%\nsize=50%\n", "numjobs=3\n"] {
+        let file = as_fio(&format!("{own}{options}")).unwrap();
+        assert_eq!(file.kept_name, None, "{options}");
+        assert_eq!(file.plan.targets, [PathBuf::from("/data/own")], "{options}");
+    }
+    for options in [
+        own.replace("own", "table") + "offset=1m\n",
+        format!("{own}offset=1m\nunlink=1\n"),
+        format!("{own}offset=1m\n[b]\nfilename=/data/table\nsize=1m\n"),
+    ] {
+        let error = as_fio(&options).map(|file| file.plan).unwrap_err();
+        assert!(error.contains("but /data/"), "{error}");
+    }
+    let disk = refused("[a]\nfilename=/dev/sda\nsize=8g\noffset=1m\n");
+    assert!(disk.contains("a smaller size"), "{disk}");
+}
+
+#[test]
 fn copies_with_separate_loads_become_workloads() {
     let same = plan("[a]\nfilename=/dev/sda\nsize=1g\nnumjobs=3\n");
     assert_eq!(
@@ -373,7 +410,7 @@ fn jobs_that_differ_only_in_their_disk_become_one_workload() {
     }
     assert!(
         refused("[a]\nfilename=/dev/sda:/dev/sdb\n")
-            .contains("line 2: [a]: each of the 2 files gets its own queue")
+            .contains("line 2: [a]: fio visits the 2 files in turn from one queue")
     );
     // Targets on the command line replace those of the file.
     let targets = [PathBuf::from("/data")];

@@ -18,11 +18,15 @@ pub(crate) const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
 /// tests share it, as programs on one machine do.
 pub(crate) const HISTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/history.db");
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_diskproof");
+/// The program under test. `DISKPROOF_TESTED` names another build of it, such as one of dist/build.
+pub(crate) fn program_path() -> String {
+    let built = || env!("CARGO_BIN_EXE_diskproof").to_owned();
+    std::env::var("DISKPROOF_TESTED").unwrap_or_else(|_| built())
+}
 
 /// The program, without the environment variables that it reads.
 pub(crate) fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    in_clean_environment(Command::new(PROGRAM), arguments)
+    in_clean_environment(Command::new(program_path()), arguments)
 }
 
 /// The program with real-time priority, where the system permits it, so that a busy machine does
@@ -39,7 +43,7 @@ pub(crate) fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S
         return program(arguments);
     }
     let mut command = Command::new("chrt");
-    command.args(fifo).arg(PROGRAM);
+    command.args(fifo).arg(program_path());
     in_clean_environment(command, arguments)
 }
 
@@ -49,7 +53,7 @@ pub(crate) fn within_memory<S: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Command {
     let mut command = Command::new("prlimit");
-    command.arg(format!("--data={bytes}")).arg(PROGRAM);
+    command.arg(format!("--data={bytes}")).arg(program_path());
     in_clean_environment(command, arguments)
 }
 
@@ -139,10 +143,7 @@ pub(crate) fn check(target: &Path, flags: &[&str]) -> Ran {
 /// test forks at that moment would inherit the descriptor until its exec, and running the copy
 /// would fail (ETXTBSY).
 pub(crate) fn copy_program(to: &Path) {
-    diskproof_simdisk::testbed::run(
-        "cp",
-        &[env!("CARGO_BIN_EXE_diskproof"), to.to_str().unwrap()],
-    );
+    diskproof_simdisk::testbed::run("cp", &[&program_path(), to.to_str().unwrap()]);
 }
 
 /// `check TARGET` as user 65534, without groups.
