@@ -169,6 +169,7 @@ where
             verbosity,
         },
         interrupt: &interrupt,
+        tool: None,
         consent,
     };
     let conditions = CampaignConditions {
@@ -267,6 +268,7 @@ where
         deadline,
         interrupt,
         consent,
+        tool: _,
     } = ready;
     let supervised = Supervised {
         results: Arc::clone(&work.results),
