@@ -1,12 +1,12 @@
 //! The figures of operations on many small files. Pure; knows no filesystem and no printer.
 
 use crate::estimate::{Settling, rate_after};
+use crate::kept::shown_series;
 use crate::slices::widen_estimate;
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::record::{FileStepRecord, FilesRecord, LatencySummary, OpRecord};
 
 /// Shortest cell of a series in the record, and most of them.
-const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
 const SERIES_CELLS_MAX: usize = 600;
 
 /// The record of all steps.
@@ -51,10 +51,7 @@ fn step_record(m: &FileStepMeasurement) -> FileStepRecord {
             throughput: rate.bytes,
             latency: LatencySummary::of(&m.op.latency),
             latency_intended: None,
-            series: m
-                .op
-                .series
-                .thinned(SERIES_INTERVAL_NS_MIN, SERIES_CELLS_MAX),
+            series: shown_series(&m.op.series, SERIES_CELLS_MAX),
         },
         sync: (m.sync.total_ns() > 0).then_some(m.sync),
         rounds: m.rounds.clone(),

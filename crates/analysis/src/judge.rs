@@ -6,7 +6,7 @@ use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::files::files_record;
 use crate::inserts::postgres_record;
-use crate::kept::kept;
+use crate::kept::{kept, shown_series};
 use crate::latency_search::latency_search;
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
@@ -34,11 +34,11 @@ use diskproof_model::target::{HostFacts, TargetIdentity};
 /// Version of the rules that derive a record from what was measured.
 ///
 /// 2: caveats, remedies and summaries follow from the plan and the figures instead of the verb, and
-/// `random_page_cost` explains its distance from the usual value. 3: `disturbed` knows the block
-/// bitmaps that ext4 reads.
+/// `random_page_cost` explains its distance from the usual value.
+///
+/// 3: `disturbed` knows the block bitmaps that ext4 reads, and the evidence of a stall points into
+/// the lists of a series.
 pub const JUDGING_VERSION: u32 = 3;
-/// Shortest cell of a series in a record: finer ones serve the estimates only.
-const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
 /// show.
 const SERIES_CELLS_MAX: usize = 1200;
@@ -247,7 +247,7 @@ fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> 
             .ops
             .iter()
             .map(|(kind, op)| {
-                let series = op.series.thinned(SERIES_INTERVAL_NS_MIN, SERIES_CELLS_MAX);
+                let series = shown_series(&op.series, SERIES_CELLS_MAX);
                 (*kind, steady.op_record(*kind, op, series))
             })
             .collect(),

@@ -176,7 +176,7 @@ impl<'a> SteadyPart<'a> {
                 bytes: total.bytes,
                 rate: rate.ops,
                 throughput: rate.bytes,
-                latency: LatencySummary::of(&histogram(window, *kind, |op| &op.latency)),
+                latency: LatencySummary::short(&histogram(window, *kind, |op| &op.latency)),
             };
             (total.ops > 0).then_some((*kind, phase))
         };
@@ -267,7 +267,7 @@ fn first_write(m: &Measurement) -> PhaseRecord {
             bytes: op.bytes,
             rate: rate.ops,
             throughput: rate.bytes,
-            latency: LatencySummary::of(&op.latency),
+            latency: LatencySummary::short(&op.latency),
         };
         (*kind == OpKind::Write).then_some((*kind, phase))
     };
@@ -329,7 +329,7 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
 fn is_stall(window: &Window) -> bool {
     window.ops.keys().any(|kind| {
         let latencies = histogram(window, *kind, |op| &op.latency);
-        LatencySummary::of(&latencies).max > window.length_ns() / 2
+        latencies.max_ns() > window.length_ns() / 2
     })
 }
 
@@ -524,7 +524,7 @@ mod tests {
         assert_eq!(fast.rate.value, 40_000.0);
         assert!(fast.latency.p50 < Some(1_000_000));
         assert_eq!(slow.rate, m.ops[&OpKind::Read].iops);
-        assert_eq!(slow.latency.hdr, m.ops[&OpKind::Read].latency.hdr);
+        assert_eq!(slow.latency.p50, m.ops[&OpKind::Read].latency.p50);
         let all = m.phases.iter().map(|phase| phase.ops[&OpKind::Read].count);
         assert_eq!(m.ops[&OpKind::Read].series.total().ops, all.sum::<u64>());
     }

@@ -57,10 +57,19 @@ enum Creation {
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
 /// overwritten is inspected first.
 pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, Refusal> {
+    admit_requests(identity, intent, 1)
+}
+
+/// As [`admit`], where the largest request has `request_bytes`: a smaller file has no room for it.
+pub fn admit_requests(
+    identity: TargetIdentity,
+    intent: Intent<'_>,
+    request_bytes: u64,
+) -> Result<Admission, Refusal> {
     let mut reasons = RefusalReasons::default();
     let (asked, grant) = match intent {
         Intent::Read => {
-            judge_read(&identity, &mut reasons);
+            judge_read(&identity, request_bytes, &mut reasons);
             (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
@@ -85,7 +94,9 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
             );
             (asked, Grant::Scratch(Permit::new(size_bytes)))
         }
-        Intent::Overwrite(consent) => return admit_overwriting(identity, consent),
+        Intent::Overwrite(consent) => {
+            return admit_overwriting(identity, consent, request_bytes);
+        }
     };
     if reasons.is_empty() {
         return Ok(Admission::new(identity, grant, VisibilityGaps::default()));
@@ -93,11 +104,20 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
     Err(reasons.into_refusal(asked))
 }
 
-fn admit_overwriting(identity: TargetIdentity, consent: &Consent) -> Result<Admission, Refusal> {
+fn admit_overwriting(
+    identity: TargetIdentity,
+    consent: &Consent,
+    request_bytes: u64,
+) -> Result<Admission, Refusal> {
     let (root, mut reasons) = (SysRoot::default(), RefusalReasons::default());
     let gaps = match identity.kind {
         TargetKind::BlockDevice => device::judge(&root, &identity, consent, &mut reasons),
-        TargetKind::File => file::judge(&root, &identity, consent.overwriting, &mut reasons),
+        TargetKind::File => {
+            if let Some(reason) = no_room(&identity, request_bytes) {
+                reasons.add(reason, "name a larger file, or a directory");
+            }
+            file::judge(&root, &identity, consent.overwriting, &mut reasons)
+        }
         TargetKind::Directory => {
             reasons.add("it is a directory", "name a regular file or a block device");
             VisibilityGaps::default()
@@ -178,15 +198,30 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     room - room % READ_BYTES_MIN
 }
 
-fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
+/// Why a file has no room for a request of this size; `None` where it has.
+fn no_room(file: &TargetIdentity, request_bytes: u64) -> Option<String> {
+    match file.size_bytes {
+        0 => Some("the file is empty".to_owned()),
+        size if size < request_bytes => Some(format!(
+            "the file is too small: {}, but at least {} are needed",
+            format_bytes(size),
+            format_bytes(request_bytes)
+        )),
+        _ => None,
+    }
+}
+
+fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut RefusalReasons) {
     let size = format_bytes(identity.size_bytes);
     match identity.kind {
         TargetKind::Directory => reasons.add(
             "it is a directory",
             "Name a regular file or a block device to be read.",
         ),
-        TargetKind::File if identity.size_bytes == 0 => {
-            reasons.add("the file is empty", "Name a larger file, or a directory.");
+        TargetKind::File => {
+            if let Some(reason) = no_room(identity, request_bytes) {
+                reasons.add(reason, "Name a larger file, or a directory.");
+            }
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
             reasons.add(
@@ -206,7 +241,7 @@ fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
                 "Name a larger device.",
             );
         }
-        TargetKind::File | TargetKind::BlockDevice => {}
+        TargetKind::BlockDevice => {}
     }
     judge_access(identity, Permission::READ_OK, "read", reasons);
 }

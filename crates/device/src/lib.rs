@@ -59,7 +59,7 @@ mod write_back;
 mod write_cache;
 
 pub use admit::{
-    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit,
+    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit, admit_requests,
     scratch_bytes_max,
 };
 pub use counters::{Pulse, Snapshot};

@@ -232,6 +232,8 @@ pub enum Narrow {
     Split,
     /// Write two cells as a title, and the others below it.
     Entries,
+    /// Write so many cells as a title, and the others in a list below it.
+    Titled(usize),
 }
 
 /// How a cell aligns.

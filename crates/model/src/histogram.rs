@@ -186,6 +186,24 @@ impl LatencyHistogram {
         }
     }
 
+    /// Removes the counts of `shown`, which holds a part of these latencies; the sum and the ends
+    /// of the range stay. `None` where it holds others, too.
+    pub fn remove_counts(&mut self, shown: &Self) -> Option<()> {
+        for (mine, theirs) in self.counts.iter_mut().zip(&shown.counts) {
+            *mine = mine.checked_sub(*theirs)?;
+        }
+        self.count = self.count.checked_sub(shown.count)?;
+        Some(())
+    }
+
+    /// Adds the counts of `shown` alone, as [`Self::remove_counts`] removed them.
+    pub fn add_counts(&mut self, shown: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&shown.counts) {
+            *mine += theirs;
+        }
+        self.count += shown.count;
+    }
+
     /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count

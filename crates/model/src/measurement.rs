@@ -49,6 +49,7 @@ pub struct Measurement {
     /// ran together with it requested in that time.
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
+    #[serde(default, skip_serializing_if = "DeviceUse::is_unknown")]
     pub device: DeviceUse,
     /// Requests in flight, averaged over the measured time, all workers: the latencies within it
     /// over its length. Of those in flight at either end, only the part within counts.
@@ -269,20 +270,16 @@ pub struct Fallback {
     /// What was tried.
     pub from: EngineKind,
     /// What kind of reason it was.
-    #[serde(default)]
     pub cause: FallbackCause,
     /// Why it did not serve: with the errno, or with the rates of the trial.
     pub why: String,
 }
 
 /// Why an interface was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FallbackCause {
-    /// Records before method 4 do not say; the words do.
-    #[default]
-    Unrecorded,
     /// The kernel has it and does not let this program use it.
     Refused,
     /// The kernel does not have it.
@@ -397,6 +394,11 @@ impl DiskTimes {
 }
 
 impl DeviceUse {
+    /// Whether nothing is known.
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Bytes that the disks moved or discarded over those that were `asked` of them; `None` where
     /// nothing was.
     pub fn share_of(&self, asked: ByteCount) -> Option<f64> {

@@ -406,7 +406,8 @@ pub struct LatencySummary {
     pub p99_99: Option<u64>,
     /// Longest.
     pub max: u64,
-    /// The whole distribution: HdrHistogram V2, deflated, base64.
+    /// The whole distribution: HdrHistogram V2, deflated, base64; absent in phases.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hdr: String,
 }
 

@@ -5,7 +5,7 @@ use crate::packed::{NUMBER_MAX, Packed, Packer, Unpacker};
 use serde::{Deserialize, Serialize};
 
 /// One cell of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Operations that completed in the cell.
@@ -34,9 +34,11 @@ impl Cell {
     }
 }
 
-/// Events over time.
+/// Events over time. JSON has a list per kind of number, which is less than half as long as cells
+/// with names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "Columns", into = "Columns")]
 pub struct TimeSeries {
     /// Start of the first cell, in nanoseconds after the start of the measured time.
     pub start_ns: u64,
@@ -138,6 +140,75 @@ impl TimeSeries {
         self.cells.iter().fold(Cell::default(), |mut sum, cell| {
             sum.merge(cell);
             sum
+        })
+    }
+}
+
+/// Events over time: equal cells without gaps, and in each list one number for each cell.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Columns {
+    /// Start of the first cell, in nanoseconds after the start of the measured time.
+    start_ns: u64,
+    /// Length of each cell in nanoseconds.
+    interval_ns: u64,
+    /// Operations that completed in the cell.
+    #[serde(default)]
+    ops: Vec<u64>,
+    /// Bytes that they moved.
+    #[serde(default)]
+    bytes: Vec<u64>,
+    /// Operations that failed in the cell; absent where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<u64>,
+    /// The longest latency among them, in nanoseconds.
+    #[serde(default)]
+    latency_max_ns: Vec<u64>,
+    /// The same, cell by cell, in records of earlier builds.
+    #[serde(default, skip_serializing)]
+    cells: Vec<Cell>,
+}
+
+impl From<TimeSeries> for Columns {
+    fn from(series: TimeSeries) -> Self {
+        let column = |number: fn(&Cell) -> u64| series.cells.iter().map(number).collect();
+        let has_errors = series.total().errors > 0;
+        Self {
+            start_ns: series.start_ns,
+            interval_ns: series.interval_ns,
+            ops: column(|cell| cell.ops),
+            bytes: column(|cell| cell.bytes),
+            errors: has_errors
+                .then(|| column(|cell| cell.errors))
+                .unwrap_or_default(),
+            latency_max_ns: column(|cell| cell.latency_max_ns),
+            cells: Vec::new(),
+        }
+    }
+}
+
+impl TryFrom<Columns> for TimeSeries {
+    type Error = &'static str;
+
+    fn try_from(columns: Columns) -> Result<Self, Self::Error> {
+        let count = columns.ops.len();
+        let lengths = [columns.bytes.len(), columns.latency_max_ns.len()];
+        let errors = [0, count].contains(&columns.errors.len());
+        if lengths != [count; 2] || !errors || (count > 0 && !columns.cells.is_empty()) {
+            return Err("the lists of a series differ in length");
+        }
+        let cell = |index: usize| Cell {
+            ops: columns.ops[index],
+            bytes: columns.bytes[index],
+            errors: columns.errors.get(index).copied().unwrap_or_default(),
+            latency_max_ns: columns.latency_max_ns[index],
+            latency_sum_ns: 0,
+        };
+        let cells = (0..count).map(cell).chain(columns.cells.iter().copied());
+        Ok(Self {
+            start_ns: columns.start_ns,
+            interval_ns: columns.interval_ns,
+            cells: cells.collect(),
         })
     }
 }

@@ -13,8 +13,16 @@ use crate::workload::{Layout, Workload};
 use std::collections::BTreeMap;
 
 impl LatencySummary {
-    /// The short form of a distribution.
+    /// The short form of a distribution, with the whole of it.
     pub fn of(histogram: &LatencyHistogram) -> Self {
+        Self {
+            hdr: histogram.to_hdr_base64(),
+            ..Self::short(histogram)
+        }
+    }
+
+    /// The short form alone.
+    pub fn short(histogram: &LatencyHistogram) -> Self {
         Self {
             unit: "ns".to_owned(),
             mean: histogram.mean_ns(),
@@ -25,7 +33,7 @@ impl LatencySummary {
             p99_9: histogram.percentile(0.999),
             p99_99: histogram.percentile(0.9999),
             max: histogram.max_ns(),
-            hdr: histogram.to_hdr_base64(),
+            hdr: String::new(),
         }
     }
 }

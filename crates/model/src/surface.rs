@@ -227,7 +227,7 @@ pub struct CurvePoint {
     /// Requests that failed; they are in neither bytes nor rate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// The same by errno name; absent in records of earlier versions.
+    /// The same by errno name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errnos: BTreeMap<String, u64>,
     /// Standard error of the rate, as a share of it, by how the parts of the sample differ; absent

@@ -88,8 +88,8 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
     out.write_all(safe.as_bytes())
 }
 
-/// Depth of the values that are indented; deeper ones stand on one line.
-const INDENTED_MAX: usize = 5;
+/// Depth of the values that are indented; deeper ones stand on one line: each field of a row.
+const INDENTED_MAX: usize = 3;
 
 /// Indents the outer values only: a record stays readable, and no number has a line of its own.
 #[derive(Default)]

@@ -65,7 +65,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn what_it_did(cause: FallbackCause) -> &'static str {
     match cause {
-        FallbackCause::Unrecorded => "did not work",
         FallbackCause::Refused => "was refused by the kernel",
         FallbackCause::Missing => "is missing in this kernel",
         FallbackCause::Exhausted => "was exhausted",
@@ -121,12 +120,12 @@ fn name(kind: EngineKind) -> &'static str {
 
 fn remedy(fallback: &Fallback) -> &'static str {
     match (fallback.cause, fallback.from) {
-        (FallbackCause::Refused | FallbackCause::Unrecorded, EngineKind::Uring) => {
+        (FallbackCause::Refused, EngineKind::Uring) => {
             "Allow io_uring: in a container by its seccomp profile (docker run --security-opt \
              seccomp=unconfined), on the host by sysctl kernel.io_uring_disabled=0; or accept the \
              note."
         }
-        (FallbackCause::Exhausted | FallbackCause::Unrecorded, EngineKind::Aio) => {
+        (FallbackCause::Exhausted, EngineKind::Aio) => {
             "Raise sysctl fs.aio-max-nr, or accept the note."
         }
         (FallbackCause::Exhausted, _) => {
@@ -212,7 +211,7 @@ mod tests {
             let finding = check(&faulty).unwrap();
             (finding.claim, finding.remedy)
         };
-        use FallbackCause::{Exhausted, Missing, Slower, Unrecorded};
+        use FallbackCause::{Exhausted, Missing, Refused, Slower};
         let (claim, remedy) = told(&[(EngineKind::Uring, Missing), (EngineKind::Aio, Exhausted)]);
         assert!(
             claim.starts_with(
@@ -227,9 +226,10 @@ mod tests {
                 .1
                 .contains("fs.aio-max-nr")
         );
-        let (claim, remedy) = told(&[(EngineKind::Uring, Unrecorded)]);
+        let (claim, remedy) = told(&[(EngineKind::Uring, Refused)]);
         assert!(
-            claim.starts_with("io_uring did not work (why), so ") && remedy.contains("seccomp"),
+            claim.starts_with("io_uring was refused by the kernel (why), so ")
+                && remedy.contains("seccomp"),
             "{claim} {remedy}"
         );
         let (claim, remedy) = told(&[(EngineKind::Uring, Slower), (EngineKind::Aio, Exhausted)]);
@@ -238,15 +238,6 @@ mod tests {
             "{claim}"
         );
         assert!(remedy.contains("fs.aio-max-nr"), "{remedy}");
-    }
-
-    #[test]
-    fn records_of_before_are_still_read() {
-        let old: Fallback = serde_json::from_str(r#"{"from": "uring", "why": "EPERM"}"#).unwrap();
-        assert_eq!(
-            (old.from, old.cause),
-            (EngineKind::Uring, FallbackCause::Unrecorded)
-        );
     }
 
     #[test]

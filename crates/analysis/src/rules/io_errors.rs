@@ -27,8 +27,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// In records of earlier versions a point of the curve counts its failures without their errno.
-const CURVE: &str = "error";
 /// Points of the curve named as evidence.
 const POINTS_NAMED: usize = 10;
 
@@ -59,14 +57,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     let counts: Vec<String> = totals
         .iter()
-        .map(|(errno, count)| format!("{count} × {errno} ({})", meaning_of(errno)))
+        .map(|(errno, count)| format!("{count} × {errno} ({})", meaning(errno)))
         .collect();
-    // A survey that failed asks for what a failing medium asks for.
-    let remedy = sentence(&remedy(
-        totals
-            .keys()
-            .map(|errno| if *errno == CURVE { "EIO" } else { *errno }),
-    ));
+    let remedy = sentence(&remedy(totals.keys().copied()));
     let failed = if totals.values().sum::<u64>() == 1 {
         "An operation"
     } else {
@@ -83,14 +76,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
         remedy,
         reproduce: None,
     })
-}
-
-fn meaning_of(errno: &str) -> &'static str {
-    if errno == CURVE {
-        "in the curve; curve --scan names the blocks"
-    } else {
-        meaning(errno)
-    }
 }
 
 /// A clause as a sentence.
@@ -127,7 +112,9 @@ fn places<'a>(
         unit: "1".to_owned(),
     };
     if let Some((first, _)) = failed.first() {
-        count_points(record, totals);
+        for (errno, count) in record.curve.iter().flat_map(|point| &point.errnos) {
+            *totals.entry(errno).or_default() += count;
+        }
         seen.extend(
             failed
                 .iter()
@@ -155,20 +142,6 @@ fn places<'a>(
         places.push("the access times".to_owned());
     }
     places
-}
-
-/// Adds the failures of the points of the curve.
-fn count_points<'a>(record: &'a Record, totals: &mut BTreeMap<&'a str, u64>) {
-    for point in &record.curve {
-        let mut named = 0;
-        for (errno, count) in &point.errnos {
-            *totals.entry(errno).or_default() += count;
-            named += count;
-        }
-        if point.errors > named {
-            *totals.entry(CURVE).or_default() += point.errors - named;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -212,36 +185,21 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_a_survey_are_reported_with_their_place() {
+    fn failures_of_a_survey_are_reported_with_their_place_and_errno() {
         let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
-        (run.1.curve[20].errors, run.1.curve[21].errors) = (2, 1);
+        let errnos = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 1)];
+        (run.1.curve[20].errors, run.1.curve[20].errnos) = (3, errnos.into());
         run.1.access_errors.insert("EIO".to_owned(), 4);
         let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
         assert!(
             finding.claim.starts_with(
-                "Operations failed in 2 of 200 points of the curve (the first at 32.0 GB) and the \
-                 access times: 4 × EIO"
-            ),
+                "Operations failed in 1 of 200 points of the curve (the first at 32.0 GB) and the \
+                 access times: 6 × EIO"
+            ) && finding.claim.contains("1 × ETIMEDOUT ("),
             "{}",
             finding.claim
         );
-        assert_eq!(finding.evidence.len(), 3);
-    }
-
-    #[test]
-    fn failures_of_the_curve_keep_their_errno() {
-        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
-        let errnos = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 1)];
-        (run.1.curve[20].errors, run.1.curve[20].errnos) = (3, errnos.into());
-        run.1.curve[21].errors = 1;
-        let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
-        assert!(
-            finding.claim.contains("2 × EIO (the medium")
-                && finding.claim.contains("1 × ETIMEDOUT (")
-                && finding.claim.contains("1 × error (in the curve"),
-            "{}",
-            finding.claim
-        );
+        assert_eq!(finding.evidence.len(), 2);
     }
 
     #[test]

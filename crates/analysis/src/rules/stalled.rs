@@ -147,7 +147,7 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
         evidence: evidence(
             index,
             &format!(
-                "ops/{}/series/cells/{index_of_cell}/latency_max_ns",
+                "ops/{}/series/latency_max_ns/{index_of_cell}",
                 kind.as_str()
             ),
             cell.latency_max_ns as f64,
@@ -259,7 +259,11 @@ mod tests {
             "{}",
             finding.claim
         );
-        assert!(finding.evidence[0].path.contains("/ops/read/series/cells/"));
+        assert!(
+            finding.evidence[0]
+                .path
+                .contains("/ops/read/series/latency_max_ns/")
+        );
         assert_eq!(
             check(&fixture::faulty("random-read-d32", |m| {
                 pause(m, 700_000_000);

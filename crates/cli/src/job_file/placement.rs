@@ -255,7 +255,10 @@ fn note_trimmed_files(
 ) {
     let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
     let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-    for (job, _) in members.iter().filter(|(job, _)| is_file && job.rw().makes(OpKind::Trim)) {
+    for (job, _) in members
+        .iter()
+        .filter(|(job, _)| is_file && job.rw().makes(OpKind::Trim))
+    {
         notes.add(
             "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
              hole into the file",

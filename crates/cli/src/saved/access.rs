@@ -5,6 +5,7 @@ use super::judged::judged_quietly;
 use diskproof_history::{Filter, History};
 use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::record::Record;
+use diskproof_model::saved::SavedRun;
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 
@@ -35,7 +36,8 @@ fn newest(history: &History, disk: &Layer) -> Option<DiskAccess> {
             ..Filter::default()
         })
         .ok()?;
-    let surveys = listed.runs.iter().filter(|run| run.verb != "run");
+    let has_access = |run: &&SavedRun| run.figures.iter().any(|of| of.workload == "access");
+    let surveys = listed.runs.iter().filter(has_access);
     surveys
         .filter_map(|run| history.get(&run.run_id).ok()?)
         .find_map(|stored| access_of(&judged_quietly(stored).record, disk))

@@ -168,6 +168,7 @@ where
             verbosity,
         },
         interrupt: &interrupt,
+        tool: None,
         consent,
     };
     let conditions = CampaignConditions {
@@ -266,6 +267,7 @@ where
         deadline,
         interrupt,
         consent,
+        tool: _,
     } = ready;
     let supervised = Supervised {
         results: Arc::clone(&work.results),

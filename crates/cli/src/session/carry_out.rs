@@ -9,7 +9,7 @@ use super::prepare::MeasuringJob;
 use super::run::{Steps, TargetRun};
 use super::watchdog::WatchdogResult;
 use crate::failure::{Exit, Failure};
-use crate::tool_lines::{SharedPrinter, ToolLines};
+use crate::tool_lines::ToolLines;
 use diskproof_analysis::campaign::LatencySearchCampaign;
 use diskproof_device::{GuardedWriteCache, WriteCacheSwitch};
 use diskproof_engine::RunError;
@@ -42,17 +42,12 @@ pub(crate) fn measure_by(
     if means.server.is_some() {
         inserts::admit_server(&job)?;
     }
-    let tool = presentation.tool.as_ref().map(|tool| tool.printer.clone());
-    let tool = tool.filter(|_| !job.flags.prints_json());
-    measure_as(job, presentation, |ready| carry_out(ready, means, tool))
+    measure_as(job, presentation, |ready| carry_out(ready, means))
 }
 
-/// Carries out a plan on its targets. What a tool prints meanwhile comes from `tool`.
-fn carry_out(
-    mut ready: ReadyRun<'_>,
-    means: Means,
-    tool: Option<SharedPrinter>,
-) -> Result<WatchdogResult, Failure> {
+/// Carries out a plan on its targets.
+fn carry_out(mut ready: ReadyRun<'_>, means: Means) -> Result<WatchdogResult, Failure> {
+    let tool = ready.tool.take();
     let lines = tool.map(ToolLines::start).transpose().map_err(failed)?;
     if let Some(switch) = means.write_cache {
         let guarded = GuardedWriteCache::start(switch).map_err(Failure::WriteCache)?;

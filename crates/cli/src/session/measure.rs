@@ -48,6 +48,8 @@ pub(super) struct ReadyRun<'a> {
     pub identities: &'a [TargetIdentity],
     pub deadline: Deadline,
     pub interrupt: &'a Interrupt,
+    /// Prints the text of another tool, where that is the output.
+    pub tool: Option<SharedPrinter>,
     /// What the user released.
     pub consent: Consent,
 }
@@ -86,6 +88,7 @@ pub(super) fn measure_as(
         Some(tool) => (Some(tool.printer), tool.kept_name),
         None => (None, None),
     };
+    let tool = tool.filter(|_| !flags.prints_json());
     let mut prepared = prepare(job, &consent, stall_timeout, kept_name.as_deref())?;
     interrupt.end_cleanly();
     let live = Live::new(
@@ -103,6 +106,7 @@ pub(super) fn measure_as(
             verbosity: flags.verbosity(),
         },
         interrupt: &interrupt,
+        tool: tool.clone(),
         consent,
     })?;
     mark_own(prepared.own_files);
@@ -114,7 +118,7 @@ pub(super) fn measure_as(
         &ResultOutputs {
             files: &files,
             flags,
-            tool: tool.filter(|_| !flags.prints_json()),
+            tool,
             page: presentation.page,
             then: presentation.then,
             stall_timeout,

@@ -11,7 +11,7 @@ use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
-    Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit, host_facts,
+    Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit_requests, host_facts,
 };
 use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
@@ -19,8 +19,7 @@ use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Order, Plan, Workload};
 use diskproof_model::record::Tool;
-use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::budget_line;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -211,7 +210,6 @@ pub(crate) fn admit_all(
     check_discards(&plan.workloads, identities)?;
     let mut admissions = Vec::new();
     for identity in identities {
-        check_size(plan, identity)?;
         let intent = match (&plan.files, plan.scratch_bytes) {
             (Some(files), _) => Intent::Files {
                 size_bytes: files.set_bytes(),
@@ -223,33 +221,24 @@ pub(crate) fn admit_all(
             _ if plan.writes() => Intent::Overwrite(consent),
             _ => Intent::Read,
         };
-        admissions.push(admit(identity.clone(), intent)?);
+        admissions.push(admit_requests(
+            identity.clone(),
+            intent,
+            request_bytes(plan),
+        )?);
     }
     Ok(admissions)
 }
 
-/// A file that is smaller than a single request would be noticed only when the workload begins.
-/// Other tools' requests end where their file does.
-fn check_size(plan: &Plan, identity: &TargetIdentity) -> Result<(), Failure> {
-    // The gate refuses an empty one.
-    let is_judged = identity.kind == TargetKind::File && identity.size_bytes > 0;
-    if !is_judged || plan.order == Order::Whole {
-        return Ok(());
+/// The largest single request, without which a workload could not begin. Other tools' requests end
+/// where their file does.
+fn request_bytes(plan: &Plan) -> u64 {
+    if plan.order == Order::Whole {
+        return 1;
     }
     let blocks = plan.workloads.iter().flat_map(Workload::block_sizes);
     let of_survey = plan.survey.iter().map(|_| READ_BYTES_MIN);
-    let least = blocks.map(u64::from).chain(of_survey).max().unwrap_or(1);
-    if identity.size_bytes >= least {
-        return Ok(());
-    }
-    let (size, least) = (format_bytes(identity.size_bytes), format_bytes(least));
-    Err(Failure::Refused(Refusal {
-        asked: format!("measure {}", identity.path),
-        reasons: vec![format!(
-            "the file is too small: {size}, but at least {least} are needed"
-        )],
-        remedy: "Name a larger file, or a directory.".to_owned(),
-    }))
+    blocks.map(u64::from).chain(of_survey).max().unwrap_or(1)
 }
 
 /// A device that accepts no discards would be noticed only when the workload begins.

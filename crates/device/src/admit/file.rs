@@ -42,9 +42,6 @@ pub(super) fn judge(
     if overwriting == Overwriting::Forbidden {
         add_unreleased(reasons);
     }
-    if identity.size_bytes == 0 {
-        reasons.add("the file is empty", "name a larger file, or a directory");
-    }
     judge_filesystem_kind(identity, reasons);
     let held = match Held::identified(identity) {
         Ok(held) => held,

@@ -2,6 +2,7 @@
 //! out.
 
 pub(crate) mod changes;
+pub(crate) mod commands;
 pub(crate) mod commits;
 pub(crate) mod comparison;
 pub(crate) mod figures;
@@ -19,10 +20,12 @@ pub(crate) mod plan;
 pub(crate) mod proof;
 pub(crate) mod remarks;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod server;
 pub(crate) mod surface;
 pub(crate) mod sweep;
 mod sweep_view;
 pub(crate) mod target;
+pub(crate) mod tiles;
 pub(crate) mod trials;
 pub(crate) mod verdict;

@@ -6,6 +6,7 @@ use super::findings::{Urgent, advice, advice_in_short, conf_lines, findings, fin
 use super::health::health_text;
 use super::proof::{engines_text, proof_text};
 use super::run::{expectations, not_run, partial_text, request_text, skipped_facts, start_text};
+use super::runs::run_id;
 use super::target::{disk_name, host_text, summary};
 use super::verdict::{grades, verdict};
 use super::{files, inserts, latency_search, layers, observed, ping, surface, sweep};
@@ -177,11 +178,7 @@ fn title(record: &Record) -> Vec<Block> {
         }
     }
     names.push(format!("host {}", record.host.name));
-    // As much of the id as other commands need.
-    names.push(format!(
-        "run {}",
-        record.run_id.get(..8).unwrap_or(&record.run_id)
-    ));
+    names.push(format!("run {}", run_id(&record.run_id)));
     let mut blocks = vec![
         Block::text(Tone::Bold, title.join(" · ")),
         Block::text(Tone::Dim, names.join(" · ")),

@@ -1,18 +1,19 @@
 //! The top of the page: what was measured, the verdict, the expectations.
 
-use super::blocks::blocks;
+use super::blocks::{blocks, tiles};
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::Chart;
+use crate::describe;
 use crate::describe::findings::{advised_text, limits};
 use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
+use diskproof_model::block::Block;
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Record;
-use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
+use diskproof_model::units::format_duration;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
@@ -31,8 +32,9 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
                 p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
-            (workload_tiles(record))
-            @if let Some(surface) = &record.surface { (tiles(surface)) }
+            @for block in describe::tiles::blocks(record) {
+                @if let Block::Table(table) = block { (tiles(&table)) }
+            }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() {
@@ -78,32 +80,6 @@ fn on_paper(record: &Record) -> Markup {
     }
 }
 
-/// Each workload's figures in a tile: the whole result in one screenshot.
-fn workload_tiles(record: &Record) -> Markup {
-    const TILES_MAX: usize = 12;
-    let all = &record.measurements;
-    html! {
-        @if (2..=TILES_MAX).contains(&all.len()) {
-            dl.tiles.workloads { @for (index, m) in all.iter().enumerate() { div {
-                dt { a href={"#figure-" (index)} { (shown(&m.workload.name)) } }
-                @let ops = m.headline_ops();
-                @for (kind, op) in &ops {
-                    dd {
-                        strong { (m.rate(op).value_text()) }
-                        @if ops.len() > 1 { " " span { (kind.as_str()) } }
-                        " "
-                        span.half {
-                            (labels::interval(m.rate(op)))
-                            @if let Some(p99) = op.latency.p99 { " · p99 " (format_latency(p99)) }
-                        }
-                    }
-                }
-                @if ops.is_empty() { dd { "not measured" } }
-            } } }
-        }
-    }
-}
-
 /// The headline, whether the figures can be relied on, and a card for each use.
 fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
@@ -113,39 +89,6 @@ fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
         @if !verdict.grades.is_empty() {
             ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
         }
-    }
-}
-
-/// The figures of a survey that readers look for first.
-fn tiles(surface: &SurfaceRecord) -> Markup {
-    let mut tiles: Vec<(&str, String, Option<String>)> = Vec::new();
-    if let Some(rate) = &surface.rate {
-        let average = &rate.average;
-        tiles.push(("Slowest position", format_throughput(rate.min), None));
-        tiles.push(("Average rate", average.value_text(), average.width_text()));
-        tiles.push(("Fastest position", format_throughput(rate.max), None));
-    }
-    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
-        tiles.push((
-            "Access time",
-            seek.mean.value_text(),
-            seek.mean.width_text(),
-        ));
-    }
-    if let Some(burst) = &surface.burst {
-        let rate = &burst.throughput;
-        tiles.push(("Burst rate", rate.value_text(), rate.width_text()));
-    }
-    if surface.rate.is_some() {
-        tiles.push(("CPU use", format_percent(surface.curve_cpu_share), None));
-    }
-    html! {
-        @if !tiles.is_empty() { dl.tiles { @for (name, value, half) in tiles {
-            div {
-                dt { (name) }
-                dd { strong { (value) } @if let Some(half) = half { " " span.half { (half) } } }
-            }
-        } } }
     }
 }
 

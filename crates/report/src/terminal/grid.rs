@@ -188,6 +188,21 @@ impl<'t> Grid<'t> {
         Ok(())
     }
 
+    /// Writes `naming` cells of a row as a title, and the others as a list below it.
+    fn write_titled(&self, page: &mut Page<'_>, naming: usize) -> io::Result<()> {
+        let filled = |cells: &[String], gap: &str| {
+            let filled = cells.iter().filter(|cell| !cell.is_empty());
+            filled.cloned().collect::<Vec<_>>().join(gap)
+        };
+        for line in &self.lines {
+            let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
+            page.text(TextStyle::Bold.of(filled(names, " ")))?;
+            let rest = filled(rest, " · ");
+            page.entry(TextStyle::Plain.of(""), INDENT, line.tones[0].of(rest))?;
+        }
+        Ok(())
+    }
+
     /// Writes each row as its name, and below that each figure with the name of its column.
     fn write_stacked(&self, page: &mut Page<'_>) -> io::Result<()> {
         for line in &self.lines {
@@ -274,8 +289,11 @@ pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) -> io::Result<()> {
     match grid.fit(page.width()) {
         _ if table.narrow == Narrow::Entries => whole.write_entries(page),
         Some(columns) => grid.write(page, &columns),
-        None if table.narrow == Narrow::Split => whole.write_parts(page),
-        None => whole.write_stacked(page),
+        None => match table.narrow {
+            Narrow::Split => whole.write_parts(page),
+            Narrow::Titled(naming) => whole.write_titled(page, naming),
+            Narrow::Stack | Narrow::Entries => whole.write_stacked(page),
+        },
     }
 }
 

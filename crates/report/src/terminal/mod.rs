@@ -3,16 +3,15 @@
 
 mod bars;
 mod blocks;
-mod commands;
 mod compare;
 mod facts;
 mod graph;
 mod grid;
 mod identity;
+mod lists;
 mod ping;
 mod plan;
 mod record;
-mod runs;
 mod scan;
 mod server;
 mod sparkline;
@@ -21,13 +20,12 @@ mod watch;
 
 pub use crate::describe::comparison::MetricDetail;
 pub use crate::describe::plan::budget_line;
-pub use commands::write_commands;
 pub use compare::write_comparison;
 pub use identity::write_identity;
+pub use lists::{write_commands, write_runs};
 pub use ping::RequestLines;
 pub use plan::write_plan;
 pub use record::{Detail, write_record, write_verdict_again};
-pub use runs::write_runs;
 pub use trend::write_trends;
 pub use watch::{
     WatchFacts, hidden_processes_text, seek_method_text, write_watch_facts, write_watch_heading,

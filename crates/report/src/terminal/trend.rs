@@ -1,8 +1,8 @@
 //! The figures of a target from run to run: a line and a bar a run, the oldest first.
 
 use super::bars::bar;
-use super::runs::ID_DIGITS;
 use crate::describe::run::{start_text, third_digit};
+use crate::describe::runs::run_id;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::table::{Align, Columns};
@@ -85,7 +85,7 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
         start_text(&point.started)
             .trim_end_matches(" UTC")
             .to_owned(),
-        point.run_id.chars().take(ID_DIGITS).collect(),
+        run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit(point.value)), unit),
         format!("{:BAR$}", bar(share, BAR)),
