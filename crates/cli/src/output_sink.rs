@@ -274,8 +274,8 @@ fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
     Ok(())
 }
 
-/// A symlink of another user may lead anywhere. The kernel refuses it in directories like /tmp only,
-/// and not everywhere (fs.protected_symlinks of proc_sys_fs(5)).
+/// A symlink of another user may lead anywhere. The kernel refuses it in directories like /tmp
+/// only, and not everywhere (fs.protected_symlinks of proc_sys_fs(5)).
 fn refuse_foreign_link(folder: &OwnedFd, name: &OsStr) -> Result<(), String> {
     let Ok(link) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(());
