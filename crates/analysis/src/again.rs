@@ -172,6 +172,18 @@ mod tests {
     }
 
     #[test]
+    fn data_that_repeat_what_the_rows_show_are_read() {
+        let record = fixture::record();
+        let whole = measured(&record).unwrap();
+        assert!(!whole.completes_rows);
+        let repeating = Record {
+            data: Some(Box::new(whole)),
+            ..record.clone()
+        };
+        assert_eq!(judged_again(repeating), (record, Rejudged::Same));
+    }
+
+    #[test]
     fn a_record_without_data_stays_as_it_is() {
         let stored = Record {
             data: None,

@@ -172,15 +172,16 @@ struct Columns {
 impl From<TimeSeries> for Columns {
     fn from(series: TimeSeries) -> Self {
         let column = |number: fn(&Cell) -> u64| series.cells.iter().map(number).collect();
-        let has_errors = series.total().errors > 0;
+        let errors = match series.total().errors {
+            0 => Vec::new(),
+            _ => column(|cell| cell.errors),
+        };
         Self {
             start_ns: series.start_ns,
             interval_ns: series.interval_ns,
             ops: column(|cell| cell.ops),
             bytes: column(|cell| cell.bytes),
-            errors: has_errors
-                .then(|| column(|cell| cell.errors))
-                .unwrap_or_default(),
+            errors,
             latency_max_ns: column(|cell| cell.latency_max_ns),
             cells: Vec::new(),
         }
@@ -280,6 +281,35 @@ impl Packed for TimeSeries {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn json_has_a_list_per_number_and_cells_are_still_read() {
+        let lists = concat!(
+            r#"{"start_ns":0,"interval_ns":5,"ops":[1,2],"#,
+            r#""bytes":[3,4],"latency_max_ns":[5,6]}"#
+        );
+        let cell = |ops, bytes, latency_max_ns| Cell {
+            ops,
+            bytes,
+            latency_max_ns,
+            ..Cell::default()
+        };
+        let mut series = TimeSeries::new(5);
+        series.cells = vec![cell(1, 3, 5), cell(2, 4, 6)];
+        assert_eq!(serde_json::to_string(&series).unwrap(), lists);
+        let cells = r#"{"start_ns":0,"interval_ns":5,"cells":[
+            {"ops":1,"bytes":3,"errors":0,"latency_max_ns":5},
+            {"ops":2,"bytes":4,"errors":0,"latency_max_ns":6}]}"#;
+        for text in [lists, cells] {
+            assert_eq!(serde_json::from_str::<TimeSeries>(text).unwrap(), series);
+        }
+        series.cells[1].errors = 7;
+        let text = serde_json::to_string(&series).unwrap();
+        assert!(text.contains(r#""errors":[0,7]"#), "{text}");
+        assert_eq!(serde_json::from_str::<TimeSeries>(&text).unwrap(), series);
+        let uneven = lists.replace("[3,4]", "[3]");
+        assert!(serde_json::from_str::<TimeSeries>(&uneven).is_err());
+    }
 
     /// Events in the order of their times, as they come.
     fn events() -> impl Strategy<Value = Vec<(u64, Cell)>> {

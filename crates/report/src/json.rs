@@ -90,12 +90,19 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
 
 /// Depth of the values that are indented; deeper ones stand on one line: each field of a row.
 const INDENTED_MAX: usize = 3;
+/// The same in lists of the record that have hundreds of points.
+const INDENTED_POINTS_MAX: usize = 2;
+const POINTS: [&str; 2] = ["access", "curve"];
 
 /// Indents the outer values only: a record stays readable, and no number has a line of its own.
 #[derive(Default)]
 struct Outer {
     pretty: PrettyFormatter<'static>,
     depth: usize,
+    /// Whether the string that is written is a key.
+    is_key: bool,
+    /// The field of the record.
+    field: String,
 }
 
 impl Outer {
@@ -126,7 +133,11 @@ impl Outer {
         pretty: impl FnOnce(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
         compact: &[u8],
     ) -> io::Result<()> {
-        if self.depth <= INDENTED_MAX {
+        let indented_max = match POINTS.contains(&self.field.as_str()) {
+            true => INDENTED_POINTS_MAX,
+            false => INDENTED_MAX,
+        };
+        if self.depth <= indented_max {
             pretty(&mut self.pretty, to)
         } else {
             to.write_all(compact)
@@ -161,8 +172,25 @@ impl Formatter for Outer {
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.is_key = true;
         let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_object_key(to, first);
         self.inner(to, pretty, if first { b"" } else { b"," })
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        to: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        if self.is_key && self.depth == 1 {
+            text.clone_into(&mut self.field);
+        }
+        to.write_all(text.as_bytes())
+    }
+
+    fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.is_key = false;
+        Ok(())
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {

@@ -1,12 +1,43 @@
-//! Pages that are blocks only: the list of saved runs, and the commands of a record.
+//! Pages that are blocks only: what `info` found, a plan that is not run, the list of saved runs,
+//! the commands of a record.
 
 use super::blocks::write_first_blocks;
-use crate::describe::{commands, runs};
+use crate::describe::findings::findings;
+use crate::describe::identity::{host, sections};
+use crate::describe::{commands, plan, runs};
+use crate::examined::Examined;
 use crate::page::Page;
 use crate::style::Style;
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
+use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
+
+/// Writes all facts, layer by layer from the target down to the disks, then their health and the
+/// findings. Unknown values have no line, unless their absence matters.
+pub fn write_identity(
+    examined: &Examined<'_>,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let health: Vec<_> = examined.health.iter().collect();
+    let mut blocks = host(examined.host);
+    blocks.extend(sections(examined.identity, &health).concat());
+    blocks.extend(findings(examined.findings));
+    write_first_blocks(&mut Page::new(style, out), None, &blocks)
+}
+
+/// Writes the plan: its budget, the skipped workloads, then the workloads in order.
+pub fn write_plan(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let blocks = plan::blocks(plan, identities);
+    write_first_blocks(&mut Page::new(style, out), None, &blocks)
+}
 
 /// Writes the runs in the order given.
 pub fn write_runs(all: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
