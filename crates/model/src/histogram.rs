@@ -199,9 +199,9 @@ impl LatencyHistogram {
     /// Adds the counts of `shown` alone, as [`Self::remove_counts`] removed them.
     pub fn add_counts(&mut self, shown: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&shown.counts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
-        self.count += shown.count;
+        self.count = self.count.saturating_add(shown.count);
     }
 
     /// Number of latencies.

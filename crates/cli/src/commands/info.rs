@@ -41,9 +41,11 @@ pub struct InfoFlags {
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let outputs = files(&[&info.outputs]);
     prepare(&outputs)?;
-    let mut identity =
-        identify(&resolve_target(&info.target, Verbosity::Lines), Verbosity::Lines)
-            .map_err(Failure::Probe)?;
+    let mut identity = identify(
+        &resolve_target(&info.target, Verbosity::Lines),
+        Verbosity::Lines,
+    )
+    .map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
     outputs
         .iter()

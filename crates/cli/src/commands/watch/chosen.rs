@@ -43,8 +43,7 @@ fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, F
     if let Some(device) = named {
         return Ok(vec![device]);
     }
-    let identity =
-        identify(&resolve_target(path, verbosity), verbosity).map_err(Failure::Probe)?;
+    let identity = identify(&resolve_target(path, verbosity), verbosity).map_err(Failure::Probe)?;
     let names = names_of(&identity);
     let devices: Vec<WatchedDevice> = names
         .iter()
