@@ -101,8 +101,8 @@ fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRe
     vec![PendingRequest { kind, since_ns }]
 }
 
-/// The operation of these streams whose system call a thread is in (/proc/PID/task/TID/syscall in proc(5), Linux
-/// 2.6.27).
+/// The operation of these streams whose system call a thread is in (/proc/PID/task/TID/syscall in
+/// proc(5), Linux 2.6.27).
 fn system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
     match text.split_whitespace().next()?.parse().ok()? {
