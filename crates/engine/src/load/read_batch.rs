@@ -32,7 +32,7 @@ impl ReadBatch<'_> {
         let index = *self.free.get(self.free_len.wrapping_sub(1))?;
         self.free_len -= 1;
         self.left -= 1;
-        let (offset, len) = (self.plain.offset(), self.plain.len);
+        let (offset, len) = (self.plain.offset(), self.plain.block_bytes());
         self.slots[index as usize] = Slot {
             start_ns: self.now,
             offset,
@@ -61,7 +61,7 @@ impl ReadBatch<'_> {
     /// Bytes of each read.
     #[inline(always)]
     pub(crate) fn len(&self) -> u32 {
-        self.plain.len
+        self.plain.block_bytes()
     }
 
     /// Whether a slot stayed free because the steps are used up.

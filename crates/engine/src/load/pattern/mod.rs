@@ -42,6 +42,8 @@ pub struct SharedCursors([Arc<AtomicU64>; STREAMS_MAX]);
 pub struct Pattern {
     /// At least one.
     streams: Vec<StreamWalk>,
+    /// The steps, where they are uniform reads: asked for with every batch.
+    plain: Option<UniformWalk>,
     random: Random,
     /// The visited units, where blocks of several sizes visit each once.
     map: Option<Box<VisitMap>>,
@@ -113,14 +115,19 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
     })
 }
 
-/// Reads of one size at uniformly random, aligned offsets.
-#[derive(Debug, Clone)]
-pub struct UniformReads {
-    /// Bytes of each.
-    pub len: u32,
+/// Uniformly random, aligned offsets of reads of one size.
+#[derive(Debug, Clone, Copy)]
+struct UniformWalk {
+    len: u32,
     start: u64,
     blocks: u64,
     align: u64,
+}
+
+/// Reads of one size at uniformly random, aligned offsets.
+#[derive(Debug, Clone)]
+pub struct UniformReads {
+    walk: UniformWalk,
     random: Random,
 }
 
@@ -128,7 +135,13 @@ impl UniformReads {
     /// The offset of the next read.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
-        self.start + self.random.below(self.blocks) * self.align
+        self.walk.start + self.random.below(self.walk.blocks) * self.walk.align
+    }
+
+    /// Bytes of each.
+    #[inline(always)]
+    pub fn block_bytes(&self) -> u32 {
+        self.walk.len
     }
 }
 
@@ -147,6 +160,26 @@ pub fn block_range(workload: &Workload) -> (u32, u32) {
 /// A share of the steps in permille, as a fraction of 2⁶⁴.
 fn fraction(permille: u16) -> u64 {
     ((u128::from(permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64
+}
+
+/// The only stream, where it reads blocks of one size at uniformly random offsets.
+fn uniform_reads(streams: &[StreamWalk]) -> Option<UniformWalk> {
+    let [only] = streams else {
+        return None;
+    };
+    match only.walk {
+        OffsetWalk::Uniform {
+            start,
+            blocks,
+            align,
+        } if only.kind == OpKind::Read && only.sizes.only() != 0 => Some(UniformWalk {
+            len: only.sizes.only(),
+            start,
+            blocks,
+            align,
+        }),
+        _ => None,
+    }
 }
 
 impl Pattern {
@@ -189,8 +222,10 @@ impl Pattern {
                 reported: WalkPosition::default(),
             }
         });
+        let streams: Vec<StreamWalk> = streams.collect();
         let pattern = Self {
-            streams: streams.collect(),
+            plain: uniform_reads(&streams),
+            streams,
             random: Random::new(seed, stream),
             map: visit_map(workload, extent),
         };
@@ -263,6 +298,7 @@ impl Pattern {
                 stream.walk = walk;
             }
         }
+        self.plain = uniform_reads(&self.streams);
         self
     }
 
@@ -276,6 +312,7 @@ impl Pattern {
                 stream.walk = walk;
             }
         }
+        self.plain = uniform_reads(&self.streams);
         self
     }
 
@@ -311,23 +348,10 @@ impl Pattern {
     /// The steps from here on, where they are uniform reads.
     #[inline(always)]
     pub fn plain(&self) -> Option<UniformReads> {
-        let [only] = self.streams.as_slice() else {
-            return None;
-        };
-        match only.walk {
-            OffsetWalk::Uniform {
-                start,
-                blocks,
-                align,
-            } if only.kind == OpKind::Read && only.sizes.only() != 0 => Some(UniformReads {
-                len: only.sizes.only(),
-                start,
-                blocks,
-                align,
-                random: self.random.clone(),
-            }),
-            _ => None,
-        }
+        self.plain.map(|walk| UniformReads {
+            walk,
+            random: self.random.clone(),
+        })
     }
 
     /// Continues after the reads of `plain`.
