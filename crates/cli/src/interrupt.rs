@@ -8,7 +8,9 @@ use crate::failure::Failure;
 use anyhow::Context as _;
 use diskproof_device::kill_programs;
 use diskproof_engine::RunError;
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR2, SIGXCPU, SIGXFSZ};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
+};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +52,11 @@ impl Interrupt {
             .map_err(|error| Failure::Run(RunError::Thread(error)))?;
         // When it is caught, a write beyond the limit on file sizes (setrlimit(2)) fails with
         // EFBIG and can be reported; otherwise the signal would kill the program.
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot catch signals")?;
+        // SIGUSR1 asks other tools for their progress, and does not end them.
+        for harmless in [SIGXFSZ, SIGUSR1] {
+            signal_hook::flag::register(harmless, Arc::default())
+                .context("cannot catch signals")?;
+        }
         Ok(listening.insert(interrupt).clone())
     }
 

@@ -127,6 +127,8 @@ fn killed_run_leaves_one_directory_that_the_next_run_removes() {
     for (signal, code) in signals {
         let mut interrupted = start();
         let pid = Pid::from_child(&interrupted);
+        // It asks for progress, and ends nothing.
+        kill_process(pid, Signal::USR1).unwrap();
         kill_process(pid, signal).unwrap();
         assert_eq!(interrupted.wait().unwrap().code(), Some(code));
         assert!(names(here.path()).is_empty());
