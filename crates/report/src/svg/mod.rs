@@ -223,24 +223,44 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
     let shares_lines = ranges.y_right.as_ref().is_some_and(|right| {
         right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len()
     });
+    let rows = &ranges.y.ticks;
+    let columns = uncrowded(frame, &ranges.x);
+    let row = |tick: &f64| frame.y(&ranges.y, *tick);
+    let column = |tick: &f64| frame.x(&ranges.x, *tick);
+    let across = rows.iter().map(|tick| {
+        let (left, y, right) = (px(frame.left), px(row(tick)), px(frame.right));
+        format!("M{left} {y}H{right}")
+    });
+    let upright = columns.iter().map(|tick| {
+        let (x, top, bottom) = (px(column(tick)), px(frame.top), px(frame.bottom));
+        format!("M{x} {top}V{bottom}")
+    });
+    let lines: String = across.chain(upright).collect();
+    let left = |tick: &f64| (frame.left - 8.0, row(tick) + 4.0, ranges.y.label(*tick));
+    let below = |tick: &f64| (column(tick), frame.bottom + 17.0, ranges.x.label(*tick));
     html! {
-        @for tick in &ranges.y.ticks {
-            @let y = frame.y(&ranges.y, *tick);
-            (line("grid", "#e4e7ec", (frame.left, y), (frame.right, y)))
-            (text(frame.left - 8.0, y + 4.0, "end", 12.0, Tone::Plain, &ranges.y.label(*tick)))
-        }
-        @for tick in uncrowded(frame, &ranges.x) {
-            @let x = frame.x(&ranges.x, tick);
-            (line("grid", "#e4e7ec", (x, frame.top), (x, frame.bottom)))
-            (text(x, frame.bottom + 17.0, "middle", 12.0, Tone::Plain, &ranges.x.label(tick)))
-        }
+        path.grid d=(lines) stroke="#e4e7ec" {}
+        (labels("end", rows.iter().map(left)))
+        (labels("middle", columns.iter().map(below)))
         @if let Some(right) = &ranges.y_right {
-            @for tick in &right.ticks {
+            @let beside = |tick: &f64| {
+                (frame.right + 8.0, frame.y(right, *tick) + 4.0, right.label(*tick))
+            };
+            (labels("start", right.ticks.iter().map(beside)))
+            @for tick in right.ticks.iter().filter(|_| !shares_lines) {
                 @let y = frame.y(right, *tick);
-                @if !shares_lines {
-                    (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y)))
-                }
-                (text(frame.right + 8.0, y + 4.0, "start", 12.0, Tone::Plain, &right.label(*tick)))
+                (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y)))
+            }
+        }
+    }
+}
+
+/// The labels of an axis; what they share is written once.
+fn labels(anchor: &str, texts: impl Iterator<Item = (f64, f64, String)>) -> Markup {
+    html! {
+        g.plain text-anchor=(anchor) font-size="12" fill=(Tone::Plain.color()) {
+            @for (x, y, label) in texts {
+                text x=(px(x)) y=(px(y)) { (allowed(&label)) }
             }
         }
     }
