@@ -193,10 +193,12 @@ impl<'a> Traffic<'a> {
         self.device.others.iter().any(|p| p.name == INITIALISER)
     }
 
-    /// The most that the kernel writes for new filesystems, where it does so.
+    /// The most that the kernel writes for a new filesystem, where it does so: for that of the
+    /// target. Those below loop devices are older, and a part of their size would hide everything.
     fn initialiser_bytes(&self) -> u64 {
-        let tables = filesystems(self.target).map(|f| f.size_bytes.div_ceil(BYTES_PER_TABLE_BYTE));
-        if self.initialises() { tables.sum() } else { 0 }
+        let own = self.target.filesystem.as_ref();
+        let own = own.filter(|_| self.initialises());
+        own.map_or(0, |own| own.size_bytes.div_ceil(BYTES_PER_TABLE_BYTE))
     }
 
     /// The most that filesystems read to find free blocks, for our writes or after a mount.
