@@ -364,6 +364,25 @@ mod tests {
         assert!(found(reads, bitmaps * 4, mounted()));
     }
 
+    /// ext4lazyinit may be at work on another disk: the size of the filesystem below a loop device
+    /// hides nothing.
+    #[test]
+    fn inode_tables_are_those_of_the_target() {
+        let mut run = fixture::run();
+        let target = &mut run.0.targets[0];
+        target.filesystem.as_mut().unwrap().size_bytes = 256 << 20;
+        let layers = &mut target.layers;
+        layers[0].size_bytes = 256 << 30;
+        let mut image = layers[0].clone();
+        (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
+        image.below = vec![layers[0].name.clone()];
+        layers.insert(0, image);
+        let m = &mut run.1[2];
+        m.device.write_bytes += 300 << 20;
+        m.device.others = vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 30)];
+        assert!(check(&fixture::judge(run)).is_some());
+    }
+
     #[test]
     fn reads_beside_pure_writes_are_of_others() {
         for block_bytes in [8192, 16384] {
