@@ -50,9 +50,9 @@ impl Interrupt {
             .name("diskproof-signals".to_owned())
             .spawn(move || own.follow(&mut signals))
             .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        // When it is caught, a write beyond the limit on file sizes (setrlimit(2)) fails with
-        // EFBIG and can be reported; otherwise the signal would kill the program.
-        // SIGUSR1 asks other tools for their progress, and does not end them.
+        // Both would kill the program if they were not caught. With SIGXFSZ caught, a write beyond
+        // the limit on file sizes (setrlimit(2)) fails with EFBIG and can be reported. SIGUSR1 asks
+        // other tools for their progress.
         for harmless in [SIGXFSZ, SIGUSR1] {
             signal_hook::flag::register(harmless, Arc::default())
                 .context("cannot catch signals")?;

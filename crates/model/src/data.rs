@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunData {
-    /// Of latency distributions, longest latencies over time and counters of devices, only what
-    /// the rows of the record do not show is kept here.
+    /// Whether latency distributions, longest latencies over time and counters of devices have
+    /// only what the rows of the record do not show.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes_rows: bool,
     /// Workloads that have ended.

@@ -27,6 +27,7 @@ pub mod limits;
 pub mod measurement;
 pub mod merge;
 pub mod observed;
+pub mod op;
 pub mod own_data;
 pub mod ping;
 pub mod plan;
@@ -57,6 +58,5 @@ pub mod window;
 // Leaves that several of the modules above share, each public as part of one of them.
 mod counts;
 mod estimate;
-pub mod op;
 mod packed;
 mod workload;

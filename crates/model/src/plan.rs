@@ -15,7 +15,6 @@ use crate::target::{TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 
 pub use crate::shape::BlockShare;
-pub use crate::stream::{Stream, Streams};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, OFF_SUFFIX, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,

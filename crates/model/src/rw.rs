@@ -2,7 +2,7 @@
 //! have them.
 
 use crate::op::OpKind;
-use crate::plan::Access;
+use crate::plan::{Access, BlockShare};
 use crate::stream::Streams;
 use std::str::FromStr;
 
@@ -74,10 +74,9 @@ impl Rw {
         }
     }
 
-    /// The streams of a workload that does this; `permille` is the share of the first, where there
-    /// are two.
-    pub fn streams(self, permille: u16) -> Streams {
-        Streams::of(self.chains, permille)
+    /// The streams of a workload that does this: see [`Streams::of`].
+    pub fn streams(self, permille: u16, other_sizes: &[BlockShare]) -> Streams {
+        Streams::of(self.chains, permille, other_sizes)
     }
 
     /// The first operation of its first stream.

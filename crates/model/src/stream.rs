@@ -89,42 +89,29 @@ impl From<Streams> for StreamsForm {
 impl Streams {
     /// One stream, which does this to each block.
     pub fn doing(chain: &[OpKind]) -> Self {
-        Self::of(&[chain], 1000)
+        Self::of(&[chain], 1000, &[])
     }
 
     /// Reads with this share of the steps in permille; the others write.
     pub fn with_reads(permille: u16) -> Self {
-        Self::of(&[&[OpKind::Read], &[OpKind::Write]], permille).without_idle()
+        Self::of(&[&[OpKind::Read], &[OpKind::Write]], permille, &[])
     }
 
     /// One stream or two of these chains. Where there are two, the first has `permille` of the
-    /// steps.
-    pub fn of(chains: &[&[OpKind]], permille: u16) -> Self {
+    /// steps, and the second `other_sizes`, unless both have the sizes of the workload. A chain
+    /// without steps makes no stream.
+    pub fn of(chains: &[&[OpKind]], permille: u16, other_sizes: &[BlockShare]) -> Self {
         let shares = match chains.len() {
             0 | 1 => [1000, 0],
             _ => [permille.min(1000), 1000 - permille.min(1000)],
         };
-        let streams = chains.iter().zip(shares).map(|(does, permille)| Stream {
+        let streams = chains.iter().zip(shares).zip([&[], other_sizes]);
+        let streams = streams.map(|((does, permille), sizes)| Stream {
             does: does.to_vec(),
             permille,
-            sizes: Vec::new(),
+            sizes: sizes.to_vec(),
         });
-        Self(streams.collect())
-    }
-
-    /// With these block sizes for all streams but the first; without any where they are alike.
-    #[must_use]
-    pub fn with_other_sizes(mut self, sizes: &[BlockShare]) -> Self {
-        for stream in self.0.iter_mut().skip(1) {
-            stream.sizes = sizes.to_vec();
-        }
-        self.without_idle()
-    }
-
-    /// Without streams that have no steps.
-    fn without_idle(mut self) -> Self {
-        self.0.retain(|stream| stream.permille > 0);
-        self
+        Self(streams.filter(|stream| stream.permille > 0).collect())
     }
 
     /// Each of them.
@@ -217,9 +204,9 @@ mod tests {
             (Streams::with_reads(1000), 1000, false),
             (Streams::with_reads(0), 0, false),
             (Streams::with_reads(700), 700, false),
-            (Streams::with_reads(700).with_other_sizes(&other), 700, true),
+            (Streams::of(&[&[Read], &[Write]], 700, &other), 700, true),
             (Streams::doing(&[Trim, Write]), 0, true),
-            (Streams::of(&[&[Read], &[Trim]], 900), 900, true),
+            (Streams::of(&[&[Read], &[Trim]], 900, &[]), 900, true),
         ];
         for (streams, reads, is_listed) in cases {
             let saved = serde_json::to_value(&streams).unwrap();
@@ -255,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_is_no_stream() {
-        let streams = Streams::of(&[&[Read], &[Write]], 0).with_other_sizes(&[]);
+        let streams = Streams::of(&[&[Read], &[Write]], 0, &[]);
         assert_eq!(streams, Streams::doing(&[Write]));
         assert!(!streams.is_mix() && streams.changes_blocks() && !streams.makes(Read));
         let pairs = Streams::doing(&[Trim, Write]);

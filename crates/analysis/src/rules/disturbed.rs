@@ -235,7 +235,7 @@ mod tests {
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::measurement::{Measurement, OtherProcess};
     use diskproof_model::plan::CachePolicy;
-    use diskproof_model::target::LayerKind;
+    use diskproof_model::target::{Layer, LayerKind};
 
     fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
         OtherProcess {
@@ -314,17 +314,22 @@ mod tests {
         assert!(found("ext4", 300 << 20, 10 << 20));
     }
 
+    /// A loop device over a file on the first layer, in a filesystem of this kind.
+    fn put_loop_above(layers: &mut Vec<Layer>, filesystem: Option<&str>) {
+        let mut image = layers[0].clone();
+        (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
+        image.below = vec![layers[0].name.clone()];
+        image.backing_filesystem = filesystem.map(str::to_owned);
+        layers.insert(0, image);
+    }
+
     /// As measured with a loop device over a file on btrfs, while compilers used another disk.
     #[test]
     fn trees_of_the_filesystem_below_a_loop_device_are_not_of_others() {
         let found = |below: Option<&str>| {
             let mut run = fixture::run();
             let layers = &mut run.0.targets[0].layers;
-            let mut image = layers[0].clone();
-            (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
-            image.below = vec![layers[0].name.clone()];
-            image.backing_filesystem = below.map(str::to_owned);
-            layers.insert(0, image);
+            put_loop_above(layers, below);
             let m = &mut run.1[7];
             m.device.write_bytes = m.asked.write_bytes + (298 << 20);
             m.device.others = vec![process("rustc", 0, 300 << 20)];
@@ -343,10 +348,7 @@ mod tests {
             target.filesystem.as_mut().unwrap().size_bytes = 4 << 30;
             let layers = &mut target.layers;
             layers[0].size_bytes = 256 << 30;
-            let mut image = layers[0].clone();
-            (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
-            image.below = vec![layers[0].name.clone()];
-            layers.insert(0, image);
+            put_loop_above(layers, None);
             let m = &mut run.1[workload];
             m.device.read_bytes += reads;
             m.device.others = others;
@@ -373,10 +375,7 @@ mod tests {
         target.filesystem.as_mut().unwrap().size_bytes = 256 << 20;
         let layers = &mut target.layers;
         layers[0].size_bytes = 256 << 30;
-        let mut image = layers[0].clone();
-        (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
-        image.below = vec![layers[0].name.clone()];
-        layers.insert(0, image);
+        put_loop_above(layers, None);
         let m = &mut run.1[2];
         m.device.write_bytes += 300 << 20;
         m.device.others = vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 30)];

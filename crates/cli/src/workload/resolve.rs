@@ -153,8 +153,8 @@ impl Resolution<'_> {
                 self.name("rw")
             ));
         }
-        let streams = self.rw.streams(share.unwrap_or(READ_PERMILLE_DEFAULT));
-        Ok(streams.with_other_sizes(&self.flags.other_sizes))
+        let share = share.unwrap_or(READ_PERMILLE_DEFAULT);
+        Ok(self.rw.streams(share, &self.flags.other_sizes))
     }
 
     /// The largest block, and the mix of sizes if there is one; of reads, where writes have others.

@@ -7,6 +7,7 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::*;
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::stream::Streams;
 
 /// Four requests at a time, 500 to 600 µs each.
 const DISK: FakeDisk = FakeDisk {

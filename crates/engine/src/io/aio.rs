@@ -1,6 +1,5 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
-//! only with O_DIRECT. It has no calls that change a
-//! block: run/select.rs does not take it for them.
+//! only with O_DIRECT. No call of it changes a block: run/select.rs does not take it for them.
 #![allow(unsafe_code)]
 
 use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};

@@ -1,11 +1,12 @@
 //! What a worker starts next: steps of the pattern, follow-ups of completed requests, at the
 //! pacer's times, within the budget. Knows slots and requests; no backend, clock or counter.
 
-mod block_calls;
+mod chain;
 
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
-use crate::io::{BlockCall, Op, Request, WaitMode};
+use crate::io::{Op, Request, WaitMode};
+use crate::load::block_calls::BlockCalls;
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::content::ContentWriter;
 use crate::load::flow::FlowMember;
@@ -16,7 +17,7 @@ use crate::load::read_batch::ReadBatch;
 use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Streams, SyncCall, Workload};
+use diskproof_model::plan::SyncCall;
 use diskproof_model::shape::ThinkTime;
 use diskproof_model::stream::STREAMS_MAX;
 use std::sync::Arc;
@@ -40,38 +41,6 @@ pub(crate) enum AfterWrite {
     Sync(SyncCall),
     /// A sync after every n-th write.
     SyncEvery(u32, SyncCall),
-}
-
-/// How operations without data of their own are carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlockCalls {
-    /// The call of each kind.
-    calls: Vec<(OpKind, BlockCall)>,
-    /// What follows each of them in its block.
-    streams: Streams,
-}
-
-impl BlockCalls {
-    /// The calls of a workload, as `call_of` has them; `None` where it moves data only.
-    pub(crate) fn of(
-        workload: &Workload,
-        call_of: impl Fn(OpKind) -> Option<BlockCall>,
-    ) -> Option<Self> {
-        let kinds = workload.streams.iter().flat_map(|stream| &stream.does);
-        let calls = kinds
-            .filter(|kind| !kind.moves_data())
-            .filter_map(|kind| Some((*kind, call_of(*kind)?)));
-        let calls: Vec<_> = calls.collect();
-        (!calls.is_empty()).then(|| Self {
-            calls,
-            streams: workload.streams.clone(),
-        })
-    }
-
-    /// Each of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockCall> {
-        self.calls.iter().map(|(_, call)| *call)
-    }
 }
 
 /// Turns the steps of a pattern into requests.

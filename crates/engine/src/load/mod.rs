@@ -1,6 +1,7 @@
 //! The load: where each request goes, when it starts, how many may start, and what was written
 //! where. Uses `io`; counts and times nothing.
 
+pub(crate) mod block_calls;
 pub(crate) mod budget;
 pub(crate) mod content;
 pub(crate) mod flow;

@@ -3,7 +3,7 @@
 
 use crate::io::errno::errno_name;
 use crate::io::{BlockCall, call_block};
-use crate::load::generator::BlockCalls;
+use crate::load::block_calls::BlockCalls;
 use crate::run::error::RunError;
 use diskproof_device::OpenTarget;
 use diskproof_model::op::OpKind;
@@ -24,8 +24,8 @@ pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<Block
     })
 }
 
-/// Whether a workload asks the device itself to change blocks.
-pub(crate) fn calls_device(workload: &Workload, target: &OpenTarget) -> Option<BlockCall> {
+/// The call by which a workload asks the device itself to change blocks; `None` without one.
+pub(crate) fn device_call(workload: &Workload, target: &OpenTarget) -> Option<BlockCall> {
     let calls = calls_of(workload, target)?;
     calls
         .iter()

@@ -5,7 +5,8 @@ use crate::load::slots::PendingRequest;
 use crate::measure::result::WorkerResult;
 use crate::measure::snapshot::{StuckWorker, WorkerSnapshot, lock_snapshot};
 use diskproof_model::measurement::{Hang, OpKind};
-use diskproof_model::plan::{EngineKind, Streams};
+use diskproof_model::plan::EngineKind;
+use diskproof_model::stream::Streams;
 use std::ops::Deref;
 use std::sync::Mutex;
 

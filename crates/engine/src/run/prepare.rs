@@ -2,9 +2,9 @@
 //! Writes nothing; a scratch file must have its content before.
 
 use crate::io::Extent;
-use crate::load::generator::BlockCalls;
+use crate::load::block_calls::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
-use crate::run::block_calls::{calls_device, checked_calls};
+use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::RunError;
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
@@ -225,7 +225,7 @@ pub(crate) fn check_alignment(
     extent: Extent,
     target: &OpenTarget,
 ) -> Result<(), RunError> {
-    let discards = calls_device(workload, target).is_some();
+    let discards = device_call(workload, target).is_some();
     if cache != CachePolicy::Direct && !discards {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::io::buffers::Buffers;
 use crate::io::errno::errno_name;
 use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode};
-use crate::run::block_calls::{calls_device, calls_of};
+use crate::run::block_calls::{calls_of, device_call};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
@@ -231,7 +231,7 @@ fn try_out(
                 submission: SubmitPolicy::Batched,
             };
             let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
-            if let Some(call) = calls_device(workload, target) {
+            if let Some(call) = device_call(workload, target) {
                 try_call(&mut backend, call, punted(workload, target))?;
             }
             read_one(backend, block, readable)
@@ -268,6 +268,10 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
     }
 }
 
+/// Whether io_uring has this call of a device: discards only. A discard of nothing drops nothing:
+/// EINVAL from a kernel that has the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do
+/// not know commands at all. The kernel tries each discard without blocking, and fails it on
+/// devices that cannot (zram; Linux 6.18).
 fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -> io::Result<()> {
     let is_command = call == BlockCall::DISCARD && backend.has_commands();
     let errno = match is_command && punted != Some(true) {

@@ -1,7 +1,8 @@
 //! How long each operation is.
 
 use crate::random::Random;
-use diskproof_model::plan::{Stream, Workload};
+use diskproof_model::plan::Workload;
+use diskproof_model::stream::Stream;
 
 /// One size, or sizes drawn by weight.
 #[derive(Debug, Clone)]

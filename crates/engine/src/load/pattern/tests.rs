@@ -414,7 +414,8 @@ fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
         weight: 1,
     };
     w.block_mix = vec![share(512)];
-    w.streams = w.streams.with_other_sizes(&[share(4096), share(65536)]);
+    let chains: [&[OpKind]; 2] = [&[OpKind::Read], &[OpKind::Write]];
+    w.streams = Streams::of(&chains, 500, &[share(4096), share(65536)]);
     w.shape.align_bytes = Some(8192);
     assert_eq!(block_range(&w), (512, 65536));
     let steps = offsets(&w, 1 << 30, 3000);

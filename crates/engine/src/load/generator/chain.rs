@@ -1,9 +1,10 @@
 //! Operations on blocks without data of their own, and the write that may follow each of them in
 //! the same slot.
 
-use super::{BlockCalls, GeneratorOptions, RequestGenerator};
+use super::{GeneratorOptions, RequestGenerator};
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request};
+use crate::load::block_calls::BlockCalls;
 use crate::load::pattern::Step;
 use crate::load::slots::{Slot, Stage};
 use diskproof_model::op::OpKind;
@@ -28,8 +29,7 @@ impl RequestGenerator {
         step: Step,
         buffers: &mut Buffers,
     ) -> Option<Request> {
-        let calls = self.calls()?.calls.iter();
-        let (_, call) = *calls.clone().find(|(kind, _)| *kind == step.kind)?;
+        let call = self.calls()?.of_kind(step.kind)?;
         // It moves no data and completes with 0.
         self.slots.get(index).left = 0;
         if self.after(step.kind) == Some(OpKind::Write) {
@@ -51,7 +51,7 @@ impl RequestGenerator {
     }
 
     fn after(&self, kind: OpKind) -> Option<OpKind> {
-        self.calls()?.streams.after(kind)
+        self.calls()?.after(kind)
     }
 
     /// After an operation of `kind` of a step, in the same slot: the write of the same block, from

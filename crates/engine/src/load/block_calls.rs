@@ -1,0 +1,49 @@
+//! The calls by which a workload changes blocks without data of its own. Makes none of them.
+
+use crate::io::BlockCall;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::Workload;
+use diskproof_model::stream::Streams;
+
+/// How operations without data of their own are carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockCalls {
+    /// The call of each kind.
+    calls: Vec<(OpKind, BlockCall)>,
+    /// What follows each of them in its block.
+    streams: Streams,
+}
+
+impl BlockCalls {
+    /// The calls of a workload, as `call_of` has them; `None` where it moves data only.
+    pub(crate) fn of(
+        workload: &Workload,
+        call_of: impl Fn(OpKind) -> Option<BlockCall>,
+    ) -> Option<Self> {
+        let kinds = workload.streams.iter().flat_map(|stream| &stream.does);
+        let calls = kinds
+            .filter(|kind| !kind.moves_data())
+            .filter_map(|kind| Some((*kind, call_of(*kind)?)));
+        let calls: Vec<_> = calls.collect();
+        (!calls.is_empty()).then(|| Self {
+            calls,
+            streams: workload.streams.clone(),
+        })
+    }
+
+    /// Each of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockCall> {
+        self.calls.iter().map(|(_, call)| *call)
+    }
+
+    /// That of a kind.
+    pub(crate) fn of_kind(&self, kind: OpKind) -> Option<BlockCall> {
+        let found = self.calls.iter().find(|(of, _)| *of == kind);
+        found.map(|(_, call)| *call)
+    }
+
+    /// What follows an operation of this kind in its block.
+    pub(crate) fn after(&self, kind: OpKind) -> Option<OpKind> {
+        self.streams.after(kind)
+    }
+}
