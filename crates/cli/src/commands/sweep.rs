@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
+use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
 use crate::workload::{BlockSize, Bytes};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
@@ -242,7 +242,7 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
         note: sweep.measuring.note.clone(),
         flags: &sweep.measuring,
     };
-    measure_by_campaign(job, Sweep::new(&setup))
+    measure_by(job, Means::by(Sweep::new(&setup)), Presentation::default())
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {

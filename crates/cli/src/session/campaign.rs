@@ -1,19 +1,19 @@
 //! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
-use super::measure::{Presentation, ReadyRun, measure_as, stolen_share_since};
-use super::prepare::{MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output};
+use super::prepare::{MeasuringJob, admit_all, refuse_target_as_output};
 use super::prepare_command::{self, CommandEnd, CommandWait};
+use super::ready::{Conditions, ReadyRun, carried_out};
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
-use super::watchdog::{Deadline, Supervised, WatchdogResult, explain_late};
-use crate::failure::{Exit, Failure};
+use super::watchdog::WatchdogResult;
+use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::stall_timeout::stall_timeout;
 use crate::stderr::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell, Next};
 use diskproof_analysis::judge::RunFacts;
-use diskproof_device::{Consent, MachineCpuTime, OpenTarget, probe};
+use diskproof_device::{Consent, OpenTarget, probe};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
@@ -143,56 +143,32 @@ where
         refuse_target_as_output(path, &job.identities)?;
     }
     let interrupt = Interrupt::listen()?;
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    let stall_timeout = stall_timeout()?;
-    let identities = job.identities.clone();
-    let Prepared {
-        work, mut facts, ..
-    } = prepare(job, &consent, stall_timeout, None)?;
-    interrupt.end_cleanly();
-    let live = Live::new((&facts.plan, &identities), verbosity, interrupt.clone());
+    let own_target = |side: &CampaignSide| job.identities[side.target].clone();
+    let own_targets: Vec<TargetIdentity> = sides.iter().map(own_target).collect();
     let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {
         answer: None,
         identities: vec![None; sides.len()],
     }));
-    let own_targets: Vec<TargetIdentity> = sides
-        .iter()
-        .map(|side| identities[side.target].clone())
-        .collect();
-    let ready = ReadyRun {
-        work,
-        live,
-        identities: &identities,
-        deadline: Deadline {
-            stall_timeout,
-            verbosity,
-        },
+    let conditions = Conditions {
+        consent: job.flags.destructive.consent(&job.identities)?,
+        stall_timeout: stall_timeout()?,
         interrupt: &interrupt,
         tool: None,
-        consent,
+        kept_name: None,
     };
-    let conditions = CampaignConditions {
+    let cells = CellConditions {
         sides,
         reopening,
-        cleanup,
         engines: EngineSharing::OfEachWorkload,
     };
-    let start = MachineCpuTime::now();
-    let end = supervise(ready, conditions, Arc::clone(&shared), campaign)?;
-    facts.host.stolen_share = stolen_share_since(start);
+    let (facts, end) = carried_out(job, conditions, |ready| {
+        let end = supervise(ready, cells, Arc::clone(&shared), campaign);
+        if let Some(command) = cleanup {
+            clean_up(&command, &interrupt, verbosity);
+        }
+        end
+    })?;
     Ok(outcome(facts, end, &shared, own_targets, interrupt))
-}
-
-/// Measures a campaign on targets that are its sides, and concludes as every run does: the
-/// measurements of its cells make one record.
-pub(crate) fn measure_by_campaign<C>(job: MeasuringJob<'_>, campaign: C) -> anyhow::Result<Exit>
-where
-    C: Campaign + Send + 'static,
-    C::Answer: Send + 'static,
-{
-    measure_as(job, Presentation::default(), |ready| {
-        supervise_on_targets(ready, campaign)
-    })
 }
 
 /// Carries out a campaign whose sides are the targets.
@@ -213,20 +189,18 @@ where
         answer: None,
         identities: vec![None; sides.len()],
     };
-    let conditions = CampaignConditions {
+    let conditions = CellConditions {
         sides,
         reopening: Reopening::Never,
-        cleanup: None,
         engines: EngineSharing::OfAllWorkloads,
     };
     supervise(ready, conditions, Arc::new(Mutex::new(findings)), campaign)
 }
 
 /// Under which conditions the cells of a campaign are measured.
-struct CampaignConditions {
+struct CellConditions {
     sides: Vec<CampaignSide>,
     reopening: Reopening,
-    cleanup: Option<String>,
     engines: EngineSharing,
 }
 
@@ -252,7 +226,7 @@ impl EngineSharing {
 /// Carries out a campaign on a separate thread.
 fn supervise<C>(
     ready: ReadyRun<'_>,
-    conditions: CampaignConditions,
+    conditions: CellConditions,
     findings: SharedFindings<C::Answer>,
     mut campaign: C,
 ) -> Result<WatchdogResult, Failure>
@@ -260,29 +234,13 @@ where
     C: Campaign + Send + 'static,
     C::Answer: Send + 'static,
 {
-    let ReadyRun {
-        mut work,
-        mut live,
-        identities,
-        deadline,
-        interrupt,
-        consent,
-        tool: _,
-    } = ready;
-    let supervised = Supervised {
-        results: Arc::clone(&work.results),
-        heartbeat: live.heartbeat(),
-        identities,
-        deadline,
-        run_end: live.deadline(),
-    };
-    let interrupt = interrupt.clone();
-    supervised.run(move || {
+    let (interrupt, consent) = (ready.interrupt.clone(), ready.consent.clone());
+    ready.run(Box::new(move |run, live| {
         let mut cells = PreparedCells {
-            run: &mut work,
+            run,
             conditions: &conditions,
             consent: &consent,
-            live: &mut live,
+            live,
             interrupt: &interrupt,
             findings: &findings,
             span_bytes: None,
@@ -291,18 +249,8 @@ where
             moved: BTreeMap::new(),
             slices: 0,
         };
-        let ended = cells.run(&mut campaign);
-        live.finish();
-        work.results().ended = Some(explain_late(ended, &live));
-        let heartbeat = live.heartbeat();
-        let hung = work.close(deadline.verbosity);
-        clean_up(
-            conditions.cleanup.as_deref(),
-            &heartbeat,
-            deadline.verbosity,
-        );
-        hung
-    })
+        cells.run(&mut campaign)
+    }))
 }
 
 fn outcome<Answer>(
@@ -330,27 +278,26 @@ fn outcome<Answer>(
     }
 }
 
-/// Runs the command after the last cell.
-fn clean_up(command: Option<&str>, heartbeat: &Heartbeat, verbosity: Verbosity) {
-    let Some(command) = command else {
-        return;
-    };
+/// Runs the command after the last cell, however the run ended: it restores a setting. Only a
+/// signal that comes meanwhile ends it.
+fn clean_up(command: &str, interrupt: &Interrupt, verbosity: Verbosity) {
     let wait = CommandWait {
-        interrupt: None,
-        heartbeat,
+        interrupt: interrupt.signal().is_none().then_some(interrupt),
+        heartbeat: &Heartbeat::default(),
     };
     match prepare_command::run("--cleanup", command, &wait) {
+        CommandEnd::Done => verbosity.note(&format!("ran --cleanup '{command}'")),
         CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
-        CommandEnd::Done | CommandEnd::Interrupted => {
-            verbosity.note(&format!("ran --cleanup '{command}'"));
-        }
+        CommandEnd::Interrupted => eprint_line(&format!(
+            "warning: --cleanup '{command}' was interrupted, and may not have restored the setting"
+        )),
     }
 }
 
 /// Cells on open targets.
 struct PreparedCells<'a, Answer> {
     run: &'a mut TargetRun,
-    conditions: &'a CampaignConditions,
+    conditions: &'a CellConditions,
     consent: &'a Consent,
     live: &'a mut Live,
     interrupt: &'a Interrupt,

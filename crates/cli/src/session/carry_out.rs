@@ -3,14 +3,14 @@
 
 use super::campaign::supervise_on_targets;
 use super::inserts;
-use super::measure::{Presentation, ReadyRun, measure_as};
 use super::ping::PingLines;
 use super::prepare::MeasuringJob;
+use super::ready::ReadyRun;
 use super::run::{Steps, TargetRun};
 use super::watchdog::WatchdogResult;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::tool_lines::ToolLines;
-use diskproof_analysis::campaign::LatencySearchCampaign;
+use diskproof_analysis::campaign::{Campaign, LatencySearchCampaign};
 use diskproof_device::{GuardedWriteCache, WriteCacheSwitch};
 use diskproof_engine::RunError;
 use diskproof_postgres::Programs;
@@ -26,27 +26,37 @@ pub(crate) struct Means {
     pub server: Option<Programs>,
     /// The switch of the write cache, where workloads name its state. It is restored at the end.
     pub write_cache: Option<WriteCacheSwitch>,
+    /// What decides which workload is measured next, and for how long, in place of the plan.
+    pub campaign: Option<ByCampaign>,
 }
 
-/// Measures, or only shows the plan.
-pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    measure_by(job, Means::default(), Presentation::default())
-}
+/// Carries out a run as its campaign decides.
+type ByCampaign = Box<dyn FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>>;
 
-/// As [`measure`], by these means and with this presentation.
-pub(crate) fn measure_by(
-    job: MeasuringJob<'_>,
-    means: Means,
-    presentation: Presentation,
-) -> anyhow::Result<Exit> {
-    if means.server.is_some() {
-        inserts::admit_server(&job)?;
+impl Means {
+    /// Those of a run whose cells this campaign decides; its sides are the targets.
+    pub(crate) fn by<C>(campaign: C) -> Self
+    where
+        C: Campaign + Send + 'static,
+        C::Answer: Send + 'static,
+    {
+        Self {
+            campaign: Some(Box::new(|ready| supervise_on_targets(ready, campaign))),
+            ..Self::default()
+        }
     }
-    measure_as(job, presentation, |ready| carry_out(ready, means))
+
+    /// Asks the gate for what they need beside the plan.
+    pub(super) fn admit(&self, job: &MeasuringJob<'_>) -> Result<(), Failure> {
+        match self.server {
+            Some(_) => inserts::admit_server(job),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Carries out a plan on its targets.
-fn carry_out(mut ready: ReadyRun<'_>, means: Means) -> Result<WatchdogResult, Failure> {
+pub(super) fn carry_out(mut ready: ReadyRun<'_>, means: Means) -> Result<WatchdogResult, Failure> {
     let tool = ready.tool.take();
     let lines = tool.map(ToolLines::start).transpose().map_err(failed)?;
     if let Some(switch) = means.write_cache {
@@ -55,6 +65,9 @@ fn carry_out(mut ready: ReadyRun<'_>, means: Means) -> Result<WatchdogResult, Fa
     }
     if let Some(programs) = means.server {
         return inserts::carry_out(ready, programs);
+    }
+    if let Some(campaign) = means.campaign {
+        return campaign(ready);
     }
     if let Some(search) = LatencySearchCampaign::of(&ready.work.plan) {
         let (interrupt, heartbeat) = (ready.interrupt.clone(), ready.live.heartbeat());

@@ -1,8 +1,8 @@
 //! INSERTs of a temporary PostgreSQL server in the target, before and after the workloads of the
 //! plan: the disk may drift meanwhile, and both halves together see the same disk as the workloads.
 
-use super::measure::ReadyRun;
 use super::prepare::MeasuringJob;
+use super::ready::ReadyRun;
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
 use super::trials::{self, Trials};
 use super::watchdog::WatchdogResult;

@@ -1,26 +1,19 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
+use super::carry_out::{Means, carry_out};
 use super::conclude::{Page, ResultOutputs, Then, conclude};
-use super::prepare::{MeasuringJob, prepare, refuse_target_as_output, rehearse};
-use super::run::{Steps, TargetRun};
-use super::watchdog::{Deadline, WatchdogResult, run};
+use super::prepare::{MeasuringJob, refuse_target_as_output, rehearse};
+use super::ready::{Conditions, carried_out};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stall_timeout::stall_timeout;
 use crate::stdout::print_plan;
 use crate::tool_lines::SharedPrinter;
-use diskproof_device::{Consent, MachineCpuTime, OpenTarget};
-use diskproof_engine::watchdog::Deferred;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// An extended attribute takes microseconds.
-const MARKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How the result of a run is shown.
 #[derive(Default)]
@@ -41,37 +34,18 @@ pub(crate) struct ToolRun {
     pub kept_name: Option<String>,
 }
 
-/// A run that is ready to be carried out.
-pub(super) struct ReadyRun<'a> {
-    pub work: TargetRun,
-    pub live: Live,
-    pub identities: &'a [TargetIdentity],
-    pub deadline: Deadline,
-    pub interrupt: &'a Interrupt,
-    /// Prints the text of another tool, where that is the output.
-    pub tool: Option<SharedPrinter>,
-    /// What the user released.
-    pub consent: Consent,
+/// Prepares, measures and concludes; or only shows the plan.
+pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    measure_by(job, Means::default(), Presentation::default())
 }
 
-impl ReadyRun<'_> {
-    /// Carries it out on a separate thread, and waits for its end.
-    pub(super) fn run(self, steps: Steps) -> Result<WatchdogResult, Failure> {
-        run(
-            (self.work, steps),
-            self.live,
-            self.identities,
-            self.deadline,
-        )
-    }
-}
-
-/// Prepares, lets `carry_out` measure, and concludes; or only shows the plan.
-pub(super) fn measure_as(
+/// As [`measure`], by these means and with this presentation.
+pub(crate) fn measure_by(
     job: MeasuringJob<'_>,
+    means: Means,
     presentation: Presentation,
-    carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
 ) -> anyhow::Result<Exit> {
+    means.admit(&job)?;
     let flags = job.flags;
     let outputs = flags.files();
     refuse_format_of_sweep(&job.plan, &outputs)?;
@@ -89,31 +63,17 @@ pub(super) fn measure_as(
         None => (None, None),
     };
     let tool = tool.filter(|_| !flags.prints_json());
-    let mut prepared = prepare(job, &consent, stall_timeout, kept_name.as_deref())?;
-    interrupt.end_cleanly();
-    let live = Live::new(
-        (&prepared.facts.plan, &prepared.facts.targets),
-        flags.verbosity(),
-        interrupt.clone(),
-    );
-    let start = MachineCpuTime::now();
-    let mut end = carry_out(ReadyRun {
-        work: prepared.work,
-        live,
-        identities: &prepared.facts.targets,
-        deadline: Deadline {
-            stall_timeout,
-            verbosity: flags.verbosity(),
-        },
+    let conditions = Conditions {
+        consent,
+        stall_timeout,
         interrupt: &interrupt,
         tool: tool.clone(),
-        consent,
-    })?;
-    mark_own(prepared.own_files);
-    prepared.facts.host.stolen_share = stolen_share_since(start);
+        kept_name: kept_name.as_deref(),
+    };
+    let (facts, mut end) = carried_out(job, conditions, |ready| carry_out(ready, means))?;
     let not_restored = end.results.not_restored.take();
     let exit = conclude(
-        prepared.facts,
+        facts,
         end,
         &ResultOutputs {
             files: &files,
@@ -130,19 +90,6 @@ pub(super) fn measure_as(
         Some(error) => Err(Failure::WriteCache(error).into()),
         None => Ok(exit),
     }
-}
-
-/// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
-fn mark_own(files: Vec<OpenTarget>) {
-    if !files.is_empty() {
-        let mark = move || files.iter().for_each(OpenTarget::mark_own);
-        Deferred::start_or_run("diskproof-mark", mark).wait(MARKED_WITHIN);
-    }
-}
-
-/// The share of the machine's CPU time that its hypervisor gave to others since `start`.
-pub(super) fn stolen_share_since(start: Option<MachineCpuTime>) -> Option<f64> {
-    MachineCpuTime::now()?.stolen_share_since(start?)
 }
 
 /// Checks what a run would refuse, and shows the plan.

@@ -10,6 +10,7 @@ mod measure;
 mod ping;
 mod prepare;
 mod prepare_command;
+mod ready;
 mod run;
 mod slices;
 mod time_left;
@@ -17,11 +18,11 @@ mod trials;
 mod watchdog;
 
 pub(crate) use campaign::{
-    CampaignJob, CampaignOutcome, CampaignSide, Reopening, measure_by_campaign, measure_campaign,
+    CampaignJob, CampaignOutcome, CampaignSide, Reopening, measure_campaign,
 };
-pub(crate) use carry_out::{Means, measure, measure_by};
+pub(crate) use carry_out::Means;
 pub(crate) use conclude::{Page, has_errors, process_may_stay};
-pub(crate) use measure::{Presentation, ToolRun, dry_run};
+pub(crate) use measure::{Presentation, ToolRun, dry_run, measure, measure_by};
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};

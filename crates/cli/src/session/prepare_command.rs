@@ -31,7 +31,7 @@ pub(super) enum CommandEnd {
 
 /// What ends the wait for a command.
 pub(super) struct CommandWait<'a> {
-    /// `None` for a command that Ctrl-C does not end.
+    /// `None` where Ctrl-C has ended the run before.
     pub interrupt: Option<&'a Interrupt>,
     /// Beats while it runs.
     pub heartbeat: &'a Heartbeat,

@@ -9,7 +9,7 @@ use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stderr::Verbosity;
 use diskproof_device::{FilesRemover, GuardedWriteCache};
 use diskproof_engine::RunError;
-use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
+use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
@@ -85,19 +85,22 @@ pub(super) fn run(
     identities: &[TargetIdentity],
     deadline: Deadline,
 ) -> Result<WatchdogResult, Failure> {
-    let supervised = Supervised {
+    let watchdog = Watchdog {
         results: Arc::clone(&work.results),
-        heartbeat: live.heartbeat(),
-        run_end: live.deadline(),
-        identities,
         deadline,
+        identities,
+        run_end: live.deadline(),
     };
+    let signs = SignsOfLife::new(live.heartbeat(), identities);
     let has_files = Arc::clone(&work.has_files);
-    let end = supervised.run(move || run_and_close(work, steps, live, deadline.verbosity));
+    let work = move || run_and_close(work, steps, live, deadline.verbosity);
+    let run = Deferred::start("diskproof-run", work)
+        .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+    let end = watchdog.wait(&run, signs);
     if has_files.load(Ordering::Relaxed) {
         remove_later(identities, deadline.verbosity);
     }
-    end
+    Ok(end)
 }
 
 /// The disk still holds threads of this process, and with them the files of its test.
@@ -106,46 +109,6 @@ fn remove_later(identities: &[TargetIdentity], verbosity: Verbosity) {
         if let Err(error) = FilesRemover::start(&identity.path) {
             verbosity.note(&format!("{error}. The next 'diskproof files' removes them"));
         }
-    }
-}
-
-/// What the watchdog must know of a run.
-pub(super) struct Supervised<'a> {
-    /// Where the run puts its results.
-    pub results: SharedResults,
-    /// Beats as long as the run makes progress.
-    pub heartbeat: Heartbeat,
-    /// The targets.
-    pub identities: &'a [TargetIdentity],
-    /// How long it waits.
-    pub deadline: Deadline,
-    /// When the run ends.
-    pub run_end: SharedDeadline,
-}
-
-impl Supervised<'_> {
-    /// Does the work, which returns the paths of the targets that hang, on a separate thread.
-    pub(super) fn run(
-        self,
-        work: impl FnOnce() -> Vec<String> + Send + 'static,
-    ) -> Result<WatchdogResult, Failure> {
-        let Self {
-            results,
-            heartbeat,
-            identities,
-            deadline,
-            run_end,
-        } = self;
-        let signs = SignsOfLife::new(heartbeat, identities);
-        let run = Deferred::start("diskproof-run", work)
-            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        let watchdog = Watchdog {
-            results,
-            deadline,
-            identities,
-            run_end,
-        };
-        Ok(watchdog.wait(&run, signs))
     }
 }
 
@@ -167,10 +130,7 @@ fn run_and_close(
 }
 
 /// Says why a run ended that the end of its announced time interrupted, not the user.
-pub(super) fn explain_late(
-    ended: Result<EndedEarly, RunError>,
-    live: &Live,
-) -> Result<EndedEarly, RunError> {
+fn explain_late(ended: Result<EndedEarly, RunError>, live: &Live) -> Result<EndedEarly, RunError> {
     match ended {
         Ok(Some(why)) if live.is_late() => Ok(Some(why.replace(INTERRUPTED, LATE))),
         other => other,

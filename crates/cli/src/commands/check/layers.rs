@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure_by_campaign};
+use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
 use crate::standard_workloads::{WriteBudget, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
@@ -88,7 +88,8 @@ pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyh
         note: measuring.note.clone(),
         flags: measuring,
     };
-    measure_by_campaign(job, LiveComparison::new(setup))
+    let means = Means::by(LiveComparison::new(setup));
+    measure_by(job, means, Presentation::default())
 }
 
 /// The workload as it runs on one layer: the plan has the time of all of them.
