@@ -66,8 +66,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         return String::new();
     }
     let mut words = vec!["fio".to_owned()];
-    let is_alone = members.len() == 1;
-    if !is_alone {
+    if members.len() > 1 {
         // What is done first ends the others; by default it ends its own reporting group only.
         words.extend(["--exitall".to_owned(), "--exit_what=all".to_owned()]);
     }
@@ -75,6 +74,10 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
     if !writing && target.kind != TargetKind::Directory {
         words.push("--readonly".to_owned());
     }
+    let file = match members {
+        [only] if jobs(only.ran) == 1 => ScratchFile::Own,
+        _ => ScratchFile::Shared,
+    };
     let mut huge_pages = 0;
     for (index, member) in members.iter().enumerate() {
         let RanWorkload {
@@ -82,11 +85,6 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
             asked,
             ..
         } = *member;
-        let file = if is_alone && jobs(workload) == 1 {
-            ScratchFile::Own
-        } else {
-            ScratchFile::Shared
-        };
         words.push(quoted(&format!("--name={}", workload.name)));
         if index > 0 {
             // Otherwise the figures of all jobs are added up.
@@ -110,6 +108,13 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.extend(shaped(&workload.shape));
         words.extend(ending(workload, asked, group));
         words.push("--group_reporting".to_owned());
+    }
+    if target.kind == TargetKind::Directory && file == ScratchFile::Shared {
+        // The first job that ends would take the file away from one that has not begun.
+        words.push(format!(
+            "&& rm -f {}",
+            quoted(&format!("{}/{SHARED_FILE}", target.path))
+        ));
     }
     if writing && target.kind != TargetKind::Directory {
         words.push(DESTROYS.to_owned());
@@ -182,7 +187,7 @@ enum ScratchFile {
     Shared,
 }
 
-/// The file or device, or the directory in which fio lays out its own file and takes it away again.
+/// The file or device, or the directory in which fio lays out a file; its own it takes away again.
 fn place(
     w: &WorkloadRecord,
     target: &TargetIdentity,
@@ -202,7 +207,9 @@ fn place(
         // Lays the file out first, as reads do by themselves: growing a file is another workload.
         words.push("--overwrite=1".to_owned());
     }
-    words.push("--unlink=1".to_owned());
+    if file == ScratchFile::Own {
+        words.push("--unlink=1".to_owned());
+    }
     words
 }
 

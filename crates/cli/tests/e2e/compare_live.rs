@@ -87,7 +87,8 @@ fn compare_live_prepares_each_slice_of_a_side_and_cleans_up() {
     let (target, log) = (place.path().join("data"), place.path().join("log"));
     random_file(&target, 16 << 20);
     let say = |word: &str| format!("echo {word} >> {}", log.display());
-    let (a, b, end) = (say("a"), say("b"), say("end"));
+    // The last command takes longer than a run may after its end.
+    let (a, b, end) = (say("a"), say("b"), format!("sleep 6; {}", say("end")));
     let words = [
         "--prepare",
         &a,
