@@ -236,10 +236,9 @@ impl Plan {
         let needs_content = |workload: &Workload| workload.layout == Layout::Needed;
         let is_filled = self.survey.is_some() || self.workloads.iter().any(needs_content);
         let bytes = self.scratch_bytes.filter(|_| is_filled)?;
-        let verb = &self.origin.verb;
-        let ns = match verb.starts_with("as ") {
-            true => u64::MAX,
-            false => (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS,
+        let ns = match self.order {
+            Order::Whole => u64::MAX,
+            _ => (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS,
         };
         self.first_write_ns.is_none().then_some(ns)
     }

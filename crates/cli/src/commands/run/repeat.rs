@@ -10,7 +10,7 @@ use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, m
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use crate::targets::refuse_duplicates;
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
-use diskproof_model::plan::{Origin, Plan};
+use diskproof_model::plan::{Order, Origin, Plan};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::MetricDetail;
@@ -121,17 +121,17 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
     if on.iter().zip(&record.targets).any(is_smaller) {
         return Err("the target is smaller than that of the record");
     }
-    let verb = &plan.origin.verb;
+    let verb = match plan.order {
+        // The command line of another tool.
+        Order::Whole => "run".to_owned(),
+        _ => plan.origin.verb.clone(),
+    };
     Ok(Plan {
         seed: seed.unwrap_or(plan.seed),
         targets: on.iter().map(|identity| identity.path.clone()).collect(),
         disk_access: None,
         origin: Origin {
-            verb: if verb.starts_with("as ") {
-                "run".to_owned()
-            } else {
-                verb.clone()
-            },
+            verb,
             argv: command_line(),
         },
         method: Plan::of("", Vec::new()).method,
