@@ -76,13 +76,7 @@ impl RunFacts {
 
 /// The first place where both differ, as a JSON pointer.
 fn difference(stored: &Record, derived: &Record) -> Option<String> {
-    let value = |record: &Record| {
-        let without_data = Record {
-            data: None,
-            ..record.clone()
-        };
-        without_data.to_tree().unwrap_or_default()
-    };
+    let value = |record: &Record| record.clone().without_data().to_tree().unwrap_or_default();
     first_difference(&value(stored), &value(derived), "")
 }
 

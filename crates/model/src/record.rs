@@ -126,6 +126,14 @@ pub struct Record {
     pub data: Option<Box<RunData>>,
 }
 
+impl Record {
+    /// The same without what was measured, which takes most of its memory. It cannot be judged
+    /// again.
+    pub fn without_data(self) -> Self {
+        Self { data: None, ..self }
+    }
+}
+
 /// A program and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

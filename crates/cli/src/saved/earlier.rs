@@ -98,10 +98,44 @@ pub(super) fn repetitions(
             if let Ok(Some(stored)) = history.get(&run.run_id) {
                 earlier.push(EarlierRun {
                     label: run.label.clone(),
-                    record: judged_quietly(stored).record,
+                    record: judged_quietly(stored).record.without_data(),
                 });
             }
         }
     }
     Ok(earlier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunKey;
+    use crate::saved::{HistoryOptions, earlier_runs, keep, load_all, runs_before};
+    use diskproof_analysis::fixture;
+
+    /// Twenty runs of 39 workloads took 750 MB with their data.
+    #[test]
+    fn runs_beside_the_newest_one_are_read_without_their_data() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("history.db");
+        let options = HistoryOptions {
+            history: Some(path.clone()),
+            ..HistoryOptions::default()
+        };
+        let record = fixture::checked(fixture::record());
+        assert!(record.data.is_some());
+        keep(&record, "", &options);
+        let mut next = record.clone();
+        next.run_id = "another".to_owned();
+        let before = runs_before(&RunKey::of(&next), &options);
+        let earlier = earlier_runs(&[&next], Some(&path));
+        let earlier = earlier.into_iter().map(|run| run.record);
+        let named = load_all("latest", Some(&path)).unwrap();
+        for found in [before, earlier.collect(), named] {
+            let [found] = &found[..] else {
+                panic!("{found:?}");
+            };
+            assert!(found.data.is_none());
+            assert_eq!(found.measurements, record.measurements);
+        }
+    }
 }

@@ -219,11 +219,11 @@ pub(crate) fn load(reference: &str, history: Option<&Path>) -> Result<Record, Fa
     Ok(get(&history, &id)?.record)
 }
 
-/// Every record that `reference` names: all runs of a label, the newest first; otherwise the one
-/// that [`load`] finds.
+/// Every record that `reference` names, without its data: all runs of a label, the newest first;
+/// otherwise the one that [`load`] finds.
 pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
     if let Some(record) = record_of_file(reference)? {
-        return Ok(vec![record]);
+        return Ok(vec![record.without_data()]);
     }
     let history = open(history)?;
     let ids = match is_latest(reference) {
@@ -235,7 +235,8 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
     } else {
         ids
     };
-    ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
+    let record = |id: &String| Ok(get(&history, id)?.record.without_data());
+    ids.iter().map(record).collect()
 }
 
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
