@@ -16,14 +16,25 @@ use buckets::{LEN, VALUE_MAX, bucket, index_of};
 
 pub use part::LatencyPart;
 
+/// Buckets of a page of memory.
+const PAGE_BUCKETS: usize = 512;
+
 /// A latency distribution. Merging is exact; percentiles are within 0.1 %.
-#[derive(Clone)]
 pub struct LatencyHistogram {
     counts: Box<[u64]>,
     count: u64,
     sum_ns: u128,
     min_ns: u64,
     max_ns: u64,
+}
+
+/// Touches only the pages where the original has latencies: 66 in all, most of them empty.
+impl Clone for LatencyHistogram {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new();
+        copy.merge(self);
+        copy
+    }
 }
 
 impl Default for LatencyHistogram {
@@ -119,8 +130,13 @@ impl LatencyHistogram {
     /// Adds all of `other`.
     #[inline]
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        let pages = self.counts.chunks_mut(PAGE_BUCKETS);
+        for (mine, theirs) in pages.zip(other.counts.chunks(PAGE_BUCKETS)) {
+            if theirs.iter().any(|count| *count > 0) {
+                for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                    *mine += theirs;
+                }
+            }
         }
         self.count += other.count;
         self.sum_ns += other.sum_ns;

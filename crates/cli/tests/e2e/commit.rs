@@ -8,6 +8,7 @@ use diskproof_simdisk::testbed::{Disk, can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
@@ -42,6 +43,33 @@ fn count(record: &Record, name: &str, kind: OpKind) -> u64 {
     let found = record.measurements.iter().find(|m| m.workload.name == name);
     let m = found.unwrap_or_else(|| panic!("{name} is missing"));
     counts(m, kind).0
+}
+
+/// Latency distributions have memory only where latencies fall. They took 260 MB otherwise.
+#[test]
+fn a_run_of_many_workloads_takes_little_memory() {
+    const NAME: &str = "a_run_of_many_workloads_takes_little_memory";
+    if !can_run(NAME, &["python3"]) {
+        return;
+    }
+    let here = place();
+    let script = "import resource, subprocess, sys\n\
+                  code = subprocess.run(sys.argv[1:]).returncode\n\
+                  print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n\
+                  sys.exit(code)";
+    let flags = ["--time", "4s", "--size", "64M", "-q", "-o", "run.json"];
+    let ran = Command::new("python3")
+        .args(["-c", script])
+        .arg(crate::program::program_path())
+        .args(["commit", ".", "--no-history"])
+        .args(flags)
+        .current_dir(here.path())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let text = String::from_utf8(ran.stdout).unwrap();
+    let kilobytes: u64 = text.lines().last().unwrap().parse().unwrap();
+    assert!(kilobytes < 128 << 10, "{kilobytes} kB");
 }
 
 #[test]
