@@ -13,7 +13,7 @@ pub struct EndingAllocator;
 const MAPPED_BYTES_MIN: libc::c_int = 128 << 10;
 
 impl EndingAllocator {
-    /// Keeps it so with glibc, which otherwise takes them from its own memory, and clears them, once
+    /// Keeps it so with glibc, which otherwise takes them from its own memory, and clears them, if
     /// one was freed (mallopt(3), M_MMAP_THRESHOLD): `commit` took 190 MB instead of 60. musl never
     /// does.
     pub fn map_large_blocks(&self) {
