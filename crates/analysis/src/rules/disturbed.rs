@@ -382,6 +382,25 @@ mod tests {
         assert!(check(&fixture::judge(run)).is_some());
     }
 
+    /// As measured on a new ext4 in memory, while compilers wrote to another disk.
+    #[test]
+    fn inode_tables_beside_commits_are_not_laid_on_processes() {
+        let found = |tables: u64, extra: u64| {
+            let mut run = fixture::run();
+            run.0.targets[0].filesystem.as_mut().unwrap().size_bytes = 4 << 30;
+            let m = &mut run.1[7];
+            m.device.write_bytes = m.asked.write_bytes * 3 + tables;
+            m.device.others = vec![
+                process("ext4lazyinit", 0, 0),
+                process("dd", 0, 12 << 20),
+                process("rustc", 0, extra),
+            ];
+            check(&fixture::judge(run)).is_some()
+        };
+        assert!(!found(24 << 20, 2 << 20));
+        assert!(found(300 << 20, 200 << 20));
+    }
+
     #[test]
     fn reads_beside_pure_writes_are_of_others() {
         for block_bytes in [8192, 16384] {
