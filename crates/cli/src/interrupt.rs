@@ -22,8 +22,8 @@ const STOPS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR2, SIG
 /// Signals that come this soon after the first one belong to it.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// Catches two signals that would kill the program. With SIGXFSZ caught, a write beyond the limit on
-/// file sizes (setrlimit(2)) fails with EFBIG and can be reported. SIGUSR1 asks other tools for
+/// Catches two signals that would kill the program. With SIGXFSZ caught, a write beyond the limit
+/// on file sizes (setrlimit(2)) fails with EFBIG and can be reported. SIGUSR1 asks other tools for
 /// their progress.
 pub(crate) fn catch_harmless() {
     for harmless in [SIGXFSZ, SIGUSR1] {

@@ -2,7 +2,7 @@
 //! The program still prints and saves the partial results, and ends.
 
 use crate::program::hanging_disk::{HangingDisk, Running};
-use crate::program::{counts, eventually, names};
+use crate::program::{counts, eventually, has_ended, names};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
@@ -445,12 +445,6 @@ fn second_ctrl_c_ends_a_hung_run_at_once() {
         ["disk", "err"],
         "no record, and nothing unfinished"
     );
-}
-
-/// Whether the main thread of a process has ended.
-fn has_ended(process: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/status"))
-        .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
 }
 
 #[test]

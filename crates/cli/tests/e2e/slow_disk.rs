@@ -1,7 +1,7 @@
 //! Disks that are slow and not faulty: runs on them end in time, with figures or "undecided".
 
 use crate::program::hanging_disk::{HangingDisk, Running};
-use crate::program::{eventually, program};
+use crate::program::{eventually, program, undisturbed};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
@@ -29,7 +29,7 @@ fn on_device(model: &str, words: &[&str]) -> (Option<i32>, Record) {
         "DEVICE" => Path::new(path),
         word => Path::new(word),
     });
-    let output = program(words.chain([Path::new("-o"), &saved]))
+    let output = undisturbed(words.chain([Path::new("-o"), &saved]))
         .output()
         .unwrap();
     let record = std::fs::read(&saved).unwrap_or_else(|error| {

@@ -105,7 +105,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         }
     } else {
         let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
-        let before = content_before(&description, &pages);
+        let before = content_before(&description, &pages, &|| ());
         let description = RunDescription {
             before,
             ..description

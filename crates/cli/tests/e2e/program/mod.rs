@@ -247,6 +247,12 @@ pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     })
 }
 
+/// Whether the main thread of a process has ended.
+pub(crate) fn has_ended(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/status"))
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
+}
+
 /// Writes a file of incompressible data.
 pub(crate) fn random_file(path: &Path, size_bytes: u64) {
     let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
