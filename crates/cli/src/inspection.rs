@@ -66,8 +66,8 @@ fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbo
         return;
     }
     verbosity.note(&format!(
-        "{target}: the target is inspected before the run, to keep existing data safe. It answers \
-         slowly. The inspection ends after {within}"
+        "{target}: the target is inspected before the run, to keep existing data safe. This takes \
+         longer than usual; it ends after {within}"
     ));
     if lasts(is_over, limit - UNNOTED) {
         kill_programs();

@@ -2,10 +2,8 @@
 //! that finds what a crash or kill -9 left.
 
 use crate::failure::OpenError;
-use crate::own_files::OwnFiles;
-use crate::tree::{
-    Entry, FOLDER, Foreign, entry_names, is_same, open_folder, open_own, remove_ours,
-};
+use crate::own_files::{OwnFiles, open_own};
+use crate::tree::{Entry, FOLDER, Foreign, entry_names, is_same, open_folder, remove_ours};
 use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;

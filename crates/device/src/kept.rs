@@ -7,15 +7,15 @@ use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptie
 use crate::failure::OpenError;
 use crate::held::changed;
 use crate::open::{OpenTarget, open_directory};
-use crate::own_files::OwnFiles;
+use crate::own_files::{self, OwnFiles, open_own};
 use crate::own_mark;
 use crate::probe::probe;
 use crate::released;
-use crate::tree::{Entry, entry_names, is_same, open_folder, open_own};
+use crate::tree::{Entry, entry_names, is_same, open_folder};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, fchmod, fchown, fstat, fsync, mkdirat, openat,
-    renameat, renameat_with, statat, unlinkat,
+    AtFlags, Gid, Mode, RenameFlags, Uid, fchmod, fchown, fstat, fsync, mkdirat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -292,9 +292,8 @@ impl OpenTarget {
             });
         };
         let held = open_directory(&identity, permit.size_bytes())?;
-        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
         let permit = Arc::new(permit);
-        match openat(&held, name, new, Mode::from_raw_mode(0o666)) {
+        match own_files::create(held.as_fd(), name, Mode::from_raw_mode(0o666)) {
             Ok(file) => Ok(Self::of_kept_file(Arc::new(file), &identity, &permit)),
             Err(Errno::EXIST) => {
                 let (file, written_bytes) = open_own_again(held.as_fd(), &identity, name)?;

@@ -40,14 +40,6 @@ impl OwnFiles {
         Ok(Self::like(&fstat(made?)?))
     }
 
-    #[cfg(test)]
-    pub(crate) fn unmarked(self) -> Self {
-        Self {
-            is_marked: false,
-            ..self
-        }
-    }
-
     /// Those of a run whose files have at most so many bytes.
     pub(crate) fn up_to(self, bytes_max: u64) -> Self {
         Self { bytes_max, ..self }
@@ -81,7 +73,25 @@ fn is_marked(found: &Stat) -> bool {
     Mode::from_raw_mode(found.st_mode).contains(Mode::SVTX)
 }
 
-fn create(folder: BorrowedFd<'_>, name: impl Arg, mode: Mode) -> Result<OwnedFd, Errno> {
+/// A new, empty file. A name that exists is an error, even that of a symlink.
+pub(crate) fn create(folder: BorrowedFd<'_>, name: impl Arg, mode: Mode) -> Result<OwnedFd, Errno> {
     let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
     openat(folder, name, new, mode)
+}
+
+/// A file of our own again, with the rights that a lock needs on network filesystems. It must not
+/// be a symlink.
+pub(crate) fn open_own(folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
+    let again = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    openat(folder, name, again, Mode::empty())
+}
+
+#[cfg(test)]
+impl OwnFiles {
+    pub(crate) fn unmarked(self) -> Self {
+        Self {
+            is_marked: false,
+            ..self
+        }
+    }
 }

@@ -109,12 +109,12 @@ pub enum ProbeError {
     },
 }
 
-/// A part of a path that an error has named already.
-fn part_of<'a>(path: &str, part: &'a str) -> &'a str {
+/// How an error that has named the path names a part of it.
+fn part_of(path: &str, part: &str) -> String {
     // Compared as paths: one of them may end with a slash.
     match Path::new(path) == Path::new(part) {
-        true => "it",
-        false => part,
+        true => "it".to_owned(),
+        false => format!("'{part}'"),
     }
 }
 

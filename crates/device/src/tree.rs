@@ -21,13 +21,6 @@ pub(crate) const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A file of our own again, with the rights that a lock needs on network filesystems. It must not
-/// be a symlink.
-pub(crate) fn open_own(folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
-    let again = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    openat(folder, name, again, Mode::empty())
-}
-
 /// A directory that is not reached through a symlink.
 pub(crate) fn open_folder(parent: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
     openat(parent, name, FOLDER, Mode::empty())

@@ -15,8 +15,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Reads every stream, and calls `read` after each page or file. `pages` is the target, or the file of the region in the run's directory, and
-/// `None` where that file is gone.
+/// Reads every stream, and calls `read` after each page or file. `pages` is the target, or the file
+/// of the region in the run's directory, and `None` where that file is gone.
 pub fn read_content(
     run: &RunDescription,
     pages: Option<OpenTarget>,

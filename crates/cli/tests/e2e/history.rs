@@ -463,26 +463,9 @@ fn an_interrupted_run_is_saved_and_marked() {
     command
         .env("DISKPROOF_HISTORY", here.history())
         .current_dir(here.place.path());
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
-    // Once it listens to signals; before that it would simply end.
-    assert!(program::eventually(|| std::fs::read_to_string(format!(
-        "/proc/{}/status",
-        child.id()
-    ))
-    .unwrap()
-    .lines()
-    .any(|line| {
-        line.strip_prefix("SigCgt:")
-            .is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
-    })));
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let running = program::PipedRun::of(&mut command);
+    running.wait_for_run();
+    let ran = running.interrupt();
     assert_eq!(ran.code, Some(130), "{}", ran.err);
     let id = saved_id(&ran);
     assert!(here.run(&["history"]).out.contains("PARTIAL"));

@@ -2,9 +2,9 @@
 
 use super::connection::ConnectionFlags;
 use crate::failure::{Exit, Failure};
+use crate::inspection;
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{ignore_closed_pipe, to_stdout, write_in_locale};
-use crate::inspection;
 use crate::targets::{identify, resolve_target};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::RunError;
@@ -13,8 +13,9 @@ use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_duration;
 use diskproof_powercut::{
-    CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription, RunLog, StreamContent,
-    VerifyFacts, boot_id, change_before, content_before, judge, read_content, short, write_report,
+    CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription,
+    RunLog, StreamContent, VerifyFacts, boot_id, change_before, content_before, judge,
+    read_content, short, write_report,
 };
 use serde_json::json;
 use std::io;
