@@ -149,6 +149,29 @@ fn writer_that_is_stopped_leaves_nothing_and_proves_nothing() {
     assert!(ran.out.contains("stopped before the cut"), "{}", ran.out);
 }
 
+#[test]
+fn files_of_another_program_in_the_directory_of_a_writer_stay() {
+    let (here, logs) = (place(), place());
+    let (_server, address) = serve(logs.path());
+    let target = here.path().to_str().unwrap();
+    let mut writer = Started::new(&["write", target, "--server", &address]);
+    writer.wait_for("CUT THE POWER");
+    let own = here.path().join(&names(here.path())[0]);
+    // Two of them have names that the writer gives, too.
+    let theirs = ["entry-777777", "file-777777", "notes"];
+    for name in theirs {
+        std::fs::write(own.join(name), "data").unwrap();
+    }
+    kill_process(Pid::from_child(&writer.child), Signal::INT).unwrap();
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(130), "{err}");
+    assert!(err.contains(own.to_str().unwrap()), "{err}");
+    assert_eq!(names(&own), theirs);
+    for name in theirs {
+        assert_eq!(std::fs::read(own.join(name)).unwrap(), b"data");
+    }
+}
+
 /// The disk hangs before the target is opened, and while its pages are read.
 #[test]
 fn verify_of_a_disk_that_hangs_ends() {

@@ -327,7 +327,11 @@ impl FilesRun<'_> {
         task: Task,
         measured: Option<(u64, Option<u64>)>,
     ) -> Result<PassResult, RunError> {
-        let files = (task != Task::Measure(FileOperation::Create)).then(|| set.existing());
+        let mut files = (task != Task::Measure(FileOperation::Create)).then(|| set.existing());
+        if task == Task::Remove {
+            // A slow disk writes the oldest ones first, and what is removed before is not written.
+            files.iter_mut().for_each(|files| files.reverse());
+        }
         let count = files
             .as_ref()
             .map_or(set.count(), |files| files.len() as u64);
