@@ -116,7 +116,7 @@ pub struct ClaimedDirectory {
     /// For messages.
     path: String,
     /// Locked until it is closed.
-    _claim: File,
+    claim: File,
     own_files: OwnFiles,
     file_bytes_max: Option<u64>,
 }
@@ -171,7 +171,7 @@ impl ClaimedDirectory {
             directory,
             name: name.to_owned(),
             path: path.to_owned(),
-            _claim: claim,
+            claim,
             own_files,
             file_bytes_max,
         }))
@@ -197,13 +197,19 @@ impl ClaimedDirectory {
     /// Removes it with its mark and with what `is_ours` accepts in it, and releases the lock.
     /// Anything else stays, and the directory with it: [`OpenError::Stays`].
     pub fn remove(self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
-        OwnDirectory {
+        let own = OwnDirectory {
             directory: self.directory.as_fd(),
             parent: self.parent.as_fd(),
             name: &self.name,
             own_files: self.own_files,
+        };
+        let removed = own.remove(&self.path, is_ours);
+        if removed.is_ok() {
+            return removed;
         }
-        .remove(&self.path, is_ours)
+        // NFS and some FUSE servers keep the name of a file as long as it is open.
+        drop(self.claim);
+        own.remove(&self.path, is_ours)
     }
 }
 

@@ -31,7 +31,8 @@ pub struct FileTree {
     is_removed: bool,
     /// Whether files of a set may exist.
     has_files: AtomicBool,
-    _lock: OwnedFd,
+    /// Held until it is closed.
+    lock: Option<OwnedFd>,
 }
 
 /// A tree, and what an earlier run had left in its place.
@@ -72,7 +73,7 @@ impl FileTree {
             folders: Vec::new(),
             is_removed: false,
             has_files: AtomicBool::new(false),
-            _lock: lock,
+            lock: Some(lock),
         };
         for index in 0..folders as usize {
             tree.folders
@@ -198,6 +199,12 @@ impl FileTree {
     /// [`OpenError::Stays`].
     pub fn remove(mut self) -> Result<(), OpenError> {
         self.is_removed = true;
+        let removed = self.remove_ours();
+        if removed.is_ok() {
+            return removed;
+        }
+        // NFS and some FUSE servers keep the name of a file as long as it is open.
+        drop(self.lock.take());
         self.remove_ours()
     }
 

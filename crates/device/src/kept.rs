@@ -131,7 +131,11 @@ impl KeptDirectory {
         old: impl Arg,
         new: impl Arg,
     ) -> Result<(), Errno> {
-        renameat_with(folder, old, folder, new, self.to_free_name)
+        match self.can_rename_over() {
+            // Kernels before 3.15 have only this call.
+            true => renameat(folder, old, folder, new),
+            false => renameat_with(folder, old, folder, new, self.to_free_name),
+        }
     }
 
     /// Whether a rename can replace a file of another program.
@@ -358,14 +362,20 @@ fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
 fn try_out(directory: BorrowedFd<'_>) -> Result<(OwnFiles, RenameFlags), Errno> {
     let own_files = OwnFiles::try_out(directory, UNFINISHED)?;
     let flags = RenameFlags::NOREPLACE;
-    let (flags, name) = match renameat_with(directory, UNFINISHED, directory, TRIAL, flags) {
-        Ok(()) => (flags, TRIAL),
-        // NFS, many FUSE servers and kernels before 3.15.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => (RenameFlags::empty(), UNFINISHED),
-        Err(errno) => return Err(errno),
+    let renamed = renameat_with(directory, UNFINISHED, directory, TRIAL, flags);
+    let name = match renamed {
+        Ok(()) => TRIAL,
+        Err(_) => UNFINISHED,
     };
     unlinkat(directory, name, AtFlags::empty())?;
-    Ok((own_files, flags))
+    match renamed {
+        Ok(()) => Ok((own_files, flags)),
+        // NFS, many FUSE servers, kernels before 3.15, and containers that do not know the call.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => {
+            Ok((own_files, RenameFlags::empty()))
+        }
+        Err(errno) => Err(errno),
+    }
 }
 
 #[cfg(test)]

@@ -75,6 +75,11 @@ impl Entry<'_> {
         self.stat.st_uid
     }
 
+    /// Whether it is the file or directory that is open here.
+    pub fn is(&self, open: impl AsFd) -> bool {
+        fstat(open).is_ok_and(|open| is_same(&open, self.stat))
+    }
+
     pub(crate) fn stat(&self) -> &Stat {
         self.stat
     }

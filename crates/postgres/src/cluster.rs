@@ -270,6 +270,6 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
             why,
         })?;
     }
-    cluster_files::remove(claimed)?;
+    cluster_files::remove(claimed, None)?;
     Ok(Some(path))
 }

@@ -1,15 +1,20 @@
 //! What initdb and a server make in the directory of a cluster, so that its removal leaves what
 //! another program puts there. Names are those of PostgreSQL 13 to 18 (its documentation,
-//! "Database File Layout"), with prefixes for those that a release adds.
+//! "Database File Layout").
 
 use crate::known_names::DATA_NAME;
 use diskproof_device::{ClaimedDirectory, Entry, OpenError};
 use rustix::fs::{FileType, fstat};
+use std::os::fd::OwnedFd;
 
-/// Names of the server outside of numbers.
-const NAMES: [&str; 16] = [
+/// Names of the server outside of numbers and of what begins with `pg_`.
+const NAMES: [&str; 25] = [
+    "PG_VERSION",
     "base",
     "global",
+    "global.stat",
+    "pgstat.stat",
+    "pgstat.tmp",
     "archive_status",
     "summaries",
     "members",
@@ -17,81 +22,110 @@ const NAMES: [&str; 16] = [
     "snapshots",
     "mappings",
     "replorigin_checkpoint",
-    "log",
-    "current_logfiles",
+    "replorigin_checkpoint.tmp",
     "backup_label",
     "tablespace_map",
     "config_exec_params",
-    "global.stat",
+    "config_exec_params.new",
+    "postgresql.conf",
+    "postgresql.auto.conf",
+    "postgresql.auto.conf.tmp",
+    "postmaster.pid",
+    "postmaster.opts",
     "core",
-];
-const PREFIXES: [&str; 9] = [
-    "pg_",
-    "PG_",
     "pgsql_tmp",
-    "pgstat",
-    "postgresql.",
-    "postmaster.",
-    ".s.PGSQL.",
-    "replorigin_checkpoint.",
-    "config_exec_params.",
 ];
-/// Before a number: temporary WAL, shared memory, statistics of a database, a dump of a crash.
-const BEFORE_NUMBER: [&str; 4] = ["xlogtemp.", "mmap.", "db_", "core."];
+/// Before a number: temporary WAL, shared memory, statistics of a database, a dump of a crash, a
+/// socket, statistics and catalogs of a process.
+const BEFORE_NUMBER: [&str; 6] = [
+    "xlogtemp.",
+    "mmap.",
+    "db_",
+    "core.",
+    ".s.PGSQL.",
+    "pg_internal.init.",
+];
+/// After these and their number.
+const AFTER_THOSE: [&str; 4] = ["", ".stat", ".tmp", ".lock"];
 /// After a number: forks of a relation, states of a WAL segment, statistics.
 const AFTER_NUMBER: [&str; 9] = [
     "", "_fsm", "_vm", "_init", ".partial", ".history", ".backup", ".ready", ".done",
 ];
+/// After `pg_` and a word.
+const AFTER_WORD: [&str; 5] = ["", ".conf", ".map", ".map.tmp", ".init"];
 
-/// Removes the cluster. What neither initdb nor the server makes stays.
-pub(crate) fn remove(claimed: ClaimedDirectory) -> Result<(), OpenError> {
-    let data = claimed.open_directory(DATA_NAME).ok();
-    let owner = data
-        .and_then(|data| fstat(data).ok())
-        .map(|data| data.st_uid);
-    claimed.remove(&|entry| is_of_cluster(entry, owner))
+/// Removes the cluster. What neither initdb nor the server makes stays. `data` is its data
+/// directory, where the caller has held that since before the server was started.
+pub(crate) fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), OpenError> {
+    let named = claimed.open_directory(DATA_NAME).ok();
+    let owner = data.or(named.as_ref()).and_then(|data| fstat(data).ok());
+    let owner = owner.map(|data| data.st_uid);
+    claimed.remove(&|entry| match entry.depth {
+        0 => {
+            entry.name_bytes() == DATA_NAME.as_bytes()
+                && entry.kind() == FileType::Directory
+                && data.is_none_or(|data| entry.is(data))
+        }
+        _ => is_of_server(entry, owner),
+    })
 }
 
-/// Whether something below the directory of a cluster belongs to it.
-fn is_of_cluster(entry: &Entry<'_>, owner: Option<u32>) -> bool {
-    let name = entry.name.to_str().unwrap_or_default();
+/// Whether something in the data directory is the server's.
+fn is_of_server(entry: &Entry<'_>, owner: Option<u32>) -> bool {
     let is_kind = matches!(
         entry.kind(),
         FileType::Directory | FileType::RegularFile | FileType::Socket
     );
-    match entry.depth {
-        0 => name == DATA_NAME && entry.kind() == FileType::Directory,
-        _ => is_kind && Some(entry.owner()) == owner && is_server_name(name),
-    }
+    let name = entry.name.to_str().unwrap_or_default();
+    is_kind && Some(entry.owner()) == owner && is_server_name(name)
 }
 
 fn is_server_name(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let follows = |prefix: &&str| {
         let rest = name.strip_prefix(*prefix);
-        rest.is_some_and(|rest| is_number(rest.strip_suffix(".stat").unwrap_or(rest)))
+        rest.is_some_and(|rest| ends_with_one_of(rest, &AFTER_THOSE, is_number))
     };
+    let is_word = |text: &str| {
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        !text.is_empty() && text.bytes().all(is_letter)
+    };
+    let word = name.strip_prefix("pg_");
     NAMES.contains(&name)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || BEFORE_NUMBER.iter().any(follows)
+        || word.is_some_and(|word| ends_with_one_of(word, &AFTER_WORD, is_word))
         || is_numbered(name)
         || name.strip_suffix(".summary").is_some_and(is_hexadecimal)
-        // A temporary relation: t, the session, the relation.
-        || name
-            .strip_prefix('t')
-            .and_then(|name| name.split_once('_'))
-            .is_some_and(|(session, rest)| is_number(session) && is_numbered(rest))
+        || is_temporary(name)
+}
+
+/// Temporary files: `pgsql_tmp` with process and number, and relations, `t` with session and
+/// number.
+fn is_temporary(name: &str) -> bool {
+    let relation = name.strip_prefix('t').and_then(|name| name.split_once('_'));
+    let file = name.strip_prefix("pgsql_tmp").map(|file| {
+        let file = file.strip_suffix(".sharedfileset").unwrap_or(file);
+        file.strip_suffix(".fileset").unwrap_or(file)
+    });
+    let file = file.and_then(|file| file.split_once('.'));
+    relation.is_some_and(|(session, rest)| is_number(session) && is_numbered(rest))
+        || file.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+/// Whether the name is what `is_start` accepts, and one of these.
+fn ends_with_one_of(name: &str, ends: &[&str], is_start: impl Fn(&str) -> bool) -> bool {
+    let mut starts = ends.iter().filter_map(|end| name.strip_suffix(end));
+    starts.any(is_start)
 }
 
 /// Whether it is a number with what may follow one, and the number of a part of a large relation.
 fn is_numbered(name: &str) -> bool {
     let (whole, part) = name.rsplit_once('.').unwrap_or((name, ""));
-    let name = match !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => whole,
-        false => name,
-    };
-    let ends = |end: &&str| name.strip_suffix(*end).is_some_and(is_hexadecimal);
-    AFTER_NUMBER.iter().any(ends)
+    let name = if is_number(part) { whole } else { name };
+    ends_with_one_of(name, &AFTER_NUMBER, is_hexadecimal)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Numbers of relations are decimal, those of WAL and transactions hexadecimal.
@@ -138,6 +172,11 @@ mod tests {
             "global.stat",
             "mmap.123",
             "pgsql_tmp4711.0",
+            "pgsql_tmp4711.0.sharedfileset",
+            "pg_hba.conf",
+            "pg_logical",
+            "pg_control",
+            "pg_filenode.map.tmp",
             "config_exec_params.new",
             "summaries",
             "0000000100000000014E09D00000000001D6FD90.summary",

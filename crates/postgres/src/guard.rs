@@ -120,9 +120,7 @@ impl GuardOrders {
         };
         if !is_made {
             // No server has run in it.
-            return cluster_files::remove(claimed)
-                .map(Ok)
-                .map_err(|error| text(&error));
+            return remove(claimed, None).map(Ok);
         }
         let data = claimed
             .open_directory(DATA_NAME)
@@ -131,7 +129,7 @@ impl GuardOrders {
             .map_err(|errno| errno.to_string())
             .and_then(|data| self.serve(&data, &ending));
         end_processes(data.as_fd(), Parent::Guard)?;
-        remove(claimed)?;
+        remove(claimed, Some(&data))?;
         Ok(served)
     }
 
@@ -228,8 +226,8 @@ impl GuardOrders {
     }
 }
 
-fn remove(claimed: ClaimedDirectory) -> Result<(), String> {
-    cluster_files::remove(claimed).map_err(|error| match error {
+fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), String> {
+    cluster_files::remove(claimed, data).map_err(|error| match error {
         OpenError::Stays { what, .. } => format!("{STAYS}{what}"),
         error => error.to_string(),
     })
