@@ -116,7 +116,8 @@ impl PlaceLock {
 
     /// Removes a lock file that this process made for a history that it then could not make.
     pub(crate) fn discard(self) {
-        if self.is_new && self.file.try_lock().is_ok() {
+        let is_current = self.is_current().unwrap_or(false);
+        if self.is_new && is_current && self.file.try_lock().is_ok() {
             // A lock file that stays behind does no harm.
             let _ = std::fs::remove_file(&self.path);
         }

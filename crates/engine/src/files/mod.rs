@@ -212,7 +212,7 @@ impl FilesRun<'_> {
         if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
             return Ok(Control::Continue);
         }
-        let checked = self.pass(set, "look at the files", Task::Recheck, None)?;
+        let checked = self.pass(set, "check of files", Task::Recheck, None)?;
         Ok(match checked.stopped {
             StopReason::Interrupted => Control::Interrupt,
             _ => Control::Continue,
