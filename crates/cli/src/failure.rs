@@ -108,10 +108,13 @@ impl Failure {
                 WriteCacheError::NoSwitch { .. } | WriteCacheError::UnknownState { .. },
             )
             | Self::Open(
-                OpenError::Refused(_) | OpenError::InUse { .. } | OpenError::NotOurs { .. },
+                OpenError::Refused(_)
+                | OpenError::InUse { .. }
+                | OpenError::NotOurs { .. }
+                | OpenError::Stays { .. },
             )
             | Self::Postgres(PostgresError::Open(
-                OpenError::InUse { .. } | OpenError::NotOurs { .. },
+                OpenError::InUse { .. } | OpenError::NotOurs { .. } | OpenError::Stays { .. },
             )) => Exit::Refused,
             Self::Open(_)
             | Self::Run(_)

@@ -41,12 +41,18 @@ pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
     }
     let (sender, is_over) = channel();
     let target = target.display().to_string();
-    let silence = stall_timeout().unwrap_or(Duration::from_nanos(STALL_NS));
-    let limit = silence.saturating_mul(SILENCES).max(LIMIT_MIN);
+    let limit = limit();
     let watching = std::thread::Builder::new().name("diskproof-inspection".to_owned());
     // Without a thread there is neither note nor limit.
     let started = watching.spawn(move || watch(&is_over, &target, limit, verbosity));
     *running = started.is_ok().then_some(sender);
+}
+
+/// The longest that an inspection may take, and that a target may be silent while it is read
+/// without an end in time.
+pub(crate) fn limit() -> Duration {
+    let silence = stall_timeout().unwrap_or(Duration::from_nanos(STALL_NS));
+    silence.saturating_mul(SILENCES).max(LIMIT_MIN)
 }
 
 /// From now on the run has limits of its own.
@@ -60,8 +66,8 @@ fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbo
         return;
     }
     verbosity.note(&format!(
-        "{target}: the target is inspected before the run, to keep existing data safe. It answers \
-         slowly. The inspection ends after {within}"
+        "{target}: the target is inspected before the run, to keep existing data safe. This takes \
+         longer than usual; it ends after {within}"
     ));
     if lasts(is_over, limit - UNNOTED) {
         kill_programs();

@@ -22,6 +22,16 @@ const STOPS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR2, SIG
 /// Signals that come this soon after the first one belong to it.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
+/// Catches two signals that would kill the program. With SIGXFSZ caught, a write beyond the limit
+/// on file sizes (setrlimit(2)) fails with EFBIG and can be reported. SIGUSR1 asks other tools for
+/// their progress.
+pub(crate) fn catch_harmless() {
+    for harmless in [SIGXFSZ, SIGUSR1] {
+        // Without a handler the signal has its usual effect.
+        let _ = signal_hook::flag::register(harmless, Arc::default());
+    }
+}
+
 /// The one of this process, whose handlers stay.
 static LISTENING: Mutex<Option<Interrupt>> = Mutex::new(None);
 
@@ -50,13 +60,6 @@ impl Interrupt {
             .name("diskproof-signals".to_owned())
             .spawn(move || own.follow(&mut signals))
             .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        // Both would kill the program if they were not caught. With SIGXFSZ caught, a write beyond
-        // the limit on file sizes (setrlimit(2)) fails with EFBIG and can be reported. SIGUSR1 asks
-        // other tools for their progress.
-        for harmless in [SIGXFSZ, SIGUSR1] {
-            signal_hook::flag::register(harmless, Arc::default())
-                .context("cannot catch signals")?;
-        }
         Ok(listening.insert(interrupt).clone())
     }
 

@@ -71,6 +71,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
+    interrupt::catch_harmless();
     // Not verbs of the user: this process guards what another one has to leave as it was.
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     match arguments.split_first() {

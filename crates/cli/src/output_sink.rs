@@ -99,9 +99,9 @@ impl Sink {
                 check_name_length(&place.name)?;
                 place.check_replaceable()?;
                 let created = match trial {
-                    Trial::Create => place.create_temporary().and_then(|(temporary, _)| {
-                        Ok(unlinkat(&place.folder, temporary, AtFlags::empty())?)
-                    }),
+                    Trial::Create => place
+                        .create_temporary()
+                        .and_then(|(temporary, file)| place.discard(&temporary, &file)),
                     Trial::Permission => {
                         let needed = Access::WRITE_OK | Access::EXEC_OK;
                         accessat(&place.folder, ".", needed, AtFlags::EACCESS)
@@ -217,6 +217,7 @@ impl Place {
         let (temporary, file) = self.create_temporary()?;
         let saved = self.fill(&file, output).and_then(|()| {
             steps::before();
+            self.check_still_named(&temporary, &file)?;
             Ok(renameat(
                 &self.folder,
                 &temporary,
@@ -225,9 +226,25 @@ impl Place {
             )?)
         });
         if saved.is_err() {
-            let _ = unlinkat(&self.folder, &temporary, AtFlags::empty());
+            let _ = self.discard(&temporary, &file);
         }
         saved
+    }
+
+    /// Removes our file, unless another process has put one in its place.
+    fn discard(&self, temporary: &OsStr, file: &File) -> io::Result<()> {
+        self.check_still_named(temporary, file)?;
+        Ok(unlinkat(&self.folder, temporary, AtFlags::empty())?)
+    }
+
+    fn check_still_named(&self, temporary: &OsStr, file: &File) -> io::Result<()> {
+        let named = statat(&self.folder, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
+        match is_same(&named, &fstat(file)?) {
+            true => Ok(()),
+            false => Err(io::Error::other(
+                "another process is replacing it; try again",
+            )),
+        }
     }
 
     fn fill(&self, file: &File, output: &OutputFile<'_>) -> io::Result<()> {
@@ -582,6 +599,29 @@ mod tests {
             }
             let content = std::fs::read_to_string(trap.join("out.json")).unwrap();
             assert_eq!(content, "precious", "{step}");
+        }
+    }
+
+    #[test]
+    fn file_in_the_place_of_the_unfinished_one_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out.json");
+        let unfinished = temporary_path(&path);
+        for step in 1..STEPS_MAX {
+            let _ = std::fs::remove_file(&path);
+            let theirs = (unfinished.clone(), place.path().join("theirs"));
+            std::fs::write(&theirs.1, "precious").unwrap();
+            steps::at(step, move || {
+                let _ = std::fs::rename(&theirs.1, &theirs.0);
+            });
+            let _ = save(&path);
+            if !steps::was_reached() {
+                assert!(step > 2);
+                break;
+            }
+            let content = std::fs::read_to_string(&unfinished).unwrap();
+            assert_eq!(content, "precious", "{step}");
+            std::fs::remove_file(&unfinished).unwrap();
         }
     }
 

@@ -98,6 +98,17 @@ pub enum OpenError {
         /// What is wrong with it.
         what: String,
     },
+    /// Our own directory holds what another program put there.
+    #[error(
+        "{path}: {what}, so it stays. What diskproof created in it is removed. Inspect it, then \
+         rename or remove it"
+    )]
+    Stays {
+        /// The directory.
+        path: String,
+        /// What was found in it.
+        what: String,
+    },
     /// EMFILE or ENFILE.
     #[error(
         "{path}: no file descriptor is left ({errno}) to {doing}; use fewer --jobs, or raise the \

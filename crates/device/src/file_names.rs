@@ -29,6 +29,14 @@ pub struct FileName {
 }
 
 impl FileName {
+    /// The same file after its rename.
+    pub(crate) fn renamed(self) -> Self {
+        Self {
+            state: NameState::Renamed,
+            ..self
+        }
+    }
+
     pub(crate) fn bytes(self) -> [u8; NAME_BYTES] {
         let mut name = [0; NAME_BYTES];
         name[0] = match self.state {

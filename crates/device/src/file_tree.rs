@@ -4,28 +4,35 @@
 
 use crate::admit::Admission;
 use crate::failure::OpenError;
-use crate::file_names::{FileName, NameState, folder_name, text};
+use crate::file_names::{FileName, NameState, folder_name, is_file_name, text};
 use crate::filesystems::is_in_memory;
-use crate::kept::{KeptDirectory, create_new_in};
+use crate::kept::KeptDirectory;
 use crate::leftover;
+use crate::tree::Entry;
 use crate::write_back::{drop_all_caches, write_pages};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
-    Advice, AtFlags, Mode, OFlags, fadvise, fsync, openat, renameat, statat, syncfs, unlinkat,
+    Advice, AtFlags, FileType, Mode, OFlags, Stat, fadvise, fstat, fsync, openat, statat, syncfs,
+    unlinkat,
 };
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A directory with its files, made by this process. It is removed with everything in it when its
-/// last user drops it, however a run ends.
+/// A directory with its files, made by this process. It is removed with all that this process made
+/// in it when its last user drops it, however a run ends.
 #[derive(Debug)]
 pub struct FileTree {
     kept: KeptDirectory,
     folders: Vec<OwnedFd>,
     is_removed: bool,
-    _lock: OwnedFd,
+    /// Whether files of a set may exist.
+    has_files: AtomicBool,
+    /// Held until it is closed.
+    lock: Option<OwnedFd>,
 }
 
 /// A tree, and what an earlier run had left in its place.
@@ -39,20 +46,25 @@ pub struct StartedTree {
 
 impl FileTree {
     /// Makes the directory with its known name inside a directory that was admitted for a scratch
-    /// file, and so many directories in it. What a killed run left there is removed first.
-    pub fn start(admission: Admission, folders: u32) -> Result<StartedTree, OpenError> {
+    /// file, and so many directories in it, for files of at most `file_bytes_max` bytes. What a
+    /// killed run left there is removed first.
+    pub fn start(
+        admission: Admission,
+        folders: u32,
+        file_bytes_max: u64,
+    ) -> Result<StartedTree, OpenError> {
         let path = Path::new(&admission.identity().path).join(FILES_DIRECTORY);
         let path = path.display().to_string();
         let (kept, leftover_files) =
             KeptDirectory::create_in(admission, FILES_DIRECTORY, |parent| {
                 leftover::remove(parent, FILES_DIRECTORY, &path)
             })?;
-        let lock = match kept.mark_as_used() {
+        let lock = match kept.mark_as_used(file_bytes_max) {
             Ok(lock) => lock,
             Err(error @ OpenError::InUse { .. }) => return Err(error),
             Err(error) => {
                 // The first error is the one that matters.
-                let _ = kept.remove();
+                let _ = kept.remove(&|_| false);
                 return Err(error);
             }
         };
@@ -60,7 +72,8 @@ impl FileTree {
             kept,
             folders: Vec::new(),
             is_removed: false,
-            _lock: lock,
+            has_files: AtomicBool::new(false),
+            lock: Some(lock),
         };
         for index in 0..folders as usize {
             tree.folders
@@ -94,12 +107,14 @@ impl FileTree {
 
     /// A new, empty file, open for writing.
     pub fn create(&self, name: FileName) -> Result<OwnedFd, Errno> {
-        create_new_in(self.folder(name), text(&name.bytes()))
+        self.kept
+            .create_in_folder(self.folder(name), text(&name.bytes()))
     }
 
     /// An existing file, open for reading.
     pub fn open(&self, name: FileName) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Another program may have put a pipe there, whose opening would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         openat(self.folder(name), text(&name.bytes()), flags, Mode::empty())
     }
 
@@ -110,19 +125,46 @@ impl FileTree {
         Ok(stat.st_size as u64)
     }
 
-    /// Gives a file its second name.
+    /// Gives a file its second name, unless another program has put a file there.
     pub fn rename(&self, name: FileName) -> Result<(), Errno> {
-        let renamed = FileName {
-            state: NameState::Renamed,
-            ..name
-        };
-        let (old, new) = (name.bytes(), renamed.bytes());
-        renameat(self.folder(name), text(&old), self.folder(name), text(&new))
+        let (old, new) = (name.bytes(), name.renamed().bytes());
+        self.kept
+            .rename_new(self.folder(name), text(&old), text(&new))
     }
 
-    /// Removes a file.
+    /// Whether the file is ours still, and its second name free, as far as a rename does not see to
+    /// that itself.
+    pub fn is_untouched(&self, name: FileName) -> Result<bool, Errno> {
+        let (folder, bytes) = (self.folder(name), name.bytes());
+        let is_ours = self.kept.is_own(folder, text(&bytes))?;
+        let is_free = || {
+            let second = name.renamed().bytes();
+            let found = statat(folder, text(&second), AtFlags::SYMLINK_NOFOLLOW);
+            found.is_err_and(|errno| errno == Errno::NOENT)
+        };
+        let is_renamed = name.state == NameState::Renamed;
+        Ok(is_ours && (is_renamed || !self.kept.can_rename_over() || is_free()))
+    }
+
+    /// Removes a file, whoever made it: the caller has looked at it before.
     pub fn delete(&self, name: FileName) -> Result<(), Errno> {
         unlinkat(self.folder(name), text(&name.bytes()), AtFlags::empty())
+    }
+
+    /// Removes a file, if it is ours still. One that another program has removed is no error.
+    pub fn delete_own(&self, name: FileName) -> Result<(), Errno> {
+        let removed = self.kept.remove_own(self.folder(name), text(&name.bytes()));
+        match removed {
+            // It stays, and the end of the run names it.
+            Err(Errno::NOENT | Errno::EXIST) => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Notes whether files may exist that the end of the run must remove. Where no file has a mark,
+    /// one with our name is ours only then.
+    pub fn expect_files(&self, may_exist: bool) {
+        self.has_files.store(may_exist, Ordering::Relaxed);
     }
 
     /// Makes the names in the directory of a file durable.
@@ -153,10 +195,33 @@ impl FileTree {
         drop_all_caches().map_err(failed("drop the caches of the machine"))
     }
 
-    /// Removes it with everything in it.
+    /// Removes it with all that this process made in it. Anything else stays:
+    /// [`OpenError::Stays`].
     pub fn remove(mut self) -> Result<(), OpenError> {
         self.is_removed = true;
-        self.kept.remove()
+        let removed = self.remove_ours();
+        if removed.is_ok() {
+            return removed;
+        }
+        // NFS and some FUSE servers keep the name of a file as long as it is open.
+        drop(self.lock.take());
+        self.remove_ours()
+    }
+
+    fn remove_ours(&self) -> Result<(), OpenError> {
+        let id = |folder: &Stat| (folder.st_dev, folder.st_ino);
+        let folders = self.folders.iter().flat_map(fstat);
+        let folders: HashSet<_> = folders.map(|folder| id(&folder)).collect();
+        let has_files = self.has_files.load(Ordering::Relaxed) || self.kept.marks_files();
+        self.kept.remove(&|entry: &Entry<'_>| match entry.kind() {
+            FileType::Directory => entry.depth == 0 && folders.contains(&id(entry.stat())),
+            _ => {
+                has_files
+                    && entry.depth == 1
+                    && is_file_name(entry.name_bytes())
+                    && self.kept.may_have_made(entry)
+            }
+        })
     }
 }
 
@@ -164,7 +229,7 @@ impl Drop for FileTree {
     fn drop(&mut self) {
         if !self.is_removed {
             // An error ended the run, and it is the one that matters.
-            let _ = self.kept.remove();
+            let _ = self.remove_ours();
         }
     }
 }
@@ -172,15 +237,18 @@ impl Drop for FileTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kept::CLAIM;
+    use crate::claimed::CLAIM;
     use crate::{Intent, admit, probe};
+    use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
+
+    const FILE_BYTES_MAX: u64 = 4096;
 
     fn start(place: &Path) -> Result<StartedTree, OpenError> {
         let identity = probe(place).unwrap();
         let (size_bytes, count) = (1 << 20, 100);
         let admission = admit(identity, Intent::Files { size_bytes, count }).unwrap();
-        FileTree::start(admission, 2)
+        FileTree::start(admission, 2, FILE_BYTES_MAX)
     }
 
     fn name(folder: usize, number: u64) -> FileName {
@@ -254,6 +322,198 @@ mod tests {
         let removed = tree.remove();
         rustix::mount::unmount(&point, rustix::mount::UnmountFlags::empty()).unwrap();
         assert!(removed.is_err() && precious.exists(), "{removed:?}");
+    }
+
+    fn first_file(tree: &Path) -> PathBuf {
+        tree.join("d0000000/a0000000000000001")
+    }
+
+    /// Puts something into the tree's directory, with a path outside. Returns what must stay.
+    type Act = fn(&Path, &Path) -> PathBuf;
+
+    /// What another program may do in the directory of a run that has made one file in it.
+    const ACTS: [Act; 11] = [
+        |tree, _| write(tree.join("notes")),
+        |tree, _| write(tree.join("trial")),
+        |tree, _| write(tree.join("d0000000/notes")),
+        // A name that a run gives, too.
+        |tree, _| write(tree.join("d0000001/b000000000000abcd")),
+        // In the place of a file that the run has made.
+        |tree, _| {
+            let there = first_file(tree);
+            std::fs::remove_file(&there).unwrap();
+            write(there)
+        },
+        |tree, outside| {
+            std::fs::rename(write(outside.join("moved")), first_file(tree)).unwrap();
+            first_file(tree)
+        },
+        |tree, outside| {
+            let name = tree.join("d0000000/a000000000000abcd");
+            std::fs::hard_link(write(outside.join("linked")), &name).unwrap();
+            name
+        },
+        |tree, outside| {
+            let name = tree.join("d0000000/a000000000000abcd");
+            std::os::unix::fs::symlink(outside, &name).unwrap();
+            name
+        },
+        |tree, _| {
+            let name = tree.join("d0000000/a000000000000abcd");
+            std::fs::create_dir(&name).unwrap();
+            name
+        },
+        |tree, _| {
+            let name = tree.join("d0000003");
+            std::fs::create_dir(&name).unwrap();
+            name
+        },
+        // In the place of a directory that the run has made.
+        |tree, outside| {
+            std::fs::rename(tree.join("d0000000"), outside.join("away")).unwrap();
+            std::fs::create_dir(tree.join("d0000000")).unwrap();
+            tree.join("d0000000")
+        },
+    ];
+
+    fn write(path: PathBuf) -> PathBuf {
+        std::fs::write(&path, "data").unwrap();
+        path
+    }
+
+    /// All paths below a directory, with their content.
+    fn content(of: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir(of).unwrap() {
+            let (path, kind) = entry.map(|e| (e.path(), e.file_type().unwrap())).unwrap();
+            all.push((path.clone(), std::fs::read(&path).ok()));
+            if kind.is_dir() {
+                all.extend(content(&path));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn run_removes_nothing_that_it_did_not_make() {
+        for (number, act) in ACTS.into_iter().enumerate() {
+            for is_dropped in [false, true] {
+                let (here, outside) = (place(), place());
+                let tree = start(here.path()).unwrap().tree;
+                tree.create(name(0, 1)).unwrap();
+                tree.create(name(1, 2)).unwrap();
+                let kept = act(&tree.path(), outside.path());
+                let there = std::fs::symlink_metadata(&kept).unwrap();
+                tree.expect_files(true);
+                match is_dropped {
+                    true => drop(tree),
+                    false => {
+                        let removed = tree.remove().unwrap_err();
+                        assert!(matches!(removed, OpenError::Stays { .. }), "{number}");
+                    }
+                }
+                let stayed = std::fs::symlink_metadata(&kept).unwrap();
+                assert_eq!((there.dev(), there.ino()), (stayed.dev(), stayed.ino()));
+                let ours = here.path().join(FILES_DIRECTORY);
+                assert!(
+                    !ours.join("d0000001/a0000000000000002").exists(),
+                    "{number}"
+                );
+                let left = content(&ours).into_iter().map(|(path, _)| path);
+                let left: Vec<_> = left.filter(|path| !kept.starts_with(path)).collect();
+                assert_eq!(left, [ours.join(CLAIM)], "{number}");
+                // Its owner takes it away: the next run removes the rest.
+                std::fs::rename(&kept, outside.path().join("saved")).unwrap();
+                start(here.path()).unwrap().tree.remove().unwrap();
+                assert!(!ours.exists(), "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn leftover_stays_whole_after_each_act_of_another_program() {
+        for (number, act) in ACTS.into_iter().enumerate() {
+            let (here, outside) = (place(), place());
+            let started = start(here.path()).unwrap();
+            started.tree.create(name(0, 1)).unwrap();
+            started.tree.create(name(1, 2)).unwrap();
+            act(&started.tree.path(), outside.path());
+            end_as_by_kill(started);
+            let before = content(here.path());
+            let next = start(here.path());
+            // An empty directory with a name of ours is no data.
+            let is_taken = [9, 10].contains(&number);
+            assert_eq!(next.is_ok(), is_taken, "{number}");
+            if !is_taken {
+                assert!(matches!(next, Err(OpenError::NotOurs { .. })), "{number}");
+                assert_eq!(content(here.path()), before, "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn file_larger_than_those_of_the_run_is_none_of_its_leftover() {
+        let here = place();
+        let started = start(here.path()).unwrap();
+        let file = started.tree.create(name(0, 1)).unwrap();
+        rustix::fs::ftruncate(file, FILE_BYTES_MAX + 1).unwrap();
+        end_as_by_kill(started);
+        let next = start(here.path());
+        assert!(matches!(next, Err(OpenError::NotOurs { .. })), "{next:?}");
+    }
+
+    #[test]
+    fn directory_in_the_place_of_the_tree_stays() {
+        let (here, outside) = (place(), place());
+        let tree = start(here.path()).unwrap().tree;
+        tree.create(name(0, 1)).unwrap();
+        let path = tree.path();
+        std::fs::rename(&path, outside.path().join("away")).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let removed = tree.remove();
+        assert!(
+            matches!(removed, Err(OpenError::Stays { .. })),
+            "{removed:?}"
+        );
+        assert!(path.exists());
+        assert_eq!(content(&outside.path().join("away")), []);
+    }
+
+    #[test]
+    fn rename_and_deletion_spare_files_of_other_programs() {
+        let here = place();
+        let tree = start(here.path()).unwrap().tree;
+        let [one, two] = [1, 2].map(|number| name(0, number));
+        for name in [one, two] {
+            tree.create(name).unwrap();
+            assert_eq!(tree.is_untouched(name), Ok(true));
+        }
+        let second = write(tree.path().join("d0000000/b0000000000000001"));
+        assert_eq!(tree.rename(one), Err(Errno::EXIST));
+        assert_eq!(std::fs::read(&second).unwrap(), b"data");
+        std::fs::remove_file(first_file(&tree.path())).unwrap();
+        assert_eq!(tree.is_untouched(one), Err(Errno::NOENT));
+        write(first_file(&tree.path()));
+        assert_eq!(tree.is_untouched(one), Ok(false));
+        assert_eq!(tree.delete_own(one), Ok(()));
+        assert_eq!(std::fs::read(first_file(&tree.path())).unwrap(), b"data");
+        assert_eq!(tree.delete_own(two), Ok(()));
+        assert_eq!(tree.is_untouched(two), Err(Errno::NOENT));
+    }
+
+    /// Where a filesystem keeps no mark, a name of ours is a file of ours only while there are any.
+    #[test]
+    fn files_without_a_mark_go_only_while_the_run_has_files() {
+        for may_exist in [false, true] {
+            let here = place();
+            let mut tree = start(here.path()).unwrap().tree;
+            tree.kept.forget_mark();
+            tree.expect_files(may_exist);
+            write(first_file(&tree.path()));
+            assert_eq!(tree.remove().is_ok(), may_exist);
+            assert_eq!(here.path().join(FILES_DIRECTORY).exists(), !may_exist);
+        }
     }
 
     #[test]

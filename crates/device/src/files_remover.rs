@@ -2,8 +2,9 @@
 //! it. It is the program itself with a hidden verb, and works in the directory under test.
 
 use crate::failure::OpenError;
-use crate::kept::open_folder;
+
 use crate::leftover;
+use crate::tree::open_folder;
 use diskproof_model::files::FILES_DIRECTORY;
 use rustix::io::Errno;
 use std::os::fd::{AsFd as _, IntoRawFd};

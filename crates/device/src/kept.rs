@@ -3,38 +3,25 @@
 //! Knows no workload.
 
 use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit};
+use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};
 use crate::failure::OpenError;
 use crate::held::changed;
 use crate::open::{OpenTarget, open_directory};
+use crate::own_files::{self, OwnFiles, open_own};
 use crate::own_mark;
 use crate::probe::probe;
 use crate::released;
-use crate::scratch;
-use crate::tree::{entry_names, remove_entries};
+use crate::tree::{Entry, entry_names, is_same, open_folder};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid, chownat, fchmod, flock, fstat,
-    fsync, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, Gid, Mode, RenameFlags, Uid, fchmod, fchown, fstat, fsync, mkdirat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
-use std::ffi::CString;
-use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The name under which a file is written before it gets its own.
-const UNFINISHED: &str = "unfinished";
-/// The file that proves a directory to be ours. Its lock shows that a process uses the directory.
-pub(crate) const CLAIM: &str = "claim";
-const CLAIM_TEXT: &[u8] = b"This directory belongs to diskproof, which removes it.\n";
-const TAKE_OVER: &str = "take over the remains of an earlier run";
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
 
 /// Our own directory, and the names that it holds.
 #[derive(Debug)]
@@ -44,6 +31,9 @@ pub struct KeptDirectory {
     name: String,
     identity: TargetIdentity,
     permit: Arc<Permit>,
+    own_files: OwnFiles,
+    /// The flags with which a rename replaces no file, where the filesystem knows them.
+    to_free_name: RenameFlags,
 }
 
 impl KeptDirectory {
@@ -73,18 +63,19 @@ impl KeptDirectory {
         let parent = open_folder(held.as_fd(), ".").map_err(failed("open it"))?;
         let found = before(parent.as_fd())?;
         mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
-        let opened = open_folder(parent.as_fd(), name)
-            .map_err(failed("open the new directory in it"))
-            .and_then(|directory| {
-                is_new(&directory).map_err(failed("use the new directory in it"))?;
-                fsync(&directory)
-                    .and_then(|()| fsync(&parent))
-                    .map_err(failed("make a new directory durable"))?;
-                Ok(directory)
-            });
-        let directory = opened.inspect_err(|_| {
+        let directory = open_folder(parent.as_fd(), name)
+            .and_then(|directory| is_new(&directory).map(|()| directory))
+            .map_err(failed("open the new directory in it"))?;
+        let tried = try_out(directory.as_fd()).map_err(failed("create a file in it"));
+        let tried = tried.and_then(|tried| {
+            fsync(&directory)
+                .and_then(|()| fsync(&parent))
+                .map_err(failed("make a new directory durable"))?;
+            Ok(tried)
+        });
+        let (own_files, to_free_name) = tried.inspect_err(|_| {
             // The first error is the one that matters. One that is not empty stays.
-            let _ = unlinkat(&parent, name, AtFlags::REMOVEDIR);
+            let _ = remove_emptied(parent.as_fd(), name, directory.as_fd());
         })?;
         let kept = Self {
             directory,
@@ -92,6 +83,8 @@ impl KeptDirectory {
             name: name.to_owned(),
             permit: Arc::new(permit),
             identity,
+            own_files,
+            to_free_name,
         };
         Ok((kept, found))
     }
@@ -111,8 +104,8 @@ impl KeptDirectory {
         ))
     }
 
-    /// Makes the content of a file durable under another name and then renames it to `name`. The
-    /// rename is durable after [`Self::sync`].
+    /// Makes the content of a file durable under another name and then renames it to `name`, which
+    /// may be that of a file of ours. The rename is durable after [`Self::sync`].
     pub fn replace_file(&self, name: &str, content: &[u8]) -> Result<(), OpenError> {
         let file = self.create_new(UNFINISHED)?;
         let mut rest = content;
@@ -121,8 +114,54 @@ impl KeptDirectory {
             rest = &rest[written..];
         }
         fsync(&file).map_err(self.failed("sync a file"))?;
-        renameat(&self.directory, UNFINISHED, &self.directory, name)
-            .map_err(self.failed("rename a file"))
+        let folder = self.directory.as_fd();
+        let renamed = match self.is_own(folder, name) {
+            Ok(true) => renameat(folder, UNFINISHED, folder, name),
+            Ok(false) => Err(Errno::EXIST),
+            Err(Errno::NOENT) => self.rename_new(folder, UNFINISHED, name),
+            Err(errno) => Err(errno),
+        };
+        renamed.map_err(self.failed("rename a file"))
+    }
+
+    /// Renames a file to a name that no file has.
+    pub(crate) fn rename_new(
+        &self,
+        folder: BorrowedFd<'_>,
+        old: impl Arg,
+        new: impl Arg,
+    ) -> Result<(), Errno> {
+        match self.can_rename_over() {
+            // Kernels before 3.15 have only this call.
+            true => renameat(folder, old, folder, new),
+            false => renameat_with(folder, old, folder, new, self.to_free_name),
+        }
+    }
+
+    /// Whether a rename can replace a file of another program.
+    pub(crate) fn can_rename_over(&self) -> bool {
+        self.to_free_name.is_empty()
+    }
+
+    /// Whether a name in it or below is that of a file that we made.
+    pub(crate) fn is_own(&self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<bool, Errno> {
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(self.own_files.accept(&found))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn forget_mark(&mut self) {
+        self.own_files = self.own_files.unmarked();
+    }
+
+    /// Whether the filesystem keeps the mark of our files.
+    pub(crate) fn marks_files(&self) -> bool {
+        self.own_files.are_marked()
+    }
+
+    /// Whether this directory's own calls may have made a file in it.
+    pub fn may_have_made(&self, entry: &Entry<'_>) -> bool {
+        self.own_files.accept(entry.stat())
     }
 
     /// A new, empty file. Its entry is durable after [`Self::sync`].
@@ -130,24 +169,44 @@ impl KeptDirectory {
         self.create_new(name).map(drop)
     }
 
-    /// Removes a file.
+    /// Removes a file that it has made.
     pub fn remove_file(&self, name: &str) -> Result<(), OpenError> {
-        unlinkat(&self.directory, name, AtFlags::empty()).map_err(self.failed("remove a file"))
+        self.remove_own(self.directory.as_fd(), name)
+            .map_err(self.failed("remove a file"))
+    }
+
+    /// Removes a file in it or below; EEXIST where another program made it.
+    pub(crate) fn remove_own(
+        &self,
+        folder: BorrowedFd<'_>,
+        name: impl Arg + Copy,
+    ) -> Result<(), Errno> {
+        match self.is_own(folder, name)? {
+            true => unlinkat(folder, name, AtFlags::empty()),
+            false => Err(Errno::EXIST),
+        }
     }
 
     /// Writes the file that proves the directory to be ours, so that [`ClaimedDirectory`] finds it
     /// again after a crash.
+    ///
+    /// [`ClaimedDirectory`]: crate::ClaimedDirectory
     pub fn mark(&self) -> Result<(), OpenError> {
-        self.replace_file(CLAIM, CLAIM_TEXT)?;
+        self.mark_with(claimed::text(None))
+    }
+
+    fn mark_with(&self, text: String) -> Result<(), OpenError> {
+        self.replace_file(CLAIM, text.as_bytes())?;
         self.sync()
     }
 
     /// The same, and shows until the result is closed that this process uses the directory. Where
-    /// the filesystem has no locks, a later run refuses to remove the directory.
-    pub(crate) fn mark_as_used(&self) -> Result<OwnedFd, OpenError> {
-        self.mark()?;
+    /// the filesystem has no locks, a later run refuses to remove the directory. Its files have at
+    /// most `file_bytes_max` bytes.
+    pub(crate) fn mark_as_used(&self, file_bytes_max: u64) -> Result<OwnedFd, OpenError> {
+        self.mark_with(claimed::text(Some(file_bytes_max)))?;
         let claim = open_own(self.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
-        match lock(&claim, &self.path().display().to_string()) {
+        match claimed::lock(&claim, &self.path().display().to_string()) {
             Err(error @ OpenError::InUse { .. }) => Err(error),
             _ => Ok(claim),
         }
@@ -161,14 +220,11 @@ impl KeptDirectory {
         owner: Option<(u32, u32)>,
     ) -> Result<OwnedFd, OpenError> {
         let failed = || self.failed("create a directory of the test");
-        mkdirat(&self.directory, name, Mode::RWXU).map_err(failed())?;
-        let made = openat(&self.directory, name, FOLDER, Mode::empty()).map_err(failed())?;
+        let made = self.make_folder(name).map_err(failed())?;
         if let Some((user, group)) = owner {
             // Others may pass, and see nothing.
             fchmod(&self.directory, Mode::RWXU | Mode::XGRP | Mode::XOTH).map_err(failed())?;
-            let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-            let stay = AtFlags::SYMLINK_NOFOLLOW;
-            chownat(&self.directory, name, Some(user), Some(group), stay)
+            fchown(&made, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
                 .map_err(self.failed("give a directory to the user of the server"))?;
         }
         Ok(made)
@@ -179,18 +235,28 @@ impl KeptDirectory {
         fsync(&self.directory).map_err(self.failed("sync the directory"))
     }
 
-    /// Removes it with everything in it.
-    pub fn remove(&self) -> Result<(), OpenError> {
-        remove_entries(self.directory.as_fd())
-            .and_then(|()| unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR))
-            .map_err(self.failed("remove the files of the test"))
+    /// Removes it with its mark and with what `is_ours` accepts in it. Anything else stays, and the
+    /// directory with it: [`OpenError::Stays`].
+    pub fn remove(&self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
+        OwnDirectory {
+            directory: self.directory.as_fd(),
+            parent: self.parent.as_fd(),
+            name: &self.name,
+            own_files: self.own_files,
+        }
+        .remove(&self.path().display().to_string(), is_ours)
     }
 
     /// A new directory in it.
     pub(crate) fn create_folder(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        mkdirat(&self.directory, name, Mode::RWXU)
-            .and_then(|()| open_folder(self.directory.as_fd(), name))
+        self.make_folder(name)
             .map_err(self.failed("create a directory of the test"))
+    }
+
+    fn make_folder(&self, name: &str) -> Result<OwnedFd, Errno> {
+        mkdirat(&self.directory, name, Mode::RWXU)?;
+        let made = open_folder(self.directory.as_fd(), name)?;
+        is_new(&made).map(|()| made)
     }
 
     /// Who its parent is.
@@ -199,8 +265,17 @@ impl KeptDirectory {
     }
 
     fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        create_new_in(self.directory.as_fd(), name)
+        self.create_in_folder(self.directory.as_fd(), name)
             .map_err(self.failed("create a file of the test"))
+    }
+
+    /// A new, empty file in it or below.
+    pub(crate) fn create_in_folder(
+        &self,
+        folder: BorrowedFd<'_>,
+        name: impl Arg,
+    ) -> Result<OwnedFd, Errno> {
+        self.own_files.create(folder, name)
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError + use<> {
@@ -221,9 +296,8 @@ impl OpenTarget {
             });
         };
         let held = open_directory(&identity, permit.size_bytes())?;
-        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
         let permit = Arc::new(permit);
-        match openat(&held, name, new, Mode::from_raw_mode(0o666)) {
+        match own_files::create(held.as_fd(), name, Mode::from_raw_mode(0o666)) {
             Ok(file) => Ok(Self::of_kept_file(Arc::new(file), &identity, &permit)),
             Err(Errno::EXIST) => {
                 let (file, written_bytes) = open_own_again(held.as_fd(), &identity, name)?;
@@ -261,7 +335,7 @@ fn open_own_again(
     };
     let file = released::open(&found, &consent, &permit)?.fd;
     let opened = fstat(&file).map_err(failed)?;
-    match (opened.st_dev, opened.st_ino) == (there.st_dev, there.st_ino) {
+    match is_same(&opened, &there) {
         true => Ok((file, permit.size_bytes())),
         false => Err(changed(&shown, "another file has its name")),
     }
@@ -270,24 +344,6 @@ fn open_own_again(
 /// Whether the path names a file of our own that nothing has changed. Opens nothing.
 pub fn is_own_file(path: &Path) -> bool {
     own_mark::is_valid_at(path)
-}
-
-/// A new, empty file for the owner only. A name that exists is an error, even that of a symlink.
-pub(crate) fn create_new_in(folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
-    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
-    openat(folder, name, new, scratch::owner_only())
-}
-
-/// A file of our own again, with the rights that a lock needs on network filesystems. It must not
-/// be a symlink.
-pub(crate) fn open_own(folder: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
-    let again = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    openat(folder, name, again, Mode::empty())
-}
-
-/// A directory that is not reached through a symlink.
-pub(crate) fn open_folder(parent: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
-    openat(parent, name, FOLDER, Mode::empty())
 }
 
 /// Whether it is the directory just made. One that another process put in its place between both
@@ -302,142 +358,24 @@ fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// A marked directory, found again under its name and locked.
-#[derive(Debug)]
-pub struct ClaimedDirectory {
-    directory: OwnedFd,
-    parent: OwnedFd,
-    name: String,
-    /// Locked until it is closed.
-    claim: File,
-}
-
-impl ClaimedDirectory {
-    /// The directory `name` in `parent`; `None` where there is none. What a crash left before the
-    /// directory was marked is removed: it holds nothing.
-    pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, OpenError> {
-        let path = parent.join(name).display().to_string();
-        let parent = openat(rustix::fs::CWD, parent, FOLDER, Mode::empty())
-            .map_err(|errno| OpenError::from_errno(&path, TAKE_OVER, errno))?;
-        Self::claim_in(parent.as_fd(), name, &path)
-    }
-
-    /// The same in an open directory; errors show `path`.
-    pub(crate) fn claim_in(
-        parent: BorrowedFd<'_>,
-        name: &str,
-        path: &str,
-    ) -> Result<Option<Self>, OpenError> {
-        let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
-        let directory = match open_folder(parent, name) {
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_ours(path, "it is no directory")),
-            opened => opened.map_err(failed)?,
-        };
-        let found = fstat(&directory).map_err(failed)?;
-        if found.st_uid != own_user() {
-            let owner = format!("it belongs to user {}", found.st_uid);
-            return Err(not_ours(path, &owner));
-        }
-        if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
-            return Err(not_ours(path, "other users may write to it"));
-        }
-        let claim = match open_own(directory.as_fd(), CLAIM) {
-            Err(Errno::NOENT) => {
-                remove_unmarked(parent, name, directory.as_fd(), path)?;
-                return Ok(None);
-            }
-            Err(Errno::LOOP) => {
-                return Err(not_ours(path, &format!("its '{CLAIM}' is a symlink")));
-            }
-            opened => File::from(opened.map_err(failed)?),
-        };
-        if !is_claim(&claim) {
-            let what = format!("its file '{CLAIM}' was not written by diskproof");
-            return Err(not_ours(path, &what));
-        }
-        lock(&claim, path)?;
-        Ok(Some(Self {
-            parent: open_folder(parent, ".").map_err(failed)?,
-            directory,
-            name: name.to_owned(),
-            claim,
-        }))
-    }
-
-    /// Its descriptor.
-    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
-    }
-
-    /// A directory in it, to be entered and read.
-    pub fn open_directory(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        openat(&self.directory, name, FOLDER, Mode::empty())
-            .map_err(|errno| OpenError::from_errno(name, "enter it", errno))
-    }
-
-    /// Removes it with everything in it, and releases the lock.
-    pub fn remove(self) -> Result<(), OpenError> {
-        let removed = remove_entries(self.directory.as_fd())
-            .and_then(|()| unlinkat(&self.parent, self.name.as_str(), AtFlags::REMOVEDIR));
-        drop(self.claim);
-        removed.map_err(|errno| OpenError::from_errno(&self.name, "remove it", errno))
-    }
-}
-
-/// Removes a directory that a crash left before it was marked.
-fn remove_unmarked(
-    parent: BorrowedFd<'_>,
-    name: &str,
-    directory: BorrowedFd<'_>,
-    path: &str,
-) -> Result<(), OpenError> {
-    let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
-    let names = entry_names(directory).map_err(failed)?;
-    let is_ours = |name: &CString| name.as_bytes() == UNFINISHED.as_bytes();
-    if !names.iter().all(is_ours) {
-        return Err(not_ours(path, &format!("it lacks the file '{CLAIM}'")));
-    }
-    remove_entries(directory)
-        .and_then(|()| unlinkat(parent, name, AtFlags::REMOVEDIR))
-        .map_err(failed)
-}
-
-/// The process that uses the directory holds this lock.
-fn lock(claim: impl AsFd, path: &str) -> Result<(), OpenError> {
-    let path = path.to_owned();
-    match flock(claim, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(Errno::WOULDBLOCK) => Err(OpenError::InUse { path }),
-        // Without locks it is unknown whether a process uses it.
-        Err(errno) => Err(OpenError::from_errno(&path, "lock it", errno)),
-    }
-}
-
-/// A directory of our name that is kept, and what speaks against its removal.
-pub(crate) fn not_ours(path: &str, what: &str) -> OpenError {
-    OpenError::NotOurs {
-        path: path.to_owned(),
-        what: what.to_owned(),
-    }
-}
-
-fn own_user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
-/// Whether a file says that diskproof made it, as this user.
-fn is_claim(file: &File) -> bool {
-    let Ok(found) = fstat(file) else {
-        return false;
+/// How to make files and rename them there. Leaves nothing.
+fn try_out(directory: BorrowedFd<'_>) -> Result<(OwnFiles, RenameFlags), Errno> {
+    let own_files = OwnFiles::try_out(directory, UNFINISHED)?;
+    let flags = RenameFlags::NOREPLACE;
+    let renamed = renameat_with(directory, UNFINISHED, directory, TRIAL, flags);
+    let name = match renamed {
+        Ok(()) => TRIAL,
+        Err(_) => UNFINISHED,
     };
-    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-    let mut text = Vec::new();
-    let most = CLAIM_TEXT.len() as u64 + 1;
-    is_file
-        && found.st_uid == own_user()
-        && file.take(most).read_to_end(&mut text).is_ok()
-        && text == CLAIM_TEXT
+    unlinkat(directory, name, AtFlags::empty())?;
+    match renamed {
+        Ok(()) => Ok((own_files, flags)),
+        // NFS, many FUSE servers, kernels before 3.15, and containers that do not know the call.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => {
+            Ok((own_files, RenameFlags::empty()))
+        }
+        Err(errno) => Err(errno),
+    }
 }
 
 #[cfg(test)]
@@ -465,7 +403,7 @@ mod tests {
         assert!(target.is_writable());
         assert_eq!(std::fs::read(kept.path().join("one")).unwrap(), b"second");
         assert_eq!(is_new(&kept.directory), Err(Errno::NOTEMPTY));
-        kept.remove().unwrap();
+        kept.remove(&|entry| kept.may_have_made(entry)).unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
     }
@@ -501,57 +439,15 @@ mod tests {
         for name in ["other", "link", "copy"] {
             assert!(open(name).is_err(), "{name}");
         }
-        let writer = File::options().write(true).open(path("own")).unwrap();
+        let writer = std::fs::File::options()
+            .write(true)
+            .open(path("own"))
+            .unwrap();
         assert!(open("own").is_err(), "another program writes to it");
         drop(writer);
         assert!(open("own").is_ok());
         std::fs::write(path("own"), [2; 4096]).unwrap();
         assert!(open("own").is_err(), "its data changed");
         assert_eq!(std::fs::read(path("own")).unwrap(), [2; 4096]);
-    }
-
-    #[test]
-    fn marked_directory_is_claimed_once_and_removed_with_its_tree() {
-        let place = tempfile::tempdir_in("/var/tmp").unwrap();
-        let claim = || ClaimedDirectory::claim(place.path(), "kept");
-        assert!(claim().unwrap().is_none());
-        let identity = probe(place.path()).unwrap();
-        let size_bytes = 1 << 20;
-        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
-        let kept = KeptDirectory::create(admitted, "kept").unwrap();
-        kept.create_directory("data", None).unwrap();
-        let deep = place.path().join("kept/data/a/b");
-        std::fs::create_dir_all(&deep).unwrap();
-        std::fs::write(deep.join("file"), "x").unwrap();
-        std::fs::write(place.path().join("mine"), "x").unwrap();
-        std::os::unix::fs::symlink(place.path().join("mine"), deep.join("link")).unwrap();
-        assert!(
-            matches!(claim(), Err(OpenError::NotOurs { .. })),
-            "no mark yet"
-        );
-        kept.mark().unwrap();
-        drop(kept);
-        let claimed = claim().unwrap().unwrap();
-        assert!(matches!(claim(), Err(OpenError::InUse { .. })));
-        claimed.remove().unwrap();
-        assert!(claim().unwrap().is_none());
-        assert!(place.path().join("mine").exists(), "links are not followed");
-    }
-
-    #[test]
-    fn directory_of_the_known_name_that_is_not_ours_stays() {
-        let place = tempfile::tempdir_in("/var/tmp").unwrap();
-        let claim = || ClaimedDirectory::claim(place.path(), "kept");
-        let kept = place.path().join("kept");
-        std::fs::write(&kept, "a file").unwrap();
-        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
-        std::fs::remove_file(&kept).unwrap();
-        std::fs::create_dir(&kept).unwrap();
-        std::fs::write(kept.join("claim"), "something else").unwrap();
-        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
-        assert!(kept.join("claim").exists());
-        std::fs::remove_file(kept.join("claim")).unwrap();
-        // A crash before it was marked.
-        assert!(claim().unwrap().is_none() && !kept.exists());
     }
 }

@@ -2,14 +2,12 @@
 //! be of that test before anything is removed; one strange entry keeps all of it. Every step goes
 //! through a descriptor, so that no exchange of a name leads out of the directory.
 
+use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
 use crate::failure::OpenError;
 use crate::file_names::{is_file_name, is_folder_name};
-use crate::kept::{CLAIM, ClaimedDirectory, not_ours, open_folder};
-use crate::tree::entry_names;
-use rustix::fs::{AtFlags, FileType, statat};
-use rustix::io::Errno;
-use std::ffi::CStr;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use crate::tree::{Entry, count_ours};
+use rustix::fs::FileType;
+use std::os::fd::BorrowedFd;
 
 /// Removes the directory `name`, shown as `path`, if a killed test left it. Returns how many files
 /// it held; `None` where there is no such directory, or one without a file.
@@ -21,41 +19,16 @@ pub(crate) fn remove(
     let Some(claimed) = ClaimedDirectory::claim_in(parent, name, path)? else {
         return Ok(None);
     };
-    let files = count_files(claimed.directory(), path)?;
-    claimed.remove()?;
-    Ok(Some(files))
-}
-
-/// Counts the files of the test. Anything else in the directory is an error.
-fn count_files(folder: BorrowedFd<'_>, path: &str) -> Result<u64, OpenError> {
-    let failed = |errno| OpenError::from_errno(path, "list the remains of an earlier run", errno);
-    let mut files = 0;
-    for name in entry_names(folder).map_err(failed)? {
-        if name.as_bytes() == CLAIM.as_bytes() {
-            continue;
-        }
-        let kind = kind(folder, &name).map_err(failed)?;
-        if kind != FileType::Directory || !is_folder_name(name.as_bytes()) {
-            return Err(strange(path, &name));
-        }
-        let inner = open_folder(folder, name.as_c_str()).map_err(failed)?;
-        for file in entry_names(inner.as_fd()).map_err(failed)? {
-            let kind = self::kind(inner.as_fd(), &file).map_err(failed)?;
-            if kind != FileType::RegularFile || !is_file_name(file.as_bytes()) {
-                return Err(strange(path, &file));
-            }
-            files += 1;
-        }
+    let made = claimed.files();
+    let is_ours = |entry: &Entry<'_>| match entry.kind() {
+        FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
+        _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
+    };
+    let (files, foreign) = count_ours(claimed.directory(), CLAIM, &is_ours).map_err(|errno| {
+        OpenError::from_errno(path, "list the remains of an earlier run", errno)
+    })?;
+    match foreign.text() {
+        Some(what) => Err(not_ours(path, &what)),
+        None => claimed.remove(&is_ours).map(|()| Some(files)),
     }
-    Ok(files)
-}
-
-fn kind(folder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
-    let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(stat.st_mode))
-}
-
-fn strange(path: &str, name: &CStr) -> OpenError {
-    let name = name.to_string_lossy();
-    not_ours(path, &format!("diskproof did not create '{name}' in it"))
 }

@@ -8,6 +8,7 @@
 
 mod admit;
 mod aligned;
+mod claimed;
 mod counters;
 mod descriptors;
 mod disk;
@@ -41,6 +42,7 @@ mod memory;
 mod mounts;
 mod naming;
 mod open;
+mod own_files;
 mod own_mark;
 mod probe;
 mod processes;
@@ -62,6 +64,7 @@ pub use admit::{
     Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit, admit_requests,
     scratch_bytes_max,
 };
+pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
 pub use external_program::{NoAnswer, ProgramGroup, kill_programs, output_of};
 pub use failure::OpenError;
@@ -70,7 +73,7 @@ pub use file_tree::{FileTree, StartedTree};
 pub use files_remover::{FILES_REMOVER_VERB, FilesRemover, remove_files};
 pub use health::disk_health;
 pub use host::host_facts;
-pub use kept::{ClaimedDirectory, KeptDirectory, is_own_file};
+pub use kept::{KeptDirectory, is_own_file};
 pub use live::{
     ActiveProcesses, ProcessActivity, RequestTrace, TraceBatch, WatchedDevice, read_disks,
     watched_device, whole_devices,
@@ -80,7 +83,7 @@ pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};
 pub use same_blocks::same_blocks;
 pub use stolen::MachineCpuTime;
-pub use tree::drop_cached_pages;
+pub use tree::{Entry, drop_cached_pages};
 pub use write_cache::{
     GuardedWriteCache, WRITE_CACHE_GUARD_VERB, WriteCacheError, WriteCacheSwitch,
     reported_write_caches, write_cache_guard,

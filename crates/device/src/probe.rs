@@ -18,7 +18,8 @@ use std::path::Path;
 pub enum ProbeError {
     /// ENOENT.
     #[error(
-        "{path}: '{component}' does not exist (ENOENT); check the spelling, or create it first"
+        "{path}: {} does not exist (ENOENT); check the spelling, or create it first",
+        part_of(path, component)
     )]
     Missing {
         /// What was asked for.
@@ -28,8 +29,9 @@ pub enum ProbeError {
     },
     /// A symlink whose target is missing.
     #[error(
-        "{path}: {link} is a symlink to {points_to}, which does not exist (ENOENT); repair the \
-         link, or name the destination itself"
+        "{path}: {} is a symlink to {points_to}, which does not exist (ENOENT); repair the link, \
+         or name the destination itself",
+        part_of(path, link)
     )]
     Dangling {
         /// What was asked for.
@@ -41,8 +43,9 @@ pub enum ProbeError {
     },
     /// A link that the kernel itself does not follow (fs.protected_symlinks of proc_sys_fs(5)).
     #[error(
-        "{path}: {link} is a symlink of another user in a world-writable directory, which the \
-         kernel does not follow (EACCES); name the destination itself"
+        "{path}: {} is a symlink of another user in a world-writable directory, which the kernel \
+         does not follow (EACCES); name the destination itself",
+        part_of(path, link)
     )]
     ForeignLink {
         /// What was asked for.
@@ -58,8 +61,9 @@ pub enum ProbeError {
     },
     /// EACCES.
     #[error(
-        "{path}: this user may not access {component} (EACCES); run as a user who may, or name \
-         another target"
+        "{path}: this user may not access {} (EACCES); run as a user who may, or name another \
+         target",
+        part_of(path, component)
     )]
     NotPermitted {
         /// What was asked for.
@@ -68,7 +72,10 @@ pub enum ProbeError {
         component: String,
     },
     /// ENOTDIR.
-    #[error("{path}: {component} is not a directory (ENOTDIR); check the spelling")]
+    #[error(
+        "{path}: {} is not a directory (ENOTDIR); check the spelling",
+        part_of(path, component)
+    )]
     NotDirectory {
         /// What was asked for.
         path: String,
@@ -100,6 +107,15 @@ pub enum ProbeError {
         /// Name of the error number.
         errno: String,
     },
+}
+
+/// How an error that has named the path names a part of it.
+fn part_of(path: &str, part: &str) -> String {
+    // Compared as paths: one of them may end with a slash.
+    match Path::new(path) == Path::new(part) {
+        true => "it".to_owned(),
+        false => format!("'{part}'"),
+    }
 }
 
 /// Who `path` is. Read-only, and never opens the target.
@@ -254,7 +270,11 @@ fn is_foreign(link: &Stat, at: &Path) -> bool {
 
 /// Which part of a path is to blame for an error.
 fn explain(path: &Path, errno: Errno) -> ProbeError {
-    let asked = path.display().to_string();
+    let shown = |path: &Path| match path.as_os_str().is_empty() {
+        true => "''".to_owned(),
+        false => path.display().to_string(),
+    };
+    let asked = shown(path);
     // From the root to the whole, the first part that cannot be followed.
     let parts: Vec<&Path> = path
         .ancestors()
@@ -265,7 +285,7 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
         .rev()
         .find(|part| stat(*part).is_err())
         .unwrap_or(path);
-    let component = blamed.display().to_string();
+    let component = shown(blamed);
     let parent = blamed
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -300,7 +320,11 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
         },
         Errno::NOTDIR => ProbeError::NotDirectory {
             path: asked,
-            component: parent,
+            // A slash at the end asks for a directory, too.
+            component: match component.trim_end_matches('/') {
+                named if named.len() < component.len() => named.to_owned(),
+                _ => parent,
+            },
         },
         other => ProbeError::System {
             path: asked,

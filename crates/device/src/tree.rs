@@ -1,27 +1,45 @@
-//! Removes what is in our own directory, and drops files in it from the page cache. Enters no mount
-//! and follows no symlink. Does not know who made it.
+//! Removes what is ours in our own directory, and drops files in it from the page cache. Enters no
+//! mount and follows no symlink. What is ours, the caller knows.
 
 use rustix::fs::{
-    Advice, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fadvise, fstat, openat, openat2,
-    statat, unlinkat,
+    Advice, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fadvise, fstat, openat,
+    openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
-use std::ffi::{CStr, CString};
+use rustix::path::Arg;
+use std::cmp::Reverse;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 /// Deeper than any tree that a program of ours makes.
 const DEPTH_MAX: usize = 32;
 
-/// The names in a directory.
+/// How a directory is opened that no symlink may lead to.
+pub(crate) const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// A directory that is not reached through a symlink.
+pub(crate) fn open_folder(parent: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
+    openat(parent, name, FOLDER, Mode::empty())
+}
+
+/// The names in a directory, those of the newest files first, as far as inode numbers tell: a slow
+/// disk writes the oldest ones first, and what is removed before is not written. Neighbours share
+/// blocks of inodes, so that their removal writes less than one in the order of the directory.
 pub(crate) fn entry_names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
-    let mut names = Vec::new();
+    let mut entries = Vec::new();
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         if ![c".", c".."].contains(&entry.file_name()) {
-            names.push(entry.file_name().to_owned());
+            entries.push((entry.ino(), entry.file_name().to_owned()));
         }
     }
-    Ok(names)
+    entries.sort_unstable_by_key(|(inode, _)| Reverse(*inode));
+    Ok(entries.into_iter().map(|(_, name)| name).collect())
 }
 
 /// Drops the clean pages of a file in a directory from the page cache.
@@ -31,47 +49,213 @@ pub fn drop_cached_pages(directory: impl AsFd, path: &str) -> Result<(), Errno> 
     fadvise(file, 0, None, Advice::DontNeed)
 }
 
-/// Removes everything in a directory.
-pub(crate) fn remove_entries(directory: BorrowedFd<'_>) -> Result<(), Errno> {
-    remove_below(directory, fstat(directory)?.st_dev, DEPTH_MAX)
+/// Something in a directory of ours.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// How many directories lie between it and ours.
+    pub depth: usize,
+    /// Its name.
+    pub name: &'a CStr,
+    stat: &'a Stat,
 }
 
-fn remove_below(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<(), Errno> {
-    for name in entry_names(directory)? {
-        let stay = AtFlags::SYMLINK_NOFOLLOW;
-        let found = match statat(directory, &name, stay) {
-            // A program that is ending removed it.
-            Err(Errno::NOENT) => continue,
-            found => found?,
-        };
-        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
-            ignore_gone(unlinkat(directory, &name, AtFlags::empty()))?;
-            continue;
-        }
-        let inner = open_unmounted(directory, &name)?;
-        if fstat(&inner)?.st_dev != device || depth == 0 {
-            return Err(Errno::XDEV);
-        }
-        remove_below(inner.as_fd(), device, depth - 1)?;
-        ignore_gone(unlinkat(directory, &name, AtFlags::REMOVEDIR))?;
+impl Entry<'_> {
+    /// Its name in bytes.
+    pub fn name_bytes(&self) -> &[u8] {
+        self.name.to_bytes()
     }
-    Ok(())
+
+    /// What it is; a symlink is not followed.
+    pub fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    /// Number of the user that it belongs to.
+    pub fn owner(&self) -> u32 {
+        self.stat.st_uid
+    }
+
+    /// Whether it is the file or directory that is open here.
+    pub fn is(&self, open: impl AsFd) -> bool {
+        fstat(open).is_ok_and(|open| is_same(&open, self.stat))
+    }
+
+    pub(crate) fn stat(&self) -> &Stat {
+        self.stat
+    }
+}
+
+/// What stays, because diskproof did not make it.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    /// The first one, below the directory.
+    pub(crate) first: Option<PathBuf>,
+    pub(crate) count: u64,
+}
+
+impl Foreign {
+    /// `diskproof did not create 'x' and 2 more in it`; `None` where there is none.
+    pub(crate) fn text(&self) -> Option<String> {
+        let first = self.first.as_ref()?.display();
+        let more = match self.count - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!("diskproof did not create '{first}'{more} in it"))
+    }
+
+    fn add(&mut self, below: &Path, name: &CStr) {
+        self.count += 1;
+        let path = || below.join(OsStr::from_bytes(name.to_bytes()));
+        self.first.get_or_insert_with(path);
+    }
+}
+
+/// Removes what `is_ours` accepts, but for the name to be spared in the directory itself.
+/// Everything else stays, with the directories around it.
+///
+/// Linux removes a name, not an open file: what another process exchanges between the look and the
+/// removal, within microseconds, is removed in its place.
+pub(crate) fn remove_ours(
+    directory: BorrowedFd<'_>,
+    spared: &str,
+    is_ours: &dyn Fn(&Entry<'_>) -> bool,
+) -> Result<Foreign, Errno> {
+    Ok(walk(directory, Deed::Remove, spared, is_ours)?.foreign)
+}
+
+/// How many files `is_ours` accepts, and what it does not. Removes nothing.
+pub(crate) fn count_ours(
+    directory: BorrowedFd<'_>,
+    spared: &str,
+    is_ours: &dyn Fn(&Entry<'_>) -> bool,
+) -> Result<(u64, Foreign), Errno> {
+    let walk = walk(directory, Deed::Count, spared, is_ours)?;
+    Ok((walk.files, walk.foreign))
+}
+
+fn walk<'a>(
+    directory: BorrowedFd<'_>,
+    deed: Deed,
+    spared: &'a str,
+    is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
+) -> Result<Walk<'a>, Errno> {
+    let mut walk = Walk {
+        deed,
+        spared,
+        is_ours,
+        device: fstat(directory)?.st_dev,
+        files: 0,
+        foreign: Foreign::default(),
+    };
+    walk.below(directory, Path::new(""), 0)?;
+    Ok(walk)
+}
+
+/// What is done to the files that are ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Count,
+    Remove,
+}
+
+struct Walk<'a> {
+    deed: Deed,
+    spared: &'a str,
+    is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
+    device: u64,
+    files: u64,
+    foreign: Foreign,
+}
+
+impl Walk<'_> {
+    fn below(&mut self, directory: BorrowedFd<'_>, path: &Path, depth: usize) -> Result<(), Errno> {
+        for name in entry_names(directory)? {
+            if depth == 0 && name.to_bytes() == self.spared.as_bytes() {
+                continue;
+            }
+            let stat = match statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                // A program that is ending removed it.
+                Err(Errno::NOENT) => continue,
+                found => found?,
+            };
+            let entry = Entry {
+                depth,
+                name: &name,
+                stat: &stat,
+            };
+            let removed = match (self.is_ours)(&entry) {
+                false => Err(Errno::EXIST),
+                true if entry.kind() == FileType::Directory => {
+                    self.folder(directory, &entry, path)?
+                }
+                true => {
+                    self.files += 1;
+                    self.deed.unlink(directory, &name, AtFlags::empty())
+                }
+            };
+            match removed {
+                Ok(()) | Err(Errno::NOENT) => {}
+                // Something is mounted on it, or it is not ours.
+                Err(Errno::EXIST | Errno::BUSY | Errno::XDEV | Errno::ISDIR | Errno::NOTDIR) => {
+                    self.foreign.add(path, &name);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through a directory of ours. The inner error: why it is not ours to remove.
+    fn folder(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        entry: &Entry<'_>,
+        path: &Path,
+    ) -> Result<Result<(), Errno>, Errno> {
+        let inner = match open_unmounted(parent, entry.name) {
+            Err(errno @ (Errno::XDEV | Errno::NOENT)) => return Ok(Err(errno)),
+            opened => opened?,
+        };
+        let opened = fstat(&inner)?;
+        let is_same = is_same(&opened, entry.stat) && opened.st_dev == self.device;
+        if !is_same || entry.depth >= DEPTH_MAX {
+            return Ok(Err(Errno::XDEV));
+        }
+        let before = self.foreign.count;
+        let path = path.join(OsStr::from_bytes(entry.name_bytes()));
+        self.below(inner.as_fd(), &path, entry.depth + 1)?;
+        if self.foreign.count > before {
+            return Ok(Ok(()));
+        }
+        match self.deed.unlink(parent, entry.name, AtFlags::REMOVEDIR) {
+            // Another process has put something into it since.
+            Err(Errno::NOTEMPTY) => Ok(Err(Errno::EXIST)),
+            removed => Ok(removed),
+        }
+    }
+}
+
+impl Deed {
+    fn unlink(self, directory: BorrowedFd<'_>, name: &CStr, flags: AtFlags) -> Result<(), Errno> {
+        match self {
+            Self::Count => Ok(()),
+            Self::Remove => unlinkat(directory, name, flags),
+        }
+    }
+}
+
+/// Whether both are the same file or directory.
+pub(crate) fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 /// Opens a directory; EXDEV where something is mounted on it, also a part of the same filesystem.
 fn open_unmounted(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let here = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
-    match openat2(directory, name, flags, Mode::empty(), here) {
+    match openat2(directory, name, FOLDER, Mode::empty(), here) {
         // Before Linux 5.6, and in containers that do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => openat(directory, name, flags, Mode::empty()),
+        Err(Errno::NOSYS | Errno::PERM) => open_folder(directory, name),
         opened => opened,
-    }
-}
-
-fn ignore_gone(removed: Result<(), Errno>) -> Result<(), Errno> {
-    match removed {
-        Err(Errno::NOENT) => Ok(()),
-        other => other,
     }
 }

@@ -1,7 +1,9 @@
 //! Every error of a history, with the file and the remedy. The only place that interprets SQLite's
 //! result codes, above all which of them mean damage.
 
-use rusqlite::ErrorCode;
+use diskproof_model::units::format_bytes;
+use rusqlite::{ErrorCode, ffi};
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,6 +92,19 @@ pub enum HistoryError {
     ReadOnly {
         /// The file.
         path: PathBuf,
+    },
+    /// A write failed while this process has a limit on the size of its files: EFBIG.
+    #[error(
+        "a file of the history {} cannot grow: this process may write files of at most {} (EFBIG). \
+         Raise the limit (ulimit -f), or name another file with --history FILE",
+        path.display(),
+        format_bytes(*limit_bytes)
+    )]
+    FileSizeLimit {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        limit_bytes: u64,
     },
     /// The disk below failed.
     #[error(
@@ -212,7 +227,10 @@ impl HistoryError {
                 source: io::Error::other(what),
             },
             Some(ErrorCode::SystemIoFailure) if is_full(&path) => Self::Full { path },
-            Some(ErrorCode::SystemIoFailure) => Self::Io { path, what },
+            Some(ErrorCode::SystemIoFailure) => match limit_met(error) {
+                Some(limit_bytes) => Self::FileSizeLimit { path, limit_bytes },
+                None => Self::Io { path, what },
+            },
             _ => Self::Other { path, what },
         }
     }
@@ -223,9 +241,31 @@ impl HistoryError {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
             io::ErrorKind::WouldBlock => Self::Busy { path },
+            io::ErrorKind::FileTooLarge if size_limit().is_some() => Self::FileSizeLimit {
+                path,
+                limit_bytes: size_limit().unwrap_or_default(),
+            },
             _ => Self::Unreachable { path, source },
         }
     }
+}
+
+/// The limit on file sizes of this process, in bytes.
+fn size_limit() -> Option<u64> {
+    getrlimit(Resource::Fsize).current
+}
+
+/// The limit on file sizes, where it may have been met. SQLite hides the error number. A disk that
+/// fails to write fails to sync or to read sooner or later, and is then named as the cause.
+fn limit_met(error: &rusqlite::Error) -> Option<u64> {
+    const WRITES: [i32; 4] = [
+        ffi::SQLITE_IOERR_WRITE,
+        ffi::SQLITE_IOERR_TRUNCATE,
+        ffi::SQLITE_IOERR_SHMSIZE,
+        ffi::SQLITE_IOERR_SHMOPEN,
+    ];
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    size_limit().filter(|_| code.is_some_and(|code| WRITES.contains(&code)))
 }
 
 /// Whether the filesystem of this file is full; false when unknown.
@@ -241,7 +281,6 @@ pub(crate) fn is_full(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rusqlite::ffi;
 
     fn classified(code: i32) -> HistoryError {
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);

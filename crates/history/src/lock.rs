@@ -34,6 +34,8 @@ pub(crate) struct PlaceLock {
     file: File,
     path: PathBuf,
     is_new: bool,
+    /// Why the new file has no mark.
+    unmarked: Option<io::Error>,
 }
 
 impl PlaceLock {
@@ -78,12 +80,13 @@ impl PlaceLock {
         options.read(true).write(true).mode(0o600);
         match options.clone().create_new(true).open(&path) {
             Ok(mut file) => {
-                // Without the mark a destroyed header ends automatic saving, nothing else.
-                let _ = file.write_all(MARK);
+                // A history that exists can be used without the mark, as on a full disk.
+                let unmarked = file.write_all(MARK).err();
                 Ok(Self {
                     file,
                     path,
                     is_new: true,
+                    unmarked,
                 })
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -93,6 +96,7 @@ impl PlaceLock {
                         file,
                         path,
                         is_new: false,
+                        unmarked: None,
                     }),
                     None => Self::open(history),
                 }
@@ -112,7 +116,8 @@ impl PlaceLock {
 
     /// Removes a lock file that this process made for a history that it then could not make.
     pub(crate) fn discard(self) {
-        if self.is_new && self.file.try_lock().is_ok() {
+        let is_current = self.is_current().unwrap_or(false);
+        if self.is_new && is_current && self.file.try_lock().is_ok() {
             // A lock file that stays behind does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -142,7 +147,12 @@ pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
         return Ok(());
     }
     let failed = |error| HistoryError::kernel(path, error);
-    let lock = PlaceLock::exclusive(path)?;
+    let mut lock = PlaceLock::exclusive(path)?;
+    if let Some(error) = lock.unmarked.take() {
+        // An empty database without the mark would count as the file of another program.
+        lock.discard();
+        return Err(failed(error));
+    }
     // The process that made the lock file marks it in the next moment, if it was not killed.
     let started = Instant::now();
     while !read_mark(path)? && started.elapsed() < MARK_WAIT {

@@ -2,8 +2,9 @@
 //! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
 
 use crate::client::PostgresClient;
+use crate::cluster_files;
 use crate::error::PostgresError;
-use crate::guard::{self, ERROR, REMOVED, STARTED};
+use crate::guard::{self, ERROR, REMOVED, STARTED, STAYS};
 use crate::known_names::{CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::processes::{Parent, end_processes};
 use crate::programs::Programs;
@@ -76,11 +77,7 @@ impl Cluster {
             .and_then(|()| cluster.wait_until_ready(stop))
         {
             Ok(()) => Ok(cluster),
-            Err(error) => {
-                // The first error says why; one of the removal is as important.
-                cluster.end(deadline)?;
-                Err(error)
-            }
+            Err(error) => Err(cluster.end_after(error, deadline)),
         }
     }
 
@@ -164,6 +161,18 @@ impl Cluster {
         self.user
     }
 
+    /// The same after an error, which is returned; one of the removal is as important.
+    pub fn end_after(self, error: PostgresError, deadline: Option<Instant>) -> PostgresError {
+        match self.end(deadline) {
+            Err(not_removed @ PostgresError::NotRemoved { .. }) => not_removed,
+            Err(PostgresError::Open(stays @ OpenError::Stays { .. })) => PostgresError::Stays {
+                first: Box::new(error),
+                stays,
+            },
+            _ => error,
+        }
+    }
+
     /// Stops the server and removes the cluster. Waits for that until `deadline` at most: a disk
     /// may hold the server's processes for long, and the guard removes the cluster once it has let
     /// go of them, also after this process has ended.
@@ -191,6 +200,10 @@ impl Cluster {
         match last.strip_prefix(ERROR) {
             _ if last == REMOVED => Ok(()),
             Some(why) => Err(not_removed(why)),
+            None if last.starts_with(STAYS) => Err(PostgresError::Open(OpenError::Stays {
+                path: self.path.display().to_string(),
+                what: last[STAYS.len()..].to_owned(),
+            })),
             // The guard was killed.
             None => remove_leftover(target).map(drop),
         }
@@ -208,7 +221,8 @@ fn make_directory(
     });
     Ok(made.inspect_err(|_| {
         // The first error says why.
-        let _ = directory.remove();
+        let _ = directory
+            .remove(&|entry| entry.depth == 0 && entry.name_bytes() == DATA_NAME.as_bytes());
     })?)
 }
 
@@ -256,6 +270,6 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
             why,
         })?;
     }
-    claimed.remove()?;
+    cluster_files::remove(claimed, None)?;
     Ok(Some(path))
 }

@@ -44,6 +44,15 @@ pub enum PostgresError {
         /// The reason.
         why: String,
     },
+    /// The cluster could not be used and is removed, but not what another program put into its
+    /// directory.
+    #[error("{first}. {stays}")]
+    Stays {
+        /// Why it could not be used.
+        first: Box<PostgresError>,
+        /// What stays.
+        stays: OpenError,
+    },
     /// The server refused a statement.
     #[error("{}", refusal_text(.statement, .message))]
     Statement {

@@ -4,11 +4,12 @@
 //! the directory is made, and others restart the server, so that it reads settings that count from
 //! its start. It works in the directory under test, and is the program itself with a hidden verb.
 
+use crate::cluster_files;
 use crate::known_names::{CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::log::ProgramLog;
 use crate::processes::{Parent, end_processes};
 use crate::user::ServerUser;
-use diskproof_device::ClaimedDirectory;
+use diskproof_device::{ClaimedDirectory, OpenError};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
@@ -27,6 +28,8 @@ pub const GUARD_VERB: &str = "postgres-guard";
 pub(crate) const STARTED: &str = "started";
 pub(crate) const REMOVED: &str = "removed";
 pub(crate) const ERROR: &str = "error: ";
+/// The directory holds what is not of the cluster.
+pub(crate) const STAYS: &str = "stays: ";
 
 /// After SIGQUIT a server ends at once, unless its disk hangs.
 const QUIT_WITHIN: Duration = Duration::from_secs(7);
@@ -70,6 +73,7 @@ pub fn guard(arguments: &[OsString]) -> ExitCode {
     }
     match removed {
         Ok(()) => report(REMOVED),
+        Err(why) if why.starts_with(STAYS) => report(&why),
         Err(why) => report(&format!("{ERROR}{why}")),
     }
     ExitCode::SUCCESS
@@ -116,7 +120,7 @@ impl GuardOrders {
         };
         if !is_made {
             // No server has run in it.
-            return claimed.remove().map(Ok).map_err(|error| text(&error));
+            return remove(claimed, None).map(Ok);
         }
         let data = claimed
             .open_directory(DATA_NAME)
@@ -125,7 +129,7 @@ impl GuardOrders {
             .map_err(|errno| errno.to_string())
             .and_then(|data| self.serve(&data, &ending));
         end_processes(data.as_fd(), Parent::Guard)?;
-        claimed.remove().map_err(|error| text(&error))?;
+        remove(claimed, Some(&data))?;
         Ok(served)
     }
 
@@ -140,7 +144,14 @@ impl GuardOrders {
             "--username",
             SUPER_USER,
         ];
-        let more = ["--no-sync", "--encoding", "UTF8", "--no-locale"];
+        // After a failure initdb would empty the directory, whoever made what is in it.
+        let more = [
+            "--no-sync",
+            "--no-clean",
+            "--encoding",
+            "UTF8",
+            "--no-locale",
+        ];
         // Without initdb its server ends in order, and removes its shared memory.
         let (end, log) = self.run(
             "initdb",
@@ -213,6 +224,13 @@ impl GuardOrders {
             std::thread::sleep(POLL);
         }
     }
+}
+
+fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), String> {
+    cluster_files::remove(claimed, data).map_err(|error| match error {
+        OpenError::Stays { what, .. } => format!("{STAYS}{what}"),
+        error => error.to_string(),
+    })
 }
 
 /// Lets a server end in order (SIGINT, a fast shutdown), unless the guard has to end meanwhile.

@@ -6,6 +6,7 @@
 
 mod client;
 mod cluster;
+mod cluster_files;
 mod commit_load;
 mod conninfo;
 mod conninfo_text;

@@ -39,4 +39,4 @@ pub use server::{ListenError, LogServer};
 pub use text::{write_rehearsal, write_report};
 pub use token::Token;
 pub use volatile_disk::DiskBehaviour;
-pub use writer::{NextStep, PAGES_FILE, WriteRun};
+pub use writer::{NextStep, PAGES_FILE, WriteRun, Written};

@@ -15,12 +15,13 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Reads every stream. `pages` is the target, or the file of the region in the run's directory, and
-/// `None` where that file is gone.
+/// Reads every stream, and calls `read` after each page or file. `pages` is the target, or the file
+/// of the region in the run's directory, and `None` where that file is gone.
 pub fn read_content(
     run: &RunDescription,
     pages: Option<OpenTarget>,
     directory: Option<&Path>,
+    read: &dyn Fn(),
 ) -> Result<Vec<StreamContent>, CutError> {
     let mut pages = pages;
     if let Some(pages) = &mut pages {
@@ -31,9 +32,9 @@ pub fn read_content(
     for (index, stream) in run.streams.iter().enumerate() {
         content.push(match stream.kind {
             StreamKind::Pages | StreamKind::Control => {
-                StreamContent::Slots(read_pages(run, index, pages.as_ref())?)
+                StreamContent::Slots(read_pages(run, index, pages.as_ref(), read)?)
             }
-            StreamKind::Files => StreamContent::Slots(read_files(run, index, directory)?),
+            StreamKind::Files => StreamContent::Slots(read_files(run, index, directory, read)?),
             StreamKind::Entries => StreamContent::Names(read_names(directory)?),
         });
     }
@@ -43,12 +44,14 @@ pub fn read_content(
 /// What shows after the cut that nothing of a run is left because all of it was lost: the checksum
 /// of the region that the run is going to fill, or that it is blank. `None` where it cannot be
 /// read.
-pub fn content_before(run: &RunDescription, pages: &OpenTarget) -> Option<String> {
+/// Calls `read` after each page.
+pub fn content_before(run: &RunDescription, pages: &OpenTarget, read: &dyn Fn()) -> Option<String> {
     pages.drop_cache();
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
     let (mut hash, mut first, mut is_even) = (Sha256::new(), None, true);
     for number in 0..run.region_bytes() / PAGE_BYTES as u64 {
         let length = read_page(pages, &mut page, number * PAGE_BYTES as u64).ok()?;
+        read();
         let content = &page.0[..length];
         let byte = *first.get_or_insert(*content.first()?);
         is_even &= content.iter().all(|other| *other == byte);
@@ -77,6 +80,7 @@ fn read_pages(
     run: &RunDescription,
     index: usize,
     pages: Option<&OpenTarget>,
+    read: &dyn Fn(),
 ) -> Result<Vec<SlotState>, CutError> {
     let slots = run.streams[index].slots;
     let Some(target) = pages else {
@@ -99,6 +103,7 @@ fn read_pages(
                 }
             },
         );
+        read();
     }
     Ok(states)
 }
@@ -120,6 +125,7 @@ fn read_files(
     run: &RunDescription,
     index: usize,
     directory: Option<&Path>,
+    read: &dyn Fn(),
 ) -> Result<Vec<SlotState>, CutError> {
     let mut states = Vec::new();
     for slot in 0..run.streams[index].slots {
@@ -145,6 +151,7 @@ fn read_files(
             },
         };
         states.push(state);
+        read();
     }
     Ok(states)
 }

@@ -6,7 +6,7 @@ use crate::error::CutError;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
 use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
 use crate::schedule::{CONTROL_EVERY, CommitSchedule};
-use diskproof_device::{KeptDirectory, OpenTarget, WriteDurability};
+use diskproof_device::{KeptDirectory, OpenError, OpenTarget, WriteDurability};
 use diskproof_model::plan::CachePolicy;
 use rustix::fs::{fdatasync, fsync};
 use rustix::io::{Errno, pwrite};
@@ -34,6 +34,15 @@ pub struct WriteRun {
     /// For control pages: past it where that works.
     control: OpenTarget,
     directory: Option<KeptDirectory>,
+}
+
+/// A run that stopped without a cut.
+#[derive(Debug)]
+pub struct Written {
+    /// What was made durable.
+    pub progress: RunProgress,
+    /// Why its directory stays, where it does.
+    pub stays: Option<OpenError>,
 }
 
 /// What the caller of a run decides at each report.
@@ -101,7 +110,7 @@ impl WriteRun {
         self,
         log: &mut LogClient,
         step: impl FnMut(&RunProgress) -> NextStep,
-    ) -> Result<RunProgress, CutError> {
+    ) -> Result<Written, CutError> {
         if let Err(error) = log.start(&self.description) {
             discard(self.directory);
             return Err(error.into());
@@ -135,18 +144,37 @@ impl WriteRun {
         if reported.is_ok() {
             log.stop()?;
         }
+        let mut stays = None;
         if let Some(directory) = directory.and_then(Arc::into_inner) {
-            directory.remove()?;
+            match remove(&directory) {
+                Err(error @ OpenError::Stays { .. }) => stays = Some(error),
+                removed => removed?,
+            }
         }
-        reported
+        reported.map(|progress| Written { progress, stays })
     }
 }
 
 /// Removes the run's files after a failure, which is what the caller reports.
 fn discard(directory: Option<KeptDirectory>) {
     if let Some(directory) = directory {
-        let _ = directory.remove();
+        let _ = remove(&directory);
     }
+}
+
+/// Removes a run's directory, and in it what a run makes.
+fn remove(directory: &KeptDirectory) -> Result<(), OpenError> {
+    directory.remove(&|entry| {
+        entry.depth == 0 && is_run_name(entry.name_bytes()) && directory.may_have_made(entry)
+    })
+}
+
+fn is_run_name(name: &[u8]) -> bool {
+    let is_numbered = |prefix: &str| {
+        let number = name.strip_prefix(prefix.as_bytes());
+        number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    };
+    name == PAGES_FILE.as_bytes() || is_numbered(FILE_PREFIX) || is_numbered(ENTRY_PREFIX)
 }
 
 /// Writes the layout; returns the description of the target for control pages.
@@ -305,8 +333,11 @@ pub const PAGES_FILE: &str = "pages";
 
 /// The name of a small file.
 pub(crate) fn file_name(slot: u32) -> String {
-    format!("file-{slot}")
+    format!("{FILE_PREFIX}{slot}")
 }
+
+/// What the name of a small file begins with.
+const FILE_PREFIX: &str = "file-";
 
 /// What the name of an entry begins with.
 pub(crate) const ENTRY_PREFIX: &str = "entry-";

@@ -375,7 +375,8 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
     let scratch = if plan.scratch_bytes.is_some() {
         " Its scratch file has no name and vanishes with the process."
     } else if plan.files.is_some() {
-        " Another process removes .diskproof-files after that."
+        " Another process removes .diskproof-files after that, which may take as long as the \
+         disk needs to write what it was given."
     } else {
         ""
     };

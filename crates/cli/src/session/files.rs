@@ -30,13 +30,19 @@ impl TargetRun {
         live: &Live,
         verbosity: Verbosity,
     ) -> Result<Option<StartedTree>, Failure> {
-        let folders = self.plan.files.as_ref().map_or(1, |plan| plan.directories);
+        let files = self.plan.files.as_ref();
+        let (folders, bytes_max) = files.map_or((1, 0), |plan| {
+            (
+                plan.directories,
+                plan.file_bytes_max.max(plan.file_bytes_min),
+            )
+        });
         let Some(admission) = self.file_tree.take() else {
             let path = self.plan.targets.join(", ");
             return Err(Failure::Open(OpenError::NotScratch { path }));
         };
         let failed = |error| Failure::Run(RunError::Thread(error));
-        let start = move || FileTree::start(admission, folders);
+        let start = move || FileTree::start(admission, folders, bytes_max);
         let starting = Deferred::start("diskproof-start", start).map_err(failed)?;
         self.has_files.store(true, Ordering::Relaxed);
         let started = loop {
@@ -102,10 +108,12 @@ impl TargetRun {
         }
         // After a hang the workers still hold it, and the removal would hang, too.
         if let Some(tree) = Arc::into_inner(tree) {
-            if let Err(error) = tree.remove() {
-                verbosity.note(&format!(
+            match tree.remove() {
+                Ok(()) => {}
+                Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
+                Err(error) => verbosity.note(&format!(
                     "cannot remove {path} ({error}); the next 'diskproof files' removes it"
-                ));
+                )),
             }
             self.has_files.store(false, Ordering::Relaxed);
         }
@@ -133,7 +141,7 @@ impl TargetRun {
             .map(|(errno, count)| format!("{count} × {errno}"))
             .collect();
         format!(
-            "{path}: '{}' failed after {} ({}); {}. The files are removed",
+            "{path}: '{}' failed after {} ({}); {}. The files of the test are removed",
             failed.step.name(),
             counted(failed.op.count, "file"),
             errors.join(", "),
@@ -144,8 +152,12 @@ impl TargetRun {
 
 /// What to do about errors, a clause.
 fn what_to_do<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
-    match names.clone().any(|name| name == "ENOSPC") {
-        true => "no space or no inodes left: free some, or use a smaller --count".to_owned(),
+    let any = |wanted| names.clone().any(|name| name == wanted);
+    if any("ENOSPC") {
+        return "no space or no inodes left: free some, or use a smaller --count".to_owned();
+    }
+    match any("EEXIST") || any("ENOENT") {
+        true => "another program creates, renames or removes files in this directory".to_owned(),
         false => remedy(names),
     }
 }

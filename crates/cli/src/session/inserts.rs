@@ -9,8 +9,8 @@ use super::watchdog::WatchdogResult;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::stderr::{ProgressLine, Verbosity};
-use diskproof_device::{Intent, admit};
+use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use diskproof_device::{Intent, OpenError, admit};
 use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
@@ -108,6 +108,11 @@ fn join(ended: EndedEarly, left: &PostgresError) -> String {
     }
 }
 
+/// The cluster is removed, and what another program put into its directory stays.
+fn warn(stays: &OpenError) {
+    eprint_line(&format!("warning: {stays}"));
+}
+
 /// What is done on the thread of the run.
 struct ServerJob {
     target: TargetIdentity,
@@ -149,6 +154,10 @@ impl ServerJob {
         lock(&self.server).exists = false;
         match removed {
             Ok(()) => ended,
+            Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
+                warn(&error);
+                ended
+            }
             Err(error) => ended.map(|ended| Some(join(ended, &error))),
         }
     }
@@ -167,14 +176,13 @@ impl ServerJob {
             ));
         }
         let admission = admit(self.target.clone(), Intent::Scratch { size_bytes });
-        let admission = admission.map_err(diskproof_device::OpenError::Refused)?;
+        let admission = admission.map_err(OpenError::Refused)?;
         let cluster = Cluster::start(admission, self.programs.clone(), (&stop, self.end))?;
         match cluster.lay_out(&stop) {
             Ok(()) => Ok(cluster),
             Err(error) => {
                 let error = cluster.explain(error);
-                cluster.end(self.end)?;
-                Err(error)
+                Err(cluster.end_after(error, self.end))
             }
         }
     }
@@ -183,6 +191,13 @@ impl ServerJob {
     fn not_started(self, error: PostgresError, live: &mut Live) -> EndedEarly {
         let mut server = lock(&self.server);
         server.exists = false;
+        let error = match error {
+            PostgresError::Stays { first, stays } => {
+                warn(&stays);
+                *first
+            }
+            error => error,
+        };
         match error {
             PostgresError::Stopped => {
                 live.look_at_end();

@@ -22,7 +22,7 @@ const GIB: u64 = 1 << 30;
 /// A simulated disk as a block device; fields are dropped in this order.
 struct Simulated {
     device: LoopDevice,
-    _disk: SimDisk,
+    disk: SimDisk,
     _place: TempDir,
 }
 
@@ -38,7 +38,7 @@ impl Simulated {
         let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
         Self {
             device,
-            _disk: disk,
+            disk,
             _place: place,
         }
     }
@@ -228,7 +228,9 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
         saved,
     ]);
     running.wait_for_line("survey: scan");
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(program::eventually(
+        || disk.disk.stats().read_bytes > 8 * MIB
+    ));
     let ran = running.interrupt();
     assert_eq!(ran.code, Some(130), "{}", ran.out);
     let record: Record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
@@ -384,7 +386,8 @@ fn ctrl_c_keeps_the_points_that_were_measured() {
     .stderr(Stdio::null())
     .spawn()
     .unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(4));
+    // Some points take a tenth of it.
+    assert!(program::eventually(|| disk.stats().read_bytes > 200 * MIB));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut out = String::new();
     child

@@ -135,6 +135,51 @@ fn killed_run_leaves_one_directory_that_the_next_run_removes() {
     }
 }
 
+/// Files that another program puts into the directory, or in the place of a file there.
+#[test]
+fn files_of_another_program_stay_with_the_directory_and_are_named() {
+    let here = place();
+    let words = [OsStr::new("files"), here.path().as_os_str()];
+    let mut command = program(words.into_iter().chain(ENDLESS.iter().map(OsStr::new)));
+    let quiet = command.args(["-q", "--no-history"]).stdout(Stdio::null());
+    let child = quiet.stderr(Stdio::piped()).spawn().unwrap();
+    let folder = here.path().join(FOLDER);
+    let ours = folder.join("d0000000").join("a0000000000000001");
+    let saved = here.path().join("saved");
+    std::fs::write(&saved, "data").unwrap();
+    assert!(eventually(|| ours.exists()));
+    std::fs::rename(&saved, &ours).unwrap();
+    let theirs = [
+        ours,
+        folder.join("notes"),
+        folder.join("d0000000").join("notes"),
+    ];
+    for path in &theirs {
+        std::fs::write(path, "data").unwrap();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    assert!(ran.err.contains(folder.to_str().unwrap()), "{}", ran.err);
+    assert_eq!(names(&folder), ["claim", "d0000000", "notes"]);
+    assert_eq!(
+        names(&folder.join("d0000000")),
+        ["a0000000000000001", "notes"]
+    );
+    for path in &theirs {
+        assert_eq!(std::fs::read(path).unwrap(), b"data");
+    }
+    let next = files(here.path(), &["-n", "10", "--no-history"]);
+    assert_eq!(next.code, Some(3), "{}", next.err);
+    for path in &theirs {
+        assert_eq!(std::fs::read(path).unwrap(), b"data");
+        std::fs::remove_file(path).unwrap();
+    }
+    let last = files(here.path(), &["-n", "10", "--no-history"]);
+    assert_eq!(last.code, Some(0), "{}", last.err);
+    assert!(names(here.path()).is_empty());
+}
+
 #[test]
 fn files_without_threads_leave_nothing() {
     if !can_run(

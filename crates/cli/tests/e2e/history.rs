@@ -2,10 +2,10 @@
 //! measurement.
 
 use crate::program;
-use crate::program::{Ran, SHORT, program};
+use crate::program::{Ran, SHORT, names, program};
 use diskproof_simdisk::testbed::{TempDir, place};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// A place with its own history.
 struct Here {
@@ -429,6 +429,33 @@ fn a_history_that_may_not_be_written_to_is_a_warning() {
     assert_eq!(listed(&here, &[]).len(), 1);
 }
 
+/// The limit is not the disk's fault, and a history that could not be made leaves nothing.
+#[test]
+fn limit_on_file_sizes_is_named_and_costs_no_history() {
+    let here = Here::new();
+    std::fs::write(here.place.path().join("data"), [1; 1 << 20]).unwrap();
+    let run = ["run", "data", "--ops", "10", "-q"];
+    for limit_bytes in [0, 1 << 10, 8 << 10, 40 << 10] {
+        let mut command = Command::new("prlimit");
+        let limited = command
+            .arg(format!("--fsize={limit_bytes}"))
+            .arg(program::program_path())
+            .args(run)
+            .env("DISKPROOF_HISTORY", here.history())
+            .current_dir(here.place.path());
+        let ran = Ran::from(limited.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{limit_bytes}: {}", ran.err);
+        assert!(ran.err.contains("EFBIG"), "{limit_bytes}: {}", ran.err);
+        if limit_bytes == 0 {
+            assert_eq!(names(here.place.path()), ["data"]);
+        }
+        assert!(!ran.err.contains("dmesg"), "{limit_bytes}: {}", ran.err);
+    }
+    let ran = here.run(&run);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(listed(&here, &[]).len(), 1);
+}
+
 #[test]
 fn an_interrupted_run_is_saved_and_marked() {
     let here = Here::new();
@@ -436,26 +463,9 @@ fn an_interrupted_run_is_saved_and_marked() {
     command
         .env("DISKPROOF_HISTORY", here.history())
         .current_dir(here.place.path());
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
-    // Once it listens to signals; before that it would simply end.
-    assert!(program::eventually(|| std::fs::read_to_string(format!(
-        "/proc/{}/status",
-        child.id()
-    ))
-    .unwrap()
-    .lines()
-    .any(|line| {
-        line.strip_prefix("SigCgt:")
-            .is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
-    })));
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let running = program::PipedRun::of(&mut command);
+    running.wait_for_run();
+    let ran = running.interrupt();
     assert_eq!(ran.code, Some(130), "{}", ran.err);
     let id = saved_id(&ran);
     assert!(here.run(&["history"]).out.contains("PARTIAL"));

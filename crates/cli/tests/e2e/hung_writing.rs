@@ -2,7 +2,7 @@
 //! The program still prints and saves the partial results, and ends.
 
 use crate::program::hanging_disk::{HangingDisk, Running};
-use crate::program::{counts, eventually, names};
+use crate::program::{counts, eventually, has_ended, names, with_enough_time};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
@@ -208,50 +208,50 @@ fn hung_verify_reports_how_far_it_got() {
 
 /// `check` on a directory, hung when this many of its lines were told, or this many requests after.
 fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
-    let patient = HangingDisk::filesystem();
-    let words = [
-        "check",
-        patient.directory().to_str().unwrap(),
-        "--time",
-        "16s",
-        "--size",
-        "64M",
-    ];
-    let mut running = Running::start(patient.place.path(), &words, "2s");
-    let steps = |running: &Running| {
-        running
-            .stderr()
-            .lines()
-            .filter(|line| line.contains("/8 "))
-            .count()
-    };
-    assert!(
-        eventually(|| steps(&running) >= lines),
-        "{}",
-        running.stderr()
-    );
-    patient.after(requests);
-    patient.disk.hang();
-    if let Some(signal) = signal {
-        kill_process(Pid::from_child(&running.child), signal).unwrap();
-    }
-    let (page, record) = running.results();
-    assert_hang_is_found(&record, &page);
-    assert!(record.measurements.len() >= lines, "{lines}: {page}");
-    let code = if signal.is_some() { 130 } else { 4 };
-    running.exit_after_answer(&patient, code);
-    assert!(
-        running
-            .stderr()
-            .contains("Its scratch file has no name and vanishes with the process"),
-        "{}",
-        running.stderr()
-    );
-    assert_eq!(
-        names(patient.directory()),
-        ["lost+found"],
-        "nothing is left behind"
-    );
+    with_enough_time(&["16s", "32s", "64s", "128s"], |time| {
+        let patient = HangingDisk::filesystem();
+        let directory = patient.directory().to_str().unwrap();
+        let words = ["check", directory, "--time", time, "--size", "64M"];
+        let mut running = Running::start(patient.place.path(), &words, "2s");
+        let steps = |running: &Running| {
+            let text = running.stderr();
+            text.lines().filter(|line| line.contains("/8 ")).count()
+        };
+        assert!(
+            eventually(|| steps(&running) >= lines || has_ended(running.child.id())),
+            "{}",
+            running.stderr()
+        );
+        patient.after_or(requests, || has_ended(running.child.id()));
+        patient.disk.hang();
+        if let Some(signal) = signal {
+            kill_process(Pid::from_child(&running.child), signal).unwrap();
+        }
+        let (page, record) = running.results();
+        if !record.partial {
+            // The last lines of a run come together.
+            patient.disk.answer_again();
+            running.child.wait().unwrap();
+            return Err(format!("{time}: it was over before the disk hung: {page}"));
+        }
+        assert_hang_is_found(&record, &page);
+        assert!(record.measurements.len() >= lines, "{lines}: {page}");
+        let code = if signal.is_some() { 130 } else { 4 };
+        running.exit_after_answer(&patient, code);
+        assert!(
+            running
+                .stderr()
+                .contains("Its scratch file has no name and vanishes with the process"),
+            "{}",
+            running.stderr()
+        );
+        assert_eq!(
+            names(patient.directory()),
+            ["lost+found"],
+            "nothing is left behind"
+        );
+        Ok(())
+    });
 }
 
 #[test]
@@ -445,12 +445,6 @@ fn second_ctrl_c_ends_a_hung_run_at_once() {
         ["disk", "err"],
         "no record, and nothing unfinished"
     );
-}
-
-/// Whether the main thread of a process has ended.
-fn has_ended(process: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/status"))
-        .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
 }
 
 #[test]

@@ -138,6 +138,42 @@ fn server_and_its_directory_vanish_when_diskproof_is_killed() {
     wait_until(|| server.is_empty() || std::fs::read(&command_line).unwrap_or_default().is_empty());
 }
 
+#[test]
+fn files_of_another_program_in_the_cluster_stay_and_change_no_exit_code() {
+    if server("files_of_another_program_in_the_cluster_stay_and_change_no_exit_code").is_none() {
+        return;
+    }
+    let here = place();
+    let mut child = program(["commit"])
+        .arg(here.path())
+        .args(flags("60s"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let cluster = here.path().join("diskproof-postgres");
+    wait_until(|| cluster.join("data/postmaster.pid").exists());
+    let theirs = ["notes", "data/base/notes", "data/pg_wal/5.sql"].map(|name| cluster.join(name));
+    for path in &theirs {
+        std::fs::write(path, "data").unwrap();
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let err = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
+    assert!(err.contains(cluster.to_str().unwrap()), "{err}");
+    assert_eq!(names(&cluster), ["claim", "data", "notes"]);
+    assert_eq!(names(&cluster.join("data")), ["base", "pg_wal"]);
+    for path in &theirs {
+        assert_eq!(std::fs::read(path).unwrap(), b"data");
+        std::fs::remove_file(path).unwrap();
+    }
+    // Once they are gone, the next run removes the rest.
+    let mut next = program(["commit"]);
+    let next = next.arg(here.path()).args(flags("3s")).output().unwrap();
+    assert_eq!(next.status.code(), Some(0), "{next:?}");
+    assert!(names(here.path()).is_empty());
+}
+
 /// As when diskproof was killed while a disk held the making of the directory.
 #[test]
 fn guard_without_a_server_removes_what_there_is_of_the_directory() {

@@ -1,7 +1,8 @@
 //! `diskproof powercut` from the outside: the log, the writer and the verifier, on directories and
 //! on disks that nbdkit's cache filter makes honest or lying. A power cut is a `kill -9` of nbdkit.
 
-use crate::program::{Ran, content_hash, names, program, random_file, run};
+use crate::program::hanging_disk::HangingDisk;
+use crate::program::{Ran, content_hash, has_ended, names, program, random_file, run};
 use diskproof_simdisk::testbed::{Disk, Loop, can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -146,6 +147,72 @@ fn writer_that_is_stopped_leaves_nothing_and_proves_nothing() {
     assert_eq!(ran.code, Some(5), "{}", ran.err);
     assert!(ran.out.starts_with("NOT PROVEN"), "{}", ran.out);
     assert!(ran.out.contains("stopped before the cut"), "{}", ran.out);
+}
+
+#[test]
+fn files_of_another_program_in_the_directory_of_a_writer_stay() {
+    let (here, logs) = (place(), place());
+    let (_server, address) = serve(logs.path());
+    let target = here.path().to_str().unwrap();
+    let mut writer = Started::new(&["write", target, "--server", &address]);
+    writer.wait_for("CUT THE POWER");
+    let own = here.path().join(&names(here.path())[0]);
+    // Two of them have names that the writer gives, too.
+    let theirs = ["entry-777777", "file-777777", "notes"];
+    for name in theirs {
+        std::fs::write(own.join(name), "data").unwrap();
+    }
+    kill_process(Pid::from_child(&writer.child), Signal::INT).unwrap();
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(130), "{err}");
+    assert!(err.contains(own.to_str().unwrap()), "{err}");
+    assert_eq!(names(&own), theirs);
+    for name in theirs {
+        assert_eq!(std::fs::read(own.join(name)).unwrap(), b"data");
+    }
+}
+
+/// The disk hangs before the target is opened, and while its pages are read.
+#[test]
+fn verify_of_a_disk_that_hangs_ends() {
+    if !can_run(
+        "verify_of_a_disk_that_hangs_ends",
+        &["fusermount3", "losetup"],
+    ) {
+        return;
+    }
+    let patient = HangingDisk::spare_device();
+    let logs = place();
+    let (_server, address) = serve(logs.path());
+    let node = patient.path().to_str().unwrap();
+    let words = ["write", node, "--server", &address];
+    let released = ["--destroy", patient.name()];
+    let mut writer = Started::new(&[&words[..], &released].concat());
+    writer.wait_for("CUT THE POWER");
+    writer.child.kill().unwrap();
+    drop(writer);
+    let verify = || {
+        let mut command = program(["powercut", "verify", node, "--server", &address]);
+        let limited = command.env("DISKPROOF_GIVE_UP_AFTER", "2s");
+        limited
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    for hangs_before in [true, false] {
+        if hangs_before {
+            patient.disk.hang();
+        }
+        let mut verifying = verify();
+        if !hangs_before {
+            patient.hang_amid();
+        }
+        // The process stays as long as the disk holds its thread.
+        assert!(crate::program::eventually(|| has_ended(verifying.id())));
+        patient.disk.answer_again();
+        assert_eq!(verifying.wait().unwrap().code(), Some(4));
+    }
 }
 
 #[test]

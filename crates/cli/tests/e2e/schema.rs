@@ -8,12 +8,9 @@ use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::plan::{METHOD_VERSION, PLAN_SCHEMA};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
-use rustix::process::{Pid, Signal, kill_process};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
 
 /// A published shape.
 struct Contract {
@@ -318,15 +315,10 @@ fn a_run_that_is_interrupted_gives_a_valid_record() {
         "16M",
         "--json",
     ];
-    let child = program::program(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Wherever it is hit, even before anything was measured, a record must come.
-    std::thread::sleep(Duration::from_millis(1500));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ran = program::Ran::from(child.wait_with_output().unwrap());
+    let running = program::PipedRun::start(arguments);
+    // Wherever it is hit from here on, even before anything was measured, a record must come.
+    running.wait_for_run();
+    let ran = running.interrupt();
     assert_eq!(ran.code, Some(130), "{}", ran.err);
     assert_valid(&ran.out, "interrupted");
     assert!(ran.record().partial);

@@ -342,6 +342,16 @@ fn what_cannot_be_measured_is_named() {
         panic!()
     };
     assert_eq!(component, at("file").display().to_string());
+    // An error names the path once.
+    symlink("nowhere", at("link")).unwrap();
+    let slash = at("file").join("");
+    for path in [at("none"), at("link"), slash, "none".into(), "".into()] {
+        let text = text(&path);
+        let shown = path.display().to_string();
+        let name = shown.trim_end_matches('/');
+        assert!(name.is_empty() || text.matches(name).count() == 1, "{text}");
+        assert!(text.contains(": it ") && !text.starts_with(':'), "{text}");
+    }
     let odd = place
         .path()
         .join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"odd\xff"));

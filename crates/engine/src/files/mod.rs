@@ -155,10 +155,12 @@ impl FilesRun<'_> {
             .seed
             .wrapping_add(number.wrapping_mul(SET_SEED_STEP));
         let set = Arc::new(FileSet::new(self.plan, order, seed));
+        self.tree.expect_files(true);
         let ending = self.steps(&set, order, seed);
         // After a hang every further call would hang, too.
         if !matches!(ending, Err(RunError::Stalled { .. })) {
-            self.pass(&set, "removal of files", Task::Remove, None)?;
+            let removed = self.pass(&set, "removal of files", Task::Remove, None)?;
+            self.tree.expect_files(!removed.op.errors.is_empty());
         }
         ending
     }
@@ -170,7 +172,9 @@ impl FilesRun<'_> {
         seed: u64,
     ) -> Result<FilesEnding, RunError> {
         for (operation, weight) in WEIGHTS {
-            if self.drop_caches(set, operation)? == Control::Interrupt {
+            if self.recheck(set, operation)? == Control::Interrupt
+                || self.drop_caches(set, operation)? == Control::Interrupt
+            {
                 return Ok(FilesEnding::Interrupted);
             }
             let step = FileStep { operation, order };
@@ -196,6 +200,23 @@ impl FilesRun<'_> {
         let share_ns = u128::from(left_ns) * u128::from(weight) / u128::from(self.left.max(1));
         self.left = self.left.saturating_sub(weight);
         share_ns as u64
+    }
+
+    /// Looks for files that another program has replaced, before they are renamed or deleted. A
+    /// look at each within these steps would change their rates.
+    fn recheck(
+        &mut self,
+        set: &Arc<FileSet>,
+        operation: FileOperation,
+    ) -> Result<Control, RunError> {
+        if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
+            return Ok(Control::Continue);
+        }
+        let checked = self.pass(set, "check of files", Task::Recheck, None)?;
+        Ok(match checked.stopped {
+            StopReason::Interrupted => Control::Interrupt,
+            _ => Control::Continue,
+        })
     }
 
     /// Empties the caches that would answer an operation, as the plan says. Interrupted: the user
@@ -306,7 +327,11 @@ impl FilesRun<'_> {
         task: Task,
         measured: Option<(u64, Option<u64>)>,
     ) -> Result<PassResult, RunError> {
-        let files = (task != Task::Measure(FileOperation::Create)).then(|| set.existing());
+        let mut files = (task != Task::Measure(FileOperation::Create)).then(|| set.existing());
+        if task == Task::Remove {
+            // A slow disk writes the oldest ones first, and what is removed before is not written.
+            files.iter_mut().for_each(|files| files.reverse());
+        }
         let count = files
             .as_ref()
             .map_or(set.count(), |files| files.len() as u64);

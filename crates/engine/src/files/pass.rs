@@ -41,6 +41,8 @@ pub(crate) enum Task {
     WriteBack,
     /// Its content leaves the page cache.
     DropPages,
+    /// A file that another program has replaced leaves the set: it is not renamed or deleted.
+    Recheck,
     /// What is left of the set is removed.
     Remove,
 }
@@ -156,7 +158,12 @@ impl Pass {
             }),
             Task::WriteBack => tree.write_back(name),
             Task::DropPages => tree.drop_pages(name),
-            Task::Remove => tree.delete(name),
+            Task::Recheck => tree.is_untouched(name).map(|is_untouched| {
+                if !is_untouched {
+                    self.set.deleted(index);
+                }
+            }),
+            Task::Remove => tree.delete_own(name),
         };
         done.map(|()| 0).map_err(Errno::raw_os_error)
     }
@@ -210,7 +217,7 @@ impl Pass {
         match self.task {
             Task::Measure(FileOperation::Stat | FileOperation::Read) => errors > ERRORS_MAX,
             Task::Measure(_) => true,
-            Task::WriteBack | Task::DropPages | Task::Remove => false,
+            Task::WriteBack | Task::DropPages | Task::Recheck | Task::Remove => false,
         }
     }
 

@@ -2,19 +2,30 @@
 
 use super::connection::ConnectionFlags;
 use crate::failure::{Exit, Failure};
+use crate::inspection;
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{ignore_closed_pipe, to_stdout, write_in_locale};
-use crate::targets::resolve_target;
+use crate::targets::{identify, resolve_target};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
+use diskproof_engine::RunError;
+use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::format_duration;
 use diskproof_powercut::{
-    CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription, RunLog,
-    VerifyFacts, boot_id, change_before, content_before, judge, read_content, short, write_report,
+    CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription,
+    RunLog, StreamContent, VerifyFacts, boot_id, change_before, content_before, judge,
+    read_content, short, write_report,
 };
 use serde_json::json;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// How often the wait for the target looks whether it answers.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The first note about a silence; each further one comes after twice the time.
+const FIRST_NOTE: Duration = Duration::from_secs(10);
 /// Runs that an error lists.
 const LISTED: usize = 5;
 
@@ -39,8 +50,9 @@ pub struct CutVerifyFlags {
 
 /// Reads, judges and prints.
 pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
-    let identity =
-        probe(&resolve_target(&flags.target, Verbosity::Lines)).map_err(Failure::Probe)?;
+    let target = resolve_target(&flags.target, Verbosity::Lines);
+    let identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
+    inspection::end();
     let description = choose(flags, &identity)?;
     let log = flags.connection.connect()?.fetch(&description.run)?;
     let found = CutTarget::of(&identity);
@@ -56,15 +68,11 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     }
     let directory = (identity.kind == TargetKind::Directory)
         .then(|| Path::new(&identity.path).join(log.description.directory_name()));
-    let parent = PathBuf::from(&identity.path);
-    let pages = open_pages(identity, directory.as_deref())?;
-    let now = match (&directory, &pages) {
-        (Some(_), _) => change_before(&parent),
-        (None, Some(pages)) => content_before(&log.description, pages),
-        (None, None) => None,
-    };
+    inspection::begin(&target, Verbosity::Lines);
+    let pages = open_pages(identity.clone(), directory.as_deref())?;
+    inspection::end();
+    let (now, content) = read(&identity, &log.description, pages, directory.clone())?;
     let is_undone = log.description.is_undone(&found, now.as_deref());
-    let content = read_content(&log.description, pages, directory.as_deref())?;
     let before = &log.description.boot_id;
     let facts = VerifyFacts {
         has_restarted: boot_id()
@@ -85,6 +93,54 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
         CutVerdict::Lying => Exit::ThresholdMissed,
         CutVerdict::NotProven => Exit::Undecided,
     })
+}
+
+/// What shows whether the target is as before the run.
+type Before = Option<String>;
+
+/// Reads the target on a thread that a disk may hold: a disk that stops answering ends the wait.
+fn read(
+    target: &TargetIdentity,
+    run: &RunDescription,
+    pages: Option<OpenTarget>,
+    directory: Option<PathBuf>,
+) -> anyhow::Result<(Before, Vec<StreamContent>)> {
+    let heartbeat = Heartbeat::default();
+    let mut signs = SignsOfLife::new(heartbeat.clone(), std::slice::from_ref(target));
+    let (run, path) = (run.clone(), target.path.clone());
+    let reading = Deferred::start("diskproof-verify", move || {
+        let beat = || heartbeat.beat();
+        let now = match (&directory, &pages) {
+            (Some(_), _) => change_before(Path::new(&path)),
+            (None, Some(pages)) => content_before(&run, pages, &beat),
+            (None, None) => None,
+        };
+        let content = read_content(&run, pages, directory.as_deref(), &beat)?;
+        Ok::<_, CutError>((now, content))
+    });
+    let reading = reading.map_err(|error| Failure::Run(RunError::Thread(error)))?;
+    let (limit, mut next_note) = (inspection::limit(), FIRST_NOTE);
+    let look = |silence: Duration| {
+        if silence >= next_note {
+            next_note *= 2;
+            let silence = format_duration(silence.as_secs() * 1_000_000_000);
+            eprint_line(&format!("{}: no answer for {silence}", target.path));
+        }
+        signs.look()
+    };
+    match reading.supervise(LOOK_EVERY, limit, look) {
+        Waited::Done(read) => Ok(read?),
+        Waited::TimedOut(_) => Err(Failure::Run(RunError::Stalled {
+            path: target.path.clone(),
+            workload: "verify".to_owned(),
+            seconds: limit.as_secs(),
+        })
+        .into()),
+        Waited::Lost => {
+            let lost = io::Error::other("the thread that reads ended unexpectedly");
+            Err(Failure::Run(RunError::Thread(lost)).into())
+        }
+    }
 }
 
 /// The region of the pages; `None` where its file is gone, or too short to be read.

@@ -99,13 +99,13 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
             Ok(pages) => WriteRun::lay_out(description, pages, Some(directory))?,
             Err(error) => {
                 // The error that matters is the first one.
-                let _ = directory.remove();
+                let _ = directory.remove(&|_| false);
                 return Err(Failure::Open(error).into());
             }
         }
     } else {
         let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
-        let before = content_before(&description, &pages);
+        let before = content_before(&description, &pages, &|| ());
         let description = RunDescription {
             before,
             ..description
@@ -129,9 +129,12 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     });
     screen.line.clear();
     let written = written?;
+    if let Some(why) = &written.stays {
+        eprint_line(&format!("warning: {why}"));
+    }
     verbosity.note(&format!(
         "stopped without a power cut after {} acknowledged writes; nothing is proven",
-        screen.acknowledged(&written)
+        screen.acknowledged(&written.progress)
     ));
     Ok(interrupt.signal().map_or(Exit::Done, Exit::Signal))
 }

@@ -120,10 +120,15 @@ impl HangingDisk {
 
     /// Waits for this many more requests.
     pub(crate) fn after(&self, requests: u64) {
+        self.after_or(requests, || false);
+    }
+
+    /// The same, or until `is_over`.
+    pub(crate) fn after_or(&self, requests: u64, is_over: impl Fn() -> bool) {
         let served = || self.disk.stats().reads + self.disk.stats().writes;
         let before = served();
         assert!(
-            eventually(|| served() > before + requests),
+            eventually(|| served() > before + requests || is_over()),
             "{:?}",
             self.disk.stats()
         );

@@ -88,10 +88,14 @@ pub(crate) struct Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("everything printed is UTF-8");
+        // A busy machine decides whether there is this note.
+        let is_note = |line: &&str| line.contains(": the target is inspected before the run");
+        let err = text(output.stderr);
+        let err = err.split_inclusive('\n').filter(|line| !is_note(line));
         Self {
             code: output.status.code(),
             out: text(output.stdout),
-            err: text(output.stderr),
+            err: err.collect(),
         }
     }
 }
@@ -179,11 +183,12 @@ pub(crate) struct PipedRun {
 
 impl PipedRun {
     pub(crate) fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
-        let mut child = program(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::of(&mut program(arguments))
+    }
+
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Self { child, stderr }
     }
@@ -196,6 +201,19 @@ impl PipedRun {
             let bytes = self.stderr.read_line(&mut line).unwrap();
             assert!(bytes > 0, "the run ended before '{part}'");
         }
+    }
+
+    /// Waits until the run has begun: from then on a signal ends the run, and not the program.
+    pub(crate) fn wait_for_run(&self) {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let runs = || {
+            let mut tasks = std::fs::read_dir(&tasks).unwrap().flatten();
+            tasks.any(|task| {
+                let name = std::fs::read_to_string(task.path().join("comm"));
+                name.is_ok_and(|name| name.trim_end() == "diskproof-run")
+            })
+        };
+        assert!(eventually(runs));
     }
 
     /// Sends Ctrl-C, and waits for the end; `err` is the rest of stderr.
@@ -245,6 +263,28 @@ pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
             false
         }
     })
+}
+
+/// Tries with the first of these times, and with the next one where a busy machine left too little:
+/// the attempt then returns why. The last one must succeed.
+pub(crate) fn with_enough_time<T>(
+    times: &[&str],
+    mut attempt: impl FnMut(&str) -> Result<T, String>,
+) -> T {
+    let mut why = String::new();
+    for time in times {
+        match attempt(time) {
+            Ok(done) => return done,
+            Err(failed) => why = failed,
+        }
+    }
+    panic!("{why}")
+}
+
+/// Whether the main thread of a process has ended.
+pub(crate) fn has_ended(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/status"))
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
 }
 
 /// Writes a file of incompressible data.

@@ -1,0 +1,338 @@
+//! The mark of a directory of ours, and its removal: by the run that made it, or by a later one
+//! that finds what a crash or kill -9 left.
+
+use crate::failure::OpenError;
+use crate::own_files::{OwnFiles, open_own};
+use crate::tree::{Entry, FOLDER, Foreign, entry_names, is_same, open_folder, remove_ours};
+use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// The file that proves a directory to be ours. Its lock shows that a process uses the directory.
+pub(crate) const CLAIM: &str = "claim";
+/// The name under which a file is written before it gets its own.
+pub(crate) const UNFINISHED: &str = "unfinished";
+/// The second name of the first file, which tries the filesystem.
+pub(crate) const TRIAL: &str = "trial";
+const CLAIM_TEXT: &str = "This directory belongs to diskproof, which removes it.\n";
+const SIZES: [&str; 2] = ["Its files have at most ", " bytes.\n"];
+/// Longer than any claim.
+const CLAIM_BYTES_MAX: u64 = 256;
+const TAKE_OVER: &str = "take over the remains of an earlier run";
+
+/// What the mark says of a directory whose files have at most so many bytes.
+pub(crate) fn text(file_bytes_max: Option<u64>) -> String {
+    let [before, after] = SIZES;
+    let sizes = file_bytes_max.map(|bytes| format!("{before}{bytes}{after}"));
+    format!("{CLAIM_TEXT}{}", sizes.unwrap_or_default())
+}
+
+/// The largest size that a mark names; the outer `None`: it is not one of ours.
+fn file_bytes_max(text: &str) -> Option<Option<u64>> {
+    let sizes = text.strip_prefix(CLAIM_TEXT)?;
+    if sizes.is_empty() {
+        return Some(None);
+    }
+    let [before, after] = SIZES;
+    let bytes = sizes.strip_prefix(before)?.strip_suffix(after)?;
+    bytes.parse().ok().map(Some)
+}
+
+/// A directory of ours, to be removed.
+pub(crate) struct OwnDirectory<'a> {
+    pub(crate) directory: BorrowedFd<'a>,
+    pub(crate) parent: BorrowedFd<'a>,
+    pub(crate) name: &'a str,
+    pub(crate) own_files: OwnFiles,
+}
+
+impl OwnDirectory<'_> {
+    /// Removes what `is_ours` accepts, then the mark, then the directory. Where something stays,
+    /// the mark stays, too: once that is moved away, a later run removes the directory.
+    pub(crate) fn remove(
+        &self,
+        path: &str,
+        is_ours: &dyn Fn(&Entry<'_>) -> bool,
+    ) -> Result<(), OpenError> {
+        let failed = |errno| OpenError::from_errno(path, "remove the files of the test", errno);
+        let is_unfinished = |entry: &Entry<'_>| {
+            entry.depth == 0
+                && [UNFINISHED, TRIAL].contains(&&*entry.name.to_string_lossy())
+                && self.own_files.accept(entry.stat())
+        };
+        let either = |entry: &Entry<'_>| is_unfinished(entry) || is_ours(entry);
+        let mut foreign = remove_ours(self.directory, CLAIM, &either).map_err(failed)?;
+        if foreign.count == 0 {
+            foreign = self.remove_claim().map_err(failed)?;
+        }
+        if let Some(what) = foreign.text() {
+            return Err(stays(path, &what));
+        }
+        remove_emptied(self.parent, self.name, self.directory).map_err(|errno| match errno {
+            Errno::NOTEMPTY | Errno::BUSY => stays(path, "another program uses it"),
+            Errno::NOENT | Errno::EXIST => stays(path, "another program has renamed it"),
+            errno => failed(errno),
+        })
+    }
+
+    fn remove_claim(&self) -> Result<Foreign, Errno> {
+        let is_claim = |entry: &Entry<'_>| {
+            entry.name_bytes() == CLAIM.as_bytes() && self.own_files.accept(entry.stat())
+        };
+        remove_ours(self.directory, "", &is_claim)
+    }
+}
+
+/// Removes an empty directory, if the name still leads to it: EEXIST where it leads to another.
+pub(crate) fn remove_emptied(
+    parent: BorrowedFd<'_>,
+    name: &str,
+    directory: BorrowedFd<'_>,
+) -> Result<(), Errno> {
+    let named = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    match is_same(&named, &fstat(directory)?) {
+        true => unlinkat(parent, name, AtFlags::REMOVEDIR),
+        false => Err(Errno::EXIST),
+    }
+}
+
+fn stays(path: &str, what: &str) -> OpenError {
+    OpenError::Stays {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+/// A marked directory, found again under its name and locked.
+#[derive(Debug)]
+pub struct ClaimedDirectory {
+    directory: OwnedFd,
+    parent: OwnedFd,
+    name: String,
+    /// For messages.
+    path: String,
+    /// Locked until it is closed.
+    claim: File,
+    own_files: OwnFiles,
+    file_bytes_max: Option<u64>,
+}
+
+impl ClaimedDirectory {
+    /// The directory `name` in `parent`; `None` where there is none. What a crash left before the
+    /// directory was marked is removed: it holds nothing.
+    pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, OpenError> {
+        let path = parent.join(name).display().to_string();
+        let parent = openat(rustix::fs::CWD, parent, FOLDER, Mode::empty())
+            .map_err(|errno| OpenError::from_errno(&path, TAKE_OVER, errno))?;
+        Self::claim_in(parent.as_fd(), name, &path)
+    }
+
+    /// The same in an open directory; errors show `path`.
+    pub(crate) fn claim_in(
+        parent: BorrowedFd<'_>,
+        name: &str,
+        path: &str,
+    ) -> Result<Option<Self>, OpenError> {
+        let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
+        let directory = match open_folder(parent, name) {
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_ours(path, "it is no directory")),
+            opened => opened.map_err(failed)?,
+        };
+        let found = fstat(&directory).map_err(failed)?;
+        if found.st_uid != own_user() {
+            let owner = format!("it belongs to user {}", found.st_uid);
+            return Err(not_ours(path, &owner));
+        }
+        if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
+            return Err(not_ours(path, "other users may write to it"));
+        }
+        let claim = match open_own(directory.as_fd(), CLAIM) {
+            Err(Errno::NOENT) => {
+                remove_unmarked(parent, name, directory.as_fd(), path)?;
+                return Ok(None);
+            }
+            Err(Errno::LOOP) => {
+                return Err(not_ours(path, &format!("its '{CLAIM}' is a symlink")));
+            }
+            opened => File::from(opened.map_err(failed)?),
+        };
+        let Some((own_files, file_bytes_max)) = read_claim(&claim, found.st_uid) else {
+            let what = format!("its file '{CLAIM}' was not written by diskproof");
+            return Err(not_ours(path, &what));
+        };
+        lock(&claim, path)?;
+        Ok(Some(Self {
+            parent: open_folder(parent, ".").map_err(failed)?,
+            directory,
+            name: name.to_owned(),
+            path: path.to_owned(),
+            claim,
+            own_files,
+            file_bytes_max,
+        }))
+    }
+
+    /// What shows the files of the run that made it.
+    pub(crate) fn files(&self) -> OwnFiles {
+        let bytes_max = self.file_bytes_max.unwrap_or(u64::MAX);
+        self.own_files.up_to(bytes_max)
+    }
+
+    /// Its descriptor.
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// A directory in it, to be entered and read.
+    pub fn open_directory(&self, name: &str) -> Result<OwnedFd, OpenError> {
+        openat(&self.directory, name, FOLDER, Mode::empty())
+            .map_err(|errno| OpenError::from_errno(name, "enter it", errno))
+    }
+
+    /// Removes it with its mark and with what `is_ours` accepts in it, and releases the lock.
+    /// Anything else stays, and the directory with it: [`OpenError::Stays`].
+    pub fn remove(self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
+        let own = OwnDirectory {
+            directory: self.directory.as_fd(),
+            parent: self.parent.as_fd(),
+            name: &self.name,
+            own_files: self.own_files,
+        };
+        let removed = own.remove(&self.path, is_ours);
+        if removed.is_ok() {
+            return removed;
+        }
+        // NFS and some FUSE servers keep the name of a file as long as it is open.
+        drop(self.claim);
+        own.remove(&self.path, is_ours)
+    }
+}
+
+/// Removes a directory that a crash left before it was marked.
+fn remove_unmarked(
+    parent: BorrowedFd<'_>,
+    name: &str,
+    directory: BorrowedFd<'_>,
+    path: &str,
+) -> Result<(), OpenError> {
+    let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
+    let names = entry_names(directory).map_err(failed)?;
+    let is_ours = |name: &CString| {
+        [UNFINISHED, TRIAL]
+            .map(str::as_bytes)
+            .contains(&name.as_bytes())
+            && open_own(directory, name.as_c_str()).is_ok_and(|file| is_part_of_claim(&file.into()))
+    };
+    if !names.iter().all(is_ours) {
+        return Err(not_ours(path, &format!("it lacks the file '{CLAIM}'")));
+    }
+    let removed = names
+        .iter()
+        .try_for_each(|name| unlinkat(directory, name.as_c_str(), AtFlags::empty()));
+    removed
+        .and_then(|()| remove_emptied(parent, name, directory))
+        .map_err(failed)
+}
+
+/// The process that uses the directory holds this lock.
+pub(crate) fn lock(claim: impl AsFd, path: &str) -> Result<(), OpenError> {
+    let path = path.to_owned();
+    match flock(claim, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(OpenError::InUse { path }),
+        // Without locks it is unknown whether a process uses it.
+        Err(errno) => Err(OpenError::from_errno(&path, "lock it", errno)),
+    }
+}
+
+/// A directory of our name that is kept, and what speaks against its removal.
+pub(crate) fn not_ours(path: &str, what: &str) -> OpenError {
+    OpenError::NotOurs {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// What a file says that proves its directory to be ours, as one of this user.
+fn read_claim(file: &File, owner: u32) -> Option<(OwnFiles, Option<u64>)> {
+    let found = fstat(file).ok()?;
+    let own_files = OwnFiles::like(&found);
+    let text = own_text(file).filter(|_| own_files.accept(&found) && found.st_uid == owner)?;
+    Some((own_files, file_bytes_max(&text)?))
+}
+
+/// Whether it was being written when its process ended.
+fn is_part_of_claim(file: &File) -> bool {
+    let is_own = fstat(file).is_ok_and(|found| OwnFiles::like(&found).accept(&found));
+    is_own
+        && own_text(file)
+            .is_some_and(|text| CLAIM_TEXT.starts_with(&text) || text.starts_with(CLAIM_TEXT))
+}
+
+/// The content of a file of this user.
+fn own_text(file: &File) -> Option<String> {
+    let is_own = fstat(file).is_ok_and(|found| found.st_uid == own_user());
+    let mut text = String::new();
+    let read = file.take(CLAIM_BYTES_MAX).read_to_string(&mut text);
+    (is_own && read.is_ok()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Intent, KeptDirectory, admit, probe};
+
+    #[test]
+    fn marked_directory_is_claimed_once_and_removed_with_its_tree() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let claim = || ClaimedDirectory::claim(place.path(), "kept");
+        assert!(claim().unwrap().is_none());
+        let identity = probe(place.path()).unwrap();
+        let size_bytes = 1 << 20;
+        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let kept = KeptDirectory::create(admitted, "kept").unwrap();
+        kept.create_directory("data", None).unwrap();
+        let deep = place.path().join("kept/data/a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("file"), "x").unwrap();
+        std::fs::write(place.path().join("mine"), "x").unwrap();
+        std::os::unix::fs::symlink(place.path().join("mine"), deep.join("link")).unwrap();
+        assert!(
+            matches!(claim(), Err(OpenError::NotOurs { .. })),
+            "no mark yet"
+        );
+        kept.mark().unwrap();
+        drop(kept);
+        let claimed = claim().unwrap().unwrap();
+        assert!(matches!(claim(), Err(OpenError::InUse { .. })));
+        claimed.remove(&|_| true).unwrap();
+        assert!(claim().unwrap().is_none());
+        assert!(place.path().join("mine").exists(), "links are not followed");
+    }
+
+    #[test]
+    fn directory_of_the_known_name_that_is_not_ours_stays() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let claim = || ClaimedDirectory::claim(place.path(), "kept");
+        let kept = place.path().join("kept");
+        std::fs::write(&kept, "a file").unwrap();
+        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("claim"), "something else").unwrap();
+        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
+        assert!(kept.join("claim").exists());
+        std::fs::remove_file(kept.join("claim")).unwrap();
+        // A crash before it was marked.
+        assert!(claim().unwrap().is_none() && !kept.exists());
+    }
+}

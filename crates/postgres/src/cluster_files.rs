@@ -1,0 +1,211 @@
+//! What initdb and a server make in the directory of a cluster, so that its removal leaves what
+//! another program puts there. Names are those of PostgreSQL 13 to 18 (its documentation,
+//! "Database File Layout").
+
+use crate::known_names::DATA_NAME;
+use diskproof_device::{ClaimedDirectory, Entry, OpenError};
+use rustix::fs::{FileType, fstat};
+use std::os::fd::OwnedFd;
+
+/// Names of the server outside of numbers and of what begins with `pg_`.
+const NAMES: [&str; 25] = [
+    "PG_VERSION",
+    "base",
+    "global",
+    "global.stat",
+    "pgstat.stat",
+    "pgstat.tmp",
+    "archive_status",
+    "summaries",
+    "members",
+    "offsets",
+    "snapshots",
+    "mappings",
+    "replorigin_checkpoint",
+    "replorigin_checkpoint.tmp",
+    "backup_label",
+    "tablespace_map",
+    "config_exec_params",
+    "config_exec_params.new",
+    "postgresql.conf",
+    "postgresql.auto.conf",
+    "postgresql.auto.conf.tmp",
+    "postmaster.pid",
+    "postmaster.opts",
+    "core",
+    "pgsql_tmp",
+];
+/// Before a number: temporary WAL, shared memory, statistics of a database, a dump of a crash, a
+/// socket, statistics and catalogs of a process.
+const BEFORE_NUMBER: [&str; 6] = [
+    "xlogtemp.",
+    "mmap.",
+    "db_",
+    "core.",
+    ".s.PGSQL.",
+    "pg_internal.init.",
+];
+/// After these and their number.
+const AFTER_THOSE: [&str; 4] = ["", ".stat", ".tmp", ".lock"];
+/// After a number: forks of a relation, states of a WAL segment, statistics.
+const AFTER_NUMBER: [&str; 9] = [
+    "", "_fsm", "_vm", "_init", ".partial", ".history", ".backup", ".ready", ".done",
+];
+/// After `pg_` and a word.
+const AFTER_WORD: [&str; 5] = ["", ".conf", ".map", ".map.tmp", ".init"];
+
+/// Removes the cluster. What neither initdb nor the server makes stays. `data` is its data
+/// directory, where the caller has held that since before the server was started.
+pub(crate) fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), OpenError> {
+    let named = claimed.open_directory(DATA_NAME).ok();
+    let owner = data.or(named.as_ref()).and_then(|data| fstat(data).ok());
+    let owner = owner.map(|data| data.st_uid);
+    claimed.remove(&|entry| match entry.depth {
+        0 => {
+            entry.name_bytes() == DATA_NAME.as_bytes()
+                && entry.kind() == FileType::Directory
+                && data.is_none_or(|data| entry.is(data))
+        }
+        _ => is_of_server(entry, owner),
+    })
+}
+
+/// Whether something in the data directory is the server's.
+fn is_of_server(entry: &Entry<'_>, owner: Option<u32>) -> bool {
+    let is_kind = matches!(
+        entry.kind(),
+        FileType::Directory | FileType::RegularFile | FileType::Socket
+    );
+    let name = entry.name.to_str().unwrap_or_default();
+    is_kind && Some(entry.owner()) == owner && is_server_name(name)
+}
+
+fn is_server_name(name: &str) -> bool {
+    let follows = |prefix: &&str| {
+        let rest = name.strip_prefix(*prefix);
+        rest.is_some_and(|rest| ends_with_one_of(rest, &AFTER_THOSE, is_number))
+    };
+    let is_word = |text: &str| {
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        !text.is_empty() && text.bytes().all(is_letter)
+    };
+    let word = name.strip_prefix("pg_");
+    NAMES.contains(&name)
+        || BEFORE_NUMBER.iter().any(follows)
+        || word.is_some_and(|word| ends_with_one_of(word, &AFTER_WORD, is_word))
+        || is_numbered(name)
+        || name.strip_suffix(".summary").is_some_and(is_hexadecimal)
+        || is_temporary(name)
+}
+
+/// Temporary files: `pgsql_tmp` with process and number, and relations, `t` with session and
+/// number.
+fn is_temporary(name: &str) -> bool {
+    let relation = name.strip_prefix('t').and_then(|name| name.split_once('_'));
+    let file = name.strip_prefix("pgsql_tmp").map(|file| {
+        let file = file.strip_suffix(".sharedfileset").unwrap_or(file);
+        file.strip_suffix(".fileset").unwrap_or(file)
+    });
+    let file = file.and_then(|file| file.split_once('.'));
+    relation.is_some_and(|(session, rest)| is_number(session) && is_numbered(rest))
+        || file.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+/// Whether the name is what `is_start` accepts, and one of these.
+fn ends_with_one_of(name: &str, ends: &[&str], is_start: impl Fn(&str) -> bool) -> bool {
+    let mut starts = ends.iter().filter_map(|end| name.strip_suffix(end));
+    starts.any(is_start)
+}
+
+/// Whether it is a number with what may follow one, and the number of a part of a large relation.
+fn is_numbered(name: &str) -> bool {
+    let (whole, part) = name.rsplit_once('.').unwrap_or((name, ""));
+    let name = if is_number(part) { whole } else { name };
+    ends_with_one_of(name, &AFTER_NUMBER, is_hexadecimal)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Numbers of relations are decimal, those of WAL and transactions hexadecimal.
+fn is_hexadecimal(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_servers_are_known_and_no_others() {
+        let of_servers = [
+            "base",
+            "5",
+            "16384",
+            "16384_fsm",
+            "16384.1",
+            "16384_vm.2",
+            "t3_16390",
+            "t3_16390_fsm",
+            "PG_VERSION",
+            "pg_filenode.map",
+            "pg_internal.init",
+            "pg_internal.init.4711",
+            "pg_wal",
+            "000000010000000000000001",
+            "00000001.history",
+            "000000010000000000000001.ready",
+            "xlogtemp.4711",
+            "0000",
+            "00FF",
+            "members",
+            "postgresql.auto.conf",
+            "postmaster.pid",
+            ".s.PGSQL.5432",
+            ".s.PGSQL.5432.lock",
+            "pgstat.stat",
+            "db_5.stat",
+            "global.stat",
+            "mmap.123",
+            "pgsql_tmp4711.0",
+            "pgsql_tmp4711.0.sharedfileset",
+            "pg_hba.conf",
+            "pg_logical",
+            "pg_control",
+            "pg_filenode.map.tmp",
+            "config_exec_params.new",
+            "summaries",
+            "0000000100000000014E09D00000000001D6FD90.summary",
+            "core",
+            "core.4711",
+        ];
+        for name in of_servers {
+            assert!(is_server_name(name), "{name}");
+        }
+        let others = [
+            "",
+            "notes",
+            "notes.txt",
+            "2024.txt",
+            "5.sql",
+            "5~",
+            "a.pg_dump",
+            "t_5",
+            "t3_",
+            "dump.5",
+            "corefile",
+            "mmap.",
+            "FEED.md",
+            "_fsm",
+            ".1",
+            "5.",
+        ];
+        for name in others {
+            assert!(!is_server_name(name), "{name}");
+        }
+    }
+}
