@@ -2,6 +2,7 @@
 
 use super::names::{latency_unit, slug, subject};
 use super::types::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark};
+use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
@@ -12,15 +13,48 @@ fn scale(m: &MeasurementRecord) -> f64 {
     if m.is_rated_in_bytes() { 1e-6 } else { 1.0 }
 }
 
+/// Of more measurements, only those in which something changes have a picture: the others would
+/// hide them.
+const ALL_MAX: usize = 16;
+/// Findings on what happens over time.
+const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
+
 /// One chart for each measurement with more than one cell. The rate of single requests is the
 /// user's.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    record
-        .measurements
-        .iter()
-        .filter(|m| m.ping.is_none())
-        .filter_map(|m| chart(record, m))
+    let all = record.measurements.iter().enumerate();
+    let is_few = record.measurements.len() <= ALL_MAX;
+    all.filter(|(_, m)| m.ping.is_none())
+        .filter(|(index, m)| is_few || *index == 0 || changes(record, *index, m))
+        .filter_map(|(_, m)| chart(record, m))
+        .map(|chart| Chart {
+            caption: if is_few {
+                CAPTION.to_owned()
+            } else {
+                format!("{CAPTION} {OTHERS}")
+            },
+            ..chart
+        })
         .collect()
+}
+
+fn changes(record: &Record, index: usize, m: &MeasurementRecord) -> bool {
+    let place = format!("/measurements/{index}/");
+    let is_here = |finding: &Finding| {
+        finding
+            .evidence
+            .iter()
+            .any(|one| one.path.starts_with(&place))
+    };
+    let mut found = record
+        .findings
+        .iter()
+        .filter(|one| OVER_TIME.contains(&one.code.as_str()));
+    m.steady_from_ns() > 0
+        || m.settled == Some(false)
+        || m.hang.is_some()
+        || !m.interruptions.is_empty()
+        || found.any(is_here)
 }
 
 fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
@@ -68,7 +102,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
         title: format!("{} over time: {}", subject(record, m), figures.join(", ")),
-        caption: CAPTION.to_owned(),
+        caption: String::new(),
         x: Axis {
             max: Some(m.wall_ns as f64 / 1e9),
             ..Axis::new("time", "s").starting_at_zero()
@@ -84,6 +118,9 @@ const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longe
                        (right axis). A level line is a steady disk; steps are caches that fill, \
                        notches are pauses. Cells with few operations are merged; the legend then \
                        names the length of a point.";
+
+const OTHERS: &str = "Of the many workloads of this run the first has a picture, and each that \
+                      changes while it is measured.";
 
 /// A rate over fewer operations is mostly noise: of this many it has a standard error of 20 %.
 const OPERATIONS_PER_POINT: u64 = 25;

@@ -7,16 +7,31 @@ use diskproof_model::record::Record;
 
 /// The commands, each with what it reproduces.
 pub(crate) fn blocks(record: &Record) -> Vec<Block> {
-    let command = |what: String, text: &str| Block::Command {
-        what,
-        text: text.to_owned(),
-    };
+    let mut blocks = of_figures(record);
+    let findings = record.findings.iter();
+    blocks.extend(findings.filter_map(|finding| {
+        let what = format!("finding {}", finding.code);
+        Some(command(what, finding.reproduce.as_ref()?))
+    }));
+    blocks
+}
+
+fn command(what: String, text: &str) -> Block {
+    let text = text.to_owned();
+    Block::Command { what, text }
+}
+
+/// Those of the figures.
+pub(super) fn of_figures(record: &Record) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
         let others = &m.workload.together_with;
         // Workloads that ran together have one command, printed with the first of them.
         let mut before = record.measurements[..index].iter();
         if before.any(|one| one.target == m.target && others.contains(&one.workload.name)) {
+            continue;
+        }
+        if m.reproduce.is_empty() {
             continue;
         }
         let names = std::iter::once(&m.workload.name).chain(others);
@@ -30,10 +45,5 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
     let surface = record.surface.iter();
     let surface = surface.filter(|surface| !surface.reproduce.is_empty());
     blocks.extend(surface.map(|of| command("curve".to_owned(), &of.reproduce)));
-    let findings = record.findings.iter();
-    blocks.extend(findings.filter_map(|finding| {
-        let what = format!("finding {}", finding.code);
-        Some(command(what, finding.reproduce.as_ref()?))
-    }));
     blocks
 }

@@ -165,7 +165,7 @@ pub(crate) fn conf_lines(all: &[Advice]) -> Vec<Block> {
             vec![Block::text(Tone::Plain, none)]
         }
         (_, lines) => vec![Block::Command {
-            what: "lines for postgresql.conf".to_owned(),
+            what: "Lines for postgresql.conf".to_owned(),
             text: lines.join("\n"),
         }],
     }

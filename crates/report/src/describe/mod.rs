@@ -13,6 +13,7 @@ pub(crate) mod identity;
 pub(crate) mod inserts;
 pub(crate) mod latency_search;
 pub(crate) mod layers;
+pub(crate) mod method;
 pub(crate) mod observed;
 pub(crate) mod page;
 pub(crate) mod ping;

@@ -9,7 +9,7 @@ use super::run::{expectations, not_run, partial_text, request_text, skipped_fact
 use super::runs::run_id;
 use super::target::{disk_name, host_text, summary};
 use super::verdict::{grades, verdict};
-use super::{files, inserts, latency_search, layers, observed, ping, surface, sweep};
+use super::{files, inserts, latency_search, layers, method, observed, ping, surface, sweep};
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::latency_search::LatencySearch;
@@ -64,6 +64,7 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
         Section::new("advice", Whole, advice(&record.advice)),
         Section::new("advice", File, conf_lines(&record.advice)),
         Section::new("details", Whole, details(record)),
+        Section::new("method", File, method::blocks(record)),
         Section::new("end", Whole, end(record)),
         Section::new(end_id, Short, end_in_short(record)),
     ]);

@@ -2,6 +2,7 @@
 
 use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
 use super::findings::finding;
+use crate::svg::px;
 use diskproof_model::block::{
     Align, Block, Cell, Column, Fact, Group, Mark, Place, Row, Table, Tone,
 };
@@ -29,7 +30,7 @@ fn part(group: &[Block], record: Option<&Record>) -> Markup {
         },
         Block::Table(table) => wide_table(&shown(&table.caption), &rows(table)),
         Block::Command { what, text } => html! {
-            p { (capitalized(what)) ":" } (command(text, what))
+            p { (shown(what)) ":" } (command(text, what))
         },
         Block::Finding(of) => html! { @if let Some(record) = record { (finding(record, of)) } },
         Block::Chart(_) | Block::Ping(_) | Block::Scan => Markup::default(),
@@ -177,16 +178,17 @@ fn line(row: &Row, columns: &[(usize, &Column)]) -> Markup {
 }
 
 fn cell(cell: &Cell, column: &Column) -> Markup {
-    let number = if column.align == Align::Right {
-        "number"
-    } else {
-        ""
-    };
+    let number = (column.align == Align::Right).then(|| "number".to_owned());
     let heat = match cell.mark {
-        Mark::Heat(Some(share)) => format!(" heat-{:.0}", (share * HEAT_MAX).clamp(0.0, HEAT_MAX)),
-        _ if cell.tone == Tone::Dim => " predicted".to_owned(),
-        _ => String::new(),
+        Mark::Heat(Some(share)) => Some(format!(
+            "heat-{:.0}",
+            (share * HEAT_MAX).clamp(0.0, HEAT_MAX)
+        )),
+        _ if cell.tone == Tone::Dim => Some("predicted".to_owned()),
+        _ => None,
     };
+    let classes: Vec<String> = number.into_iter().chain(heat).collect();
+    let classes = Some(classes.join(" ")).filter(|classes| !classes.is_empty());
     let note = Some(shown(&cell.note)).filter(|note| !note.is_empty());
     let text = shown(cell.text.trim());
     html! {
@@ -197,7 +199,7 @@ fn cell(cell: &Cell, column: &Column) -> Markup {
             Mark::Ratio { ratio, reach, margin } => {
                 td.drawn { (forest(*ratio, *reach, *margin)) }
             },
-            _ => td class={(number) (heat)} title=[note] {
+            _ => td class=[classes] title=[note] {
                 @match cell.tone {
                     Tone::Good | Tone::Warning | Tone::Error => {
                         span class={"tag " (class(cell.tone))} { (text) }
@@ -214,20 +216,14 @@ fn cell(cell: &Cell, column: &Column) -> Markup {
 /// picture.
 fn error_bar(width: f64) -> Markup {
     let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
-    let (left, right) = (
-        format!("{:.1}", 50.0 - reach),
-        format!("{:.1}", 50.0 + reach),
-    );
-    let cap = if width > BAR_SCALE { "3 3" } else { "none" };
+    let (left, right) = (px(50.0 - reach), px(50.0 + reach));
+    let dashes = (width > BAR_SCALE).then_some("3 3");
     html! {
-        svg.errorbar viewBox="0 0 100 16" width="100" height="16" aria-hidden="true"
-            focusable="false"
-        {
+        svg.errorbar aria-hidden="true" {
             title { "The scale ends at ±50 %" }
-            line.scale x1="2" x2="98" y1="8" y2="8" {}
-            line.reach x1=(left) x2=(right) y1="8" y2="8" stroke-dasharray=(cap) {}
-            line.reach x1=(left) x2=(left) y1="3" y2="13" {}
-            line.reach x1=(right) x2=(right) y1="3" y2="13" {}
+            path.scale d="M2 8h96" {}
+            path.reach d={"M" (left) " 8H" (right)} stroke-dasharray=[dashes] {}
+            path.reach d={"M" (left) " 3v10M" (right) " 3v10"} {}
             circle.value cx="50" cy="8" r="3" {}
         }
     }
@@ -247,15 +243,13 @@ fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
                 * 76.0)
             .clamp(3.0, 157.0)
     };
-    let px = |value: f64| format!("{value:.1}");
     let (low, high) = (
         place(ratio.low_95),
         place(ratio.high_95.unwrap_or(f64::INFINITY)),
     );
     let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));
     html! {
-        svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" focusable="false"
-        {
+        svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" {
             rect.band x=(px(band_low)) width=(px(band_high - band_low)) y="0" height="16" {}
             line.one x1="80" x2="80" y1="0" y2="16" {}
             line.reach x1=(px(low)) x2=(px(high)) y1="8" y2="8" {}
@@ -283,12 +277,12 @@ mod tests {
             .into_string()
         };
         assert!(
-            drawn(0.5).contains("cx=\"42.0\"") && drawn(2.0).contains("cx=\"118.0\""),
+            drawn(0.5).contains("cx=\"42\"") && drawn(2.0).contains("cx=\"118\""),
             "{}",
             drawn(2.0)
         );
         // A ratio beyond the scale is drawn at its edge; an interval without an end reaches it.
-        assert!(drawn(100.0).contains("cx=\"156.0\""));
+        assert!(drawn(100.0).contains("cx=\"156\""));
         let open = forest(
             Ratio {
                 value: 1.0,
@@ -299,6 +293,6 @@ mod tests {
             0.02,
         )
         .into_string();
-        assert!(open.contains("x1=\"4.0\" x2=\"156.0\""), "{open}");
+        assert!(open.contains("x1=\"4\" x2=\"156\""), "{open}");
     }
 }

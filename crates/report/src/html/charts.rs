@@ -48,45 +48,37 @@ fn figure(chart: &Chart, caption: &str) -> Markup {
             figcaption { h3 id={"title-" (id)} { (shown(&chart.title)) } }
             // The picture for paper and for browsers without scripts; the script replaces it.
             div.plot { div.still { (inline(chart)) } }
-            div.under { (legend(chart)) (buttons(chart)) }
-            details.values.scripted {
-                summary { "Values as a table" }
-                div.wide tabindex="0" role="region" aria-label={"Values: " (shown(&chart.title))} {}
-            }
+            div.under { (legend(chart)) (buttons()) }
+            (values())
         }
     }
 }
 
-fn buttons(chart: &Chart) -> Markup {
-    let title = shown(&chart.title);
+/// What only the script uses; it adds the attributes, which would be a tenth of the page.
+fn buttons() -> Markup {
     html! {
         div.buttons.scripted {
-            button.scale type="button" aria-pressed=(chart.y.scale == Scale::Log)
-                aria-label={"Log: logarithmic scale, " (title)}
-            {
-                "Log"
-            }
-            button.zoom-out type="button" disabled aria-label={"Show all again, " (title)} {
-                "Show all"
-            }
-            button.csv type="button" aria-label={"CSV: save the values of " (title)} { "CSV" }
+            button.scale { "Log" }
+            button.zoom-out disabled { "Show all" }
+            button.csv { "CSV" }
         }
     }
+}
+
+/// The place of the script's table.
+pub(super) fn values() -> Markup {
+    html! { details.values.scripted { summary { "Values as a table" } div.wide {} } }
 }
 
 /// The names of the series; a click shows or hides one.
 fn legend(chart: &Chart) -> Markup {
     html! {
-        ul.series aria-label={"Series: " (shown(&chart.title))} {
+        ul.series aria-label="Series" {
             @for (index, series) in chart.series.iter().enumerate() {
                 li {
                     @let pressed = index < chart.shown_at_first();
-                    button type="button" aria-pressed=(pressed) data-series=(index) {
-                        svg.key viewBox="0 0 24 12" width="24" height="12" aria-hidden="true"
-                            focusable="false"
-                        {
-                            (key(chart, series, index))
-                        }
+                    button aria-pressed=(pressed) data-series=(index) {
+                        svg.key aria-hidden="true" { (key(chart, series, index)) }
                         (shown(&series.name))
                     }
                 }
@@ -99,7 +91,7 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
     let color = index % COLORS;
     html! {
         @match series.mark {
-            SeriesMark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6"
+            SeriesMark::Line => path class={"s" (color)} d="M1 6h22"
                 stroke-dasharray=[dashes(chart, index)] {},
             SeriesMark::Dots => path class={"f" (color)} d=(dot(index, (12.0, 6.0), 4.0)) {},
             SeriesMark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},

@@ -1,7 +1,7 @@
 //! The map of a scan: the span as a grid of cells, coloured by their slowest block; unreadable ones
 //! are crossed out.
 
-use super::charts;
+use super::charts::{self, values};
 use super::elements::{shown, wide_table};
 use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark, position_unit};
 use crate::describe::surface::reach;
@@ -124,17 +124,14 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
             div.under {
                 (scale(scan))
                 div.buttons.scripted {
-                    button.csv type="button" aria-label="CSV: save the cells of the map" { "CSV" }
+                    button.csv aria-label="CSV: save the cells of the map" { "CSV" }
                 }
             }
             p.legend.scripted {
                 "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and \
                  Page Down between slow or unreadable blocks."
             }
-            details.values.scripted {
-                summary { "Values as a table" }
-                div.wide tabindex="0" role="region" aria-label="Values: map of the scan" {}
-            }
+            (values())
             @if !scan.slow.is_empty() || !scan.unreadable.is_empty() {
                 details {
                     summary { "Slow and unreadable blocks" }

@@ -43,19 +43,14 @@ const PAGE_BYTES_MAX: usize = 600_000;
 
 /// Writes the page of a run; without the data where that would make it too large.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let whole = page(record)?;
-    let page = if whole.len() > PAGE_BYTES_MAX && record.data.is_some() {
-        page(&Record {
-            data: None,
-            ..record.clone()
-        })?
-    } else {
-        whole
-    };
-    out.write_all(page.as_bytes())
+    let mut text = page(record, record.data.is_some())?;
+    if text.len() > PAGE_BYTES_MAX && record.data.is_some() {
+        text = page(record, false)?;
+    }
+    out.write_all(text.as_bytes())
 }
 
-fn page(record: &Record) -> io::Result<String> {
+fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
     let charts = charts(record);
     let map = map::scan_map(record);
     let (hero, others) = match charts.split_first() {
@@ -90,17 +85,21 @@ fn page(record: &Record) -> io::Result<String> {
             @if has_charts { (charts::section(others, map)) }
         }
         (machine::machine(record))
-        (machine::method(record))
-        (machine::data(record))
+        (part("method", "Method"))
+        (machine::data(record, keeps_data))
     };
     let title = format!(
         "{} · {}",
         shown(&request_text(&record.plan)),
         clean(&record.started)
     );
+    let kept = match keeps_data {
+        true => serde_json::to_string(record),
+        false => serde_json::to_string(&record.clone().without_data()),
+    };
     let record_block = DataBlock {
         id: read_back::RECORD_ID,
-        json: serde_json::to_string(record)?,
+        json: kept?,
     };
     let chart_block = DataBlock {
         id: "chart-data",

@@ -71,7 +71,7 @@ pub(super) fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content:
 }
 
 /// A tenth of a unit is finer than any screen shows.
-pub(super) fn px(value: f64) -> String {
+pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }

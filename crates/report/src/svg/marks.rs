@@ -1,9 +1,9 @@
 //! Marks: lines, dots, bars and error bars. Colour and shape or dashes distinguish the series.
 
 use super::frame::{Projection, px};
+use super::pen::Pen;
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
-use std::fmt::{self, Write as _};
 
 /// Colours that colour-blind readers can distinguish, after Okabe and Ito and darkened for white
 /// paper.
@@ -99,18 +99,20 @@ pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
     DASHES[line % DASHES.len()]
 }
 
-fn path_through(points: &[(f64, f64)]) -> String {
-    let mut path = String::new();
-    for (index, (x, y)) in points.iter().enumerate() {
-        let letter = if index == 0 { "M" } else { "L" };
-        let _ = write!(path, "{letter}{} {}", px(*x), px(*y));
+fn through(points: &[(f64, f64)]) -> Pen {
+    let mut pen = Pen::default();
+    for (index, point) in points.iter().enumerate() {
+        match index {
+            0 => pen.move_to(*point),
+            _ => pen.line_to(*point),
+        }
     }
-    path
+    pen
 }
 
 fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
     html! {
-        path class=(class('s', index)) d=(path_through(points)) fill="none" stroke=(color(index))
+        path class=(class('s', index)) d=(through(points).path()) fill="none" stroke=(color(index))
             stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
             stroke-dasharray=[dashes] {}
     }
@@ -118,12 +120,10 @@ fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
 
 fn tint(points: &[(f64, f64)], index: usize, ground: f64) -> Markup {
     let (first, last) = (points[0].0, points[points.len() - 1].0);
-    let path = format!(
-        "{}L{} {ground}L{} {ground}Z",
-        path_through(points),
-        px(last),
-        px(first)
-    );
+    let mut pen = through(points);
+    pen.line_to((last, ground));
+    pen.line_to((first, ground));
+    let path = pen.path() + "z";
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
 }
 
@@ -132,27 +132,27 @@ fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup 
         return discs(points, index, size, opacity);
     }
     let outline = outline(index, size);
-    let mut path = String::new();
+    let mut pen = Pen::default();
     for (x, y) in points {
-        let _ = write!(
-            path,
-            "M{} {}{outline}",
-            px(x + outline.start.0),
-            px(y + outline.start.1)
-        );
+        pen.move_to((x + outline.start.0, y + outline.start.1));
+        pen.stamp(&outline.path);
     }
-    html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity=(opacity) {} }
+    html! {
+        path class=(class('f', index)) d=(pen.path()) fill=(color(index)) fill-opacity=(opacity) {}
+    }
 }
 
 /// Circles as the round ends of lines without length, in a third of the bytes of outlines.
 fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Markup {
-    let mut path = String::new();
-    for (x, y) in points {
-        let _ = write!(path, "M{} {}h0", px(*x), px(*y));
+    let mut pen = Pen::default();
+    for point in points {
+        pen.move_to(*point);
+        pen.stamp("h0");
     }
+    let opacity = (opacity < 1.0).then_some(opacity);
     html! {
-        path class=(class('s', index)) d=(path) fill="none" stroke=(color(index))
-            stroke-width=(px(radius * 2.0)) stroke-linecap="round" stroke-opacity=(opacity) {}
+        path class=(class('s', index)) d=(pen.path()) fill="none" stroke=(color(index))
+            stroke-width=(px(radius * 2.0)) stroke-linecap="round" stroke-opacity=[opacity] {}
     }
 }
 
@@ -170,7 +170,8 @@ pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
     format!(
         "M{} {}{outline}",
         px(x + outline.start.0),
-        px(y + outline.start.1)
+        px(y + outline.start.1),
+        outline = outline.path
     )
 }
 
@@ -183,12 +184,6 @@ struct Outline {
     start: (f64, f64),
     /// The path from that corner back to it.
     path: String,
-}
-
-impl fmt::Display for Outline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.path)
-    }
 }
 
 /// A square, triangle, diamond or inverted triangle of about the area of the first series' circle.
@@ -241,19 +236,21 @@ fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Ma
 
 /// A vertical line over the interval with short ends; invisible ones are skipped.
 fn error_bars(series: &Series, place: &Projection<'_>) -> Markup {
-    let mut path = String::new();
+    let mut pen = Pen::default();
     for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
         let ((x, high), (_, low)) = (place.of((*x, y + half)), place.of((*x, y - half)));
         if low - high >= 2.0 {
-            let _ = write!(
-                path,
-                "M{} {}h8m-4 0V{}m-4 0h8",
-                px(x - 4.0),
-                px(high),
-                px(low)
-            );
+            for (from, to) in [
+                ((x - 4.0, high), (x + 4.0, high)),
+                ((x, high), (x, low)),
+                ((x - 4.0, low), (x + 4.0, low)),
+            ] {
+                pen.move_to(from);
+                pen.line_to(to);
+            }
         }
     }
+    let path = pen.path();
     html! {
         @if !path.is_empty() {
             path.error d=(path) fill="none" stroke="#12161c" stroke-width="1.4" {}

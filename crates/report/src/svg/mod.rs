@@ -3,6 +3,7 @@
 
 mod frame;
 mod marks;
+mod pen;
 mod ratios;
 mod text_block;
 
@@ -11,10 +12,12 @@ use crate::chart::{
 };
 use crate::format::{Format, OutputFile, Requires};
 use diskproof_model::record::Record;
-use frame::{EDGE, Frame, Projection, STYLE, Tone, WIDTH, allowed, line, px, text};
+pub(crate) use frame::px;
+use frame::{EDGE, Frame, Projection, STYLE, Tone, WIDTH, allowed, line, text};
 pub(crate) use marks::{dashes, dot};
 use marks::{mark, sample};
 use maud::{Markup, PreEscaped, html};
+use pen::Pen;
 use std::io::{self, Write};
 use std::path::Path;
 use text_block::{TextBlock, text_columns};
@@ -177,7 +180,8 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
     };
     let height = frame.bottom + BELOW;
     html! {
-        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(allowed(&chart.title))
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
+            aria-labelledby={"title-" (chart.id)}
         {
             (plot(chart, &frame))
         }
@@ -196,9 +200,7 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
         @for index in order {
             (mark(chart, index, &place(frame, &ranges, chart.series[index].side)))
         }
-        @for guide in &chart.guides {
-            (guide_line(guide, frame, &ranges))
-        }
+        (guide_lines(chart, frame, &ranges))
         (guide_labels(chart, frame, &ranges))
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
             height=(frame.bottom - frame.top) fill="none" stroke="#8a93a1" {}
@@ -227,26 +229,31 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
     let columns = uncrowded(frame, &ranges.x);
     let row = |tick: &f64| frame.y(&ranges.y, *tick);
     let column = |tick: &f64| frame.x(&ranges.x, *tick);
-    let across = rows.iter().map(|tick| {
-        let (left, y, right) = (px(frame.left), px(row(tick)), px(frame.right));
-        format!("M{left} {y}H{right}")
-    });
-    let upright = columns.iter().map(|tick| {
-        let (x, top, bottom) = (px(column(tick)), px(frame.top), px(frame.bottom));
-        format!("M{x} {top}V{bottom}")
-    });
-    let lines: String = across.chain(upright).collect();
-    let left = |tick: &f64| (frame.left - 8.0, row(tick) + 4.0, ranges.y.label(*tick));
-    let below = |tick: &f64| (column(tick), frame.bottom + 17.0, ranges.x.label(*tick));
+    let mut lines = Pen::default();
+    // To and fro, which is shorter.
+    let (mut from, mut to) = (frame.left, frame.right);
+    for tick in rows {
+        lines.move_to((from, row(tick)));
+        lines.line_to((to, row(tick)));
+        (from, to) = (to, from);
+    }
+    let (mut from, mut to) = (frame.top, frame.bottom);
+    for tick in &columns {
+        lines.move_to((column(tick), from));
+        lines.line_to((column(tick), to));
+        (from, to) = (to, from);
+    }
+    let left = |tick: &f64| (None, Some(row(tick)), ranges.y.label(*tick));
+    let below = |tick: &f64| (Some(column(tick)), None, ranges.x.label(*tick));
     html! {
-        path.grid d=(lines) stroke="#e4e7ec" {}
-        (labels("end", rows.iter().map(left)))
-        (labels("middle", columns.iter().map(below)))
+        path.grid d=(lines.path()) stroke="#e4e7ec" {}
+        (labels("end", (frame.left - 8.0, 4.0), rows.iter().map(left)))
+        (labels("middle", (0.0, frame.bottom + 17.0), columns.iter().map(below)))
         @if let Some(right) = &ranges.y_right {
             @let beside = |tick: &f64| {
-                (frame.right + 8.0, frame.y(right, *tick) + 4.0, right.label(*tick))
+                (None, Some(frame.y(right, *tick)), right.label(*tick))
             };
-            (labels("start", right.ticks.iter().map(beside)))
+            (labels("start", (frame.right + 8.0, 4.0), right.ticks.iter().map(beside)))
             @for tick in right.ticks.iter().filter(|_| !shares_lines) {
                 @let y = frame.y(right, *tick);
                 (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y)))
@@ -255,12 +262,17 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
     }
 }
 
-/// The labels of an axis; what they share is written once.
-fn labels(anchor: &str, texts: impl Iterator<Item = (f64, f64, String)>) -> Markup {
+/// The labels of an axis, from an origin on; what they share is written once.
+fn labels(
+    anchor: &str,
+    origin: (f64, f64),
+    texts: impl Iterator<Item = (Option<f64>, Option<f64>, String)>,
+) -> Markup {
+    let shift = format!("translate({} {})", px(origin.0), px(origin.1));
     html! {
-        g.plain text-anchor=(anchor) font-size="12" fill=(Tone::Plain.color()) {
+        g.plain transform=(shift) text-anchor=(anchor) font-size="12" fill=(Tone::Plain.color()) {
             @for (x, y, label) in texts {
-                text x=(px(x)) y=(px(y)) { (allowed(&label)) }
+                text x=[x.map(px)] y=[y.map(px)] { (allowed(&label)) }
             }
         }
     }
@@ -284,21 +296,18 @@ fn uncrowded(frame: &Frame, x: &Range) -> Vec<f64> {
 fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     let upright = |x: f64, turn: i32, name: &str| {
-        html! {
-            text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})"))
-                text-anchor="middle" font-size="13" fill=(Tone::Plain.color())
-            {
-                (allowed(name))
-            }
-        }
+        let place = format!("translate({} {})rotate({turn})", px(x), px(middle));
+        html! { text transform=(place) { (allowed(name)) } }
     };
     let center = f64::midpoint(frame.left, frame.right);
     let below = frame.bottom + 40.0;
     html! {
-        (text(center, below, "middle", 13.0, Tone::Plain, &axis_name(&chart.x)))
-        (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
-        @if let Some(right) = &chart.y_right {
-            (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right)))
+        g.plain text-anchor="middle" font-size="13" fill=(Tone::Plain.color()) {
+            text x=(px(center)) y=(px(below)) { (allowed(&axis_name(&chart.x))) }
+            (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
+            @if let Some(right) = &chart.y_right {
+                (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right)))
+            }
         }
     }
 }
@@ -311,8 +320,8 @@ fn axis_name(axis: &Axis) -> String {
     }
 }
 
-fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
-    let (from, to) = match guide.axis {
+fn guide_lines(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
+    let ends = |guide: &Guide| match guide.axis {
         GuideAxis::X => {
             let x = frame.x(&ranges.x, guide.at);
             ((x, frame.top), (x, frame.bottom))
@@ -328,13 +337,21 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
             ((frame.left, y), (frame.right, y))
         }
     };
-    guide_stroke(from, to)
+    guide_strokes(chart.guides.iter().map(ends))
 }
 
-fn guide_stroke(from: (f64, f64), to: (f64, f64)) -> Markup {
+/// Dashed lines from point to point.
+fn guide_strokes(lines: impl IntoIterator<Item = ((f64, f64), (f64, f64))>) -> Markup {
+    let mut pen = Pen::default();
+    for (from, to) in lines {
+        pen.move_to(from);
+        pen.line_to(to);
+    }
+    let path = pen.path();
     html! {
-        line.guide x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke="#5a6472"
-            stroke-dasharray="5 4" {}
+        @if !path.is_empty() {
+            path.guide d=(path) fill="none" stroke="#5a6472" stroke-dasharray="5 4" {}
+        }
     }
 }
 
@@ -375,7 +392,7 @@ fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
         @if !level.is_empty() {
             @let end = frame.right - width(&level) - 5.0;
             @let (from, to) = ((end - GUIDE_SAMPLE + 5.0, y - above - 4.0), (end, y - above - 4.0));
-            (guide_stroke(from, to))
+            (guide_strokes([(from, to)]))
             (text(frame.right, y - above, "end", 12.0, Tone::Plain, &level))
         }
     }

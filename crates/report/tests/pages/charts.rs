@@ -1,7 +1,7 @@
 //! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
 
 use crate::{RECORDS, fixture, is_harmless, written};
-use diskproof_model::record::{OpRecord, Record};
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_report::chart::{AxisSide, Chart, GuideAxis, Scale, SeriesMark, charts};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{gnuplot, html, svg, terminal};
@@ -129,6 +129,28 @@ fn assert_drawable(chart: &Chart) {
             series.name
         );
     }
+}
+
+/// 39 level lines hid the one with a step.
+#[test]
+fn of_many_workloads_those_that_change_have_a_picture() {
+    let mut record = fixture::depths();
+    let is_over_time = |chart: &&Chart| chart.id.starts_with("time-");
+    let shown = |record: &Record| charts(record).iter().filter(is_over_time).count();
+    let level = MeasurementRecord {
+        settled: Some(true),
+        settling_ns: 0,
+        phases: Vec::new(),
+        interruptions: Vec::new(),
+        ..record.measurements[0].clone()
+    };
+    record.findings.clear();
+    record.measurements = vec![level; 16];
+    assert_eq!(shown(&record), 16);
+    record.measurements.push(record.measurements[0].clone());
+    assert_eq!(shown(&record), 1);
+    record.measurements[4].settled = Some(false);
+    assert_eq!(shown(&record), 2);
 }
 
 #[test]

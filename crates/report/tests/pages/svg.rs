@@ -95,7 +95,8 @@ fn sheet_contains_every_chart_side_by_side() {
         let sheet = written(|out| svg::write_sheet(&charts, &origin(record), out));
         let document = Document::parse(&sheet).unwrap_or_else(|error| panic!("{name}: {error}"));
         let panels: Vec<&str> = document
-            .descendants()
+            .root_element()
+            .children()
             .filter(|node| node.has_tag_name("g"))
             .filter_map(|g| g.attribute("transform"))
             .collect();

@@ -444,18 +444,25 @@ class Chart {
       Escape: () => this.plot.setCursor({ left: -10, top: -10 }),
     });
     this.box.addEventListener("dblclick", () => this.showAll());
-    one(".zoom-out", this.figure).addEventListener("click", () => this.showAll());
-    one(".csv", this.figure).addEventListener("click", () => saveCsv(this.data.id, [this.data]));
-    const scale = one(".scale", this.figure);
-    scale.addEventListener("click", () => {
+    this.onClick(".zoom-out", "Show all again,", () => this.showAll());
+    this.onClick(".csv", "CSV: save the values of", () => saveCsv(this.data.id, [this.data]));
+    const scale = this.onClick(".scale", "Log: logarithmic scale,", () => {
       this.isLog = !this.isLog;
       scale.setAttribute("aria-pressed", this.isLog);
       this.draw();
     });
+    scale.setAttribute("aria-pressed", this.isLog);
     for (const button of all("[data-series]", this.figure)) {
       button.addEventListener("click", () => this.toggle(button));
     }
     fillWhenOpened(one("details.values", this.figure), this.data);
+  }
+
+  onClick(selector, label, act) {
+    const button = one(selector, this.figure);
+    button.setAttribute("aria-label", `${label} ${this.data.title}`);
+    button.addEventListener("click", act);
+    return button;
   }
 
   toggle(button) {

@@ -21,7 +21,12 @@ function onKeys(box, keys) {
 
 function fillWhenOpened(values, data) {
   values.addEventListener("toggle", () => {
-    if (values.open && !one("table", values)) one(".wide", values).append(tableOf(data));
+    const box = one(".wide", values);
+    if (!values.open || box.firstChild) return;
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", `Values: ${data.title}`);
+    box.append(tableOf(data));
   });
 }
 

@@ -1,6 +1,12 @@
 const charts = [];
 async function drawCharts() {
-  const [data, map] = await Promise.all([dataOf("chart-data"), dataOf("map-data")]);
+  const data = await dataOf("chart-data");
+  const map = await dataOf("map-data");
+  if (data?.length || map) {
+    const code = document.createElement("script");
+    code.textContent = await textOf(one("#drawing"));
+    document.body.append(code);
+  }
   for (const figure of all("figure[data-chart]")) {
     const own = (data || []).find((chart) => chart.id === figure.dataset.chart);
     if (own) charts.push(new Chart(figure, own));
@@ -24,7 +30,11 @@ theme.addEventListener("click", () => {
 });
 dark.addEventListener("change", repaint);
 
-for (const button of all(".copy")) button.addEventListener("click", () => copy(button));
+for (const button of all(".copy")) {
+  const command = one("pre", button.parentElement).getAttribute("aria-label");
+  button.setAttribute("aria-label", `Copy: ${command}`);
+  button.addEventListener("click", () => copy(button));
+}
 
 async function saveRecord() {
   const json = await textOf(one("script#record, script#comparison"));
