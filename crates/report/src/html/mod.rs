@@ -93,13 +93,9 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
         shown(&request_text(&record.plan)),
         clean(&record.started)
     );
-    let kept = match keeps_data {
-        true => serde_json::to_string(record),
-        false => serde_json::to_string(&record.clone().without_data()),
-    };
     let record_block = DataBlock {
         id: read_back::RECORD_ID,
-        json: kept?,
+        json: json(record, keeps_data)?,
     };
     let chart_block = DataBlock {
         id: "chart-data",
@@ -123,6 +119,13 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
         blocks: &blocks,
     }
     .render())
+}
+
+fn json(record: &Record, keeps_data: bool) -> serde_json::Result<String> {
+    match keeps_data {
+        true => serde_json::to_string(record),
+        false => serde_json::to_string(&record.clone().without_data()),
+    }
 }
 
 /// The described sections of this id under one heading.
