@@ -8,6 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: EndingAllocator = EndingAllocator;
 
 fn main() -> ExitCode {
-    ALLOCATOR.map_large_blocks();
     diskproof::main()
 }

@@ -1,5 +1,6 @@
-//! The allocator of the program: the system's, with an error and an exit code where there is no
-//! memory left. Rust would abort, with a core dump and without a word about limits.
+//! The allocator of the program: the kernel for large blocks, else the system's, with an error and an
+//! exit code where there is no memory left. Rust would abort, with a core dump and without a word
+//! about limits.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,50 +8,94 @@ use std::alloc::{GlobalAlloc, Layout, System};
 /// Ends the program where it gets no memory.
 pub struct EndingAllocator;
 
-/// Larger blocks, such as latency distributions, come straight from the kernel and go back to it.
-/// They have memory only where something is counted.
-#[cfg(target_env = "gnu")]
-const MAPPED_BYTES_MIN: libc::c_int = 128 << 10;
-
-impl EndingAllocator {
-    /// Keeps it so with glibc, which otherwise takes them from its own memory, and clears them, if
-    /// one was freed (mallopt(3), M_MMAP_THRESHOLD): `commit` took 190 MB instead of 60. musl never
-    /// does.
-    pub fn map_large_blocks(&self) {
-        #[cfg(target_env = "gnu")]
-        // SAFETY: it sets a number of the allocator, which takes any.
-        unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
-        }
-    }
-}
+/// Larger blocks, such as latency distributions, come straight from the kernel and go back to it:
+/// they have memory only where something is counted. The C libraries clear most of them instead,
+/// and `commit` took 260 MB instead of 60.
+const MAPPED_BYTES_MIN: usize = 128 << 10;
+/// Every address that mmap(2) returns is a multiple of this.
+const MAPPED_ALIGN_MAX: usize = 4096;
 
 const MESSAGE: &[u8] = b"diskproof: error: out of memory. Raise the limits (ulimit -v, the \
                          container's), or use fewer --jobs or a smaller --depth\n";
 /// The run failed.
 const EXIT_CODE: libc::c_int = 4;
 
-// SAFETY: every call goes to the system's allocator as it is, and its result comes back unless it
-// is null.
+fn is_mapped(layout: Layout) -> bool {
+    layout.size() >= MAPPED_BYTES_MIN && layout.align() <= MAPPED_ALIGN_MAX
+}
+
+// SAFETY: the size and the alignment of a block, which its caller names each time, decide whether it
+// is a mapping of its own, of zeros, or goes to the system's allocator as it is; so what allocated a
+// block also frees it. A block comes back unless it is null.
 unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of `alloc`.
-        given(unsafe { System.alloc(layout) })
+        given(match is_mapped(layout) {
+            true => map(layout.size()),
+            // SAFETY: the caller keeps the contract of `alloc`.
+            false => unsafe { System.alloc(layout) },
+        })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        given(unsafe { System.alloc_zeroed(layout) })
+        given(match is_mapped(layout) {
+            true => map(layout.size()),
+            // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+            false => unsafe { System.alloc_zeroed(layout) },
+        })
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of `realloc`.
-        given(unsafe { System.realloc(old, layout, bytes) })
+        // SAFETY: the caller keeps the contract of `realloc`: the size is no overflow.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
+        match (is_mapped(layout), is_mapped(new_layout)) {
+            // SAFETY: the caller keeps the contract of `realloc`.
+            (false, false) => given(unsafe { System.realloc(old, layout, bytes) }),
+            // SAFETY: `old` is a mapping of that size, which nobody uses afterwards.
+            (true, true) => given(unsafe { remap(old, layout.size(), bytes) }),
+            // SAFETY: both blocks have as many bytes as are copied, and do not overlap.
+            _ => unsafe {
+                let new = self.alloc(new_layout);
+                new.copy_from_nonoverlapping(old, layout.size().min(bytes));
+                self.dealloc(old, layout);
+                new
+            },
+        }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(old, layout) }
+        // SAFETY: the caller keeps the contract of `dealloc`; a mapping has this size.
+        unsafe {
+            match is_mapped(layout) {
+                true => drop(libc::munmap(old.cast(), layout.size())),
+                false => System.dealloc(old, layout),
+            }
+        }
+    }
+}
+
+/// A mapping of zeros; null where there is no memory.
+fn map(bytes: usize) -> *mut u8 {
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: a new mapping, at an address that the kernel chooses, overlaps none.
+    mapped(unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) })
+}
+
+/// The mapping with another size, perhaps elsewhere; null where there is no memory.
+///
+/// # Safety
+/// `old` is a mapping of `old_bytes`, which is not used afterwards unless the result is null.
+unsafe fn remap(old: *mut u8, old_bytes: usize, bytes: usize) -> *mut u8 {
+    // SAFETY: as above.
+    mapped(unsafe { libc::mremap(old.cast(), old_bytes, bytes, libc::MREMAP_MAYMOVE) })
+}
+
+fn mapped(address: *mut libc::c_void) -> *mut u8 {
+    match address == libc::MAP_FAILED {
+        true => std::ptr::null_mut(),
+        false => address.cast(),
     }
 }
 
@@ -68,5 +113,45 @@ fn end() -> ! {
     unsafe {
         libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len());
         libc::_exit(EXIT_CODE)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::undocumented_unsafe_blocks)]
+mod tests {
+    use super::*;
+
+    /// Sizes on both sides of the limit, growing and shrinking.
+    #[test]
+    fn blocks_keep_what_is_in_them_and_new_ones_are_zero() {
+        let sizes = [
+            1,
+            4096,
+            MAPPED_BYTES_MIN - 1,
+            MAPPED_BYTES_MIN,
+            MAPPED_BYTES_MIN + 1,
+            1 << 22,
+        ];
+        for align in [1, 16, 4096, 8192] {
+            for from in sizes {
+                for to in sizes {
+                    let layout = Layout::from_size_align(from, align).unwrap();
+                    let kept = from.min(to);
+                    let (block, last) = unsafe {
+                        let block = EndingAllocator.alloc_zeroed(layout);
+                        assert_eq!(block as usize % align, 0);
+                        assert!((0..from).all(|at| *block.add(at) == 0));
+                        (0..from).for_each(|at| *block.add(at) = (at % 251) as u8);
+                        let block = EndingAllocator.realloc(block, layout, to);
+                        (block, Layout::from_size_align(to, align).unwrap())
+                    };
+                    unsafe {
+                        assert!((0..kept).all(|at| *block.add(at) == (at % 251) as u8));
+                        *block.add(to - 1) = 1;
+                        EndingAllocator.dealloc(block, last);
+                    }
+                }
+            }
+        }
     }
 }
