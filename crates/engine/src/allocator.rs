@@ -1,6 +1,6 @@
-//! The allocator of the program: the kernel for large blocks, else the system's, with an error and an
-//! exit code where there is no memory left. Rust would abort, with a core dump and without a word
-//! about limits.
+//! The allocator of the program: the kernel for large blocks, else the system's, with an error
+//! and an exit code where there is no memory left. Rust would abort, with a core dump and without a
+//! word about limits.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
