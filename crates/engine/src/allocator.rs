@@ -24,9 +24,9 @@ fn is_mapped(layout: Layout) -> bool {
     layout.size() >= MAPPED_BYTES_MIN && layout.align() <= MAPPED_ALIGN_MAX
 }
 
-// SAFETY: the size and the alignment of a block, which its caller names each time, decide whether it
-// is a mapping of its own, of zeros, or goes to the system's allocator as it is; so what allocated a
-// block also frees it. A block comes back unless it is null.
+// SAFETY: the size and the alignment of a block, which its caller names each time, decide whether
+// it is a mapping of its own, of zeros, or goes to the system's allocator as it is; so what
+// allocated a block also frees it. A block comes back unless it is null.
 unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         given(match is_mapped(layout) {
