@@ -8,6 +8,7 @@ use diskproof_history::{Filter, History, HistoryError, HistoryPlace, SaveOutcome
 use diskproof_simdisk::testbed::{Disk, Mount, can_run};
 use runs::{ids, integrity, moved_histories, open, place, save_run};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -635,7 +636,8 @@ fn survives_a_full_disk(root: &Path, reserve_bytes: usize) {
     let folder = root.join("place");
     std::fs::create_dir(&folder).unwrap();
     let place = place(&folder);
-    let (filler, reserve) = (root.join("filler"), root.join("reserve"));
+    let fillers = [root.join("filler"), root.join("more")];
+    let reserve = root.join("reserve");
     std::fs::write(&reserve, vec![1; reserve_bytes]).unwrap();
     save_run(&place, "first").unwrap();
     let mut saved = fill(&place);
@@ -646,15 +648,18 @@ fn survives_a_full_disk(root: &Path, reserve_bytes: usize) {
         (saved.clone(), 0)
     );
     // Another program fills the disk to the last byte.
-    drop(std::fs::write(&filler, vec![1; 64 << 20]));
+    for filler in &fillers {
+        drop(std::fs::write(filler, vec![1; 64 << 20]));
+        // ext4 gives freed blocks away after the next commit of its journal.
+        File::open(root).unwrap().sync_all().unwrap();
+    }
     assert!(matches!(
         save_run(&place, "more"),
         Err(HistoryError::Full { .. })
     ));
     assert_eq!(ids(&place), saved);
-    [filler, reserve]
-        .iter()
-        .for_each(|file| std::fs::remove_file(file).unwrap());
+    let files = fillers.iter().chain([&reserve]);
+    files.for_each(|file| std::fs::remove_file(file).unwrap());
     let mut history = open(&place);
     assert_eq!(
         history.delete(&saved[..saved.len() / 2]).unwrap(),
