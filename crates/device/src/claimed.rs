@@ -61,7 +61,9 @@ impl OwnDirectory<'_> {
         let failed = |errno| OpenError::from_errno(path, "remove the files of the test", errno);
         let is_unfinished = |entry: &Entry<'_>| {
             entry.depth == 0
-                && [UNFINISHED, TRIAL].contains(&&*entry.name.to_string_lossy())
+                && [UNFINISHED, TRIAL]
+                    .map(str::as_bytes)
+                    .contains(&entry.name_bytes())
                 && self.own_files.accept(entry.stat())
         };
         let either = |entry: &Entry<'_>| is_unfinished(entry) || is_ours(entry);

@@ -3,7 +3,7 @@
 
 use super::prepare::{MeasuringJob, admit_all, refuse_target_as_output};
 use super::prepare_command::{self, CommandEnd, CommandWait};
-use super::ready::{Conditions, ReadyRun, carried_out};
+use super::ready::{Conditions, ReadyRun, measure_prepared};
 use super::run::{EndedEarly, INTERRUPTED, TargetRun};
 use super::watchdog::WatchdogResult;
 use crate::failure::Failure;
@@ -161,7 +161,7 @@ where
         reopening,
         engines: EngineSharing::OfEachWorkload,
     };
-    let (facts, end) = carried_out(job, conditions, |ready| {
+    let (facts, end) = measure_prepared(job, conditions, |ready| {
         let end = supervise(ready, cells, Arc::clone(&shared), campaign);
         if let Some(command) = cleanup {
             clean_up(&command, &interrupt, verbosity);

@@ -3,7 +3,7 @@
 use super::carry_out::{Means, carry_out};
 use super::conclude::{Page, ResultOutputs, Then, conclude};
 use super::prepare::{MeasuringJob, refuse_target_as_output, rehearse};
-use super::ready::{Conditions, carried_out};
+use super::ready::{Conditions, measure_prepared};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output_files::OutputFiles;
@@ -70,7 +70,7 @@ pub(crate) fn measure_by(
         tool: tool.clone(),
         kept_name: kept_name.as_deref(),
     };
-    let (facts, mut end) = carried_out(job, conditions, |ready| carry_out(ready, means))?;
+    let (facts, mut end) = measure_prepared(job, conditions, |ready| carry_out(ready, means))?;
     let not_restored = end.results.not_restored.take();
     let exit = conclude(
         facts,

@@ -56,7 +56,7 @@ pub(super) struct Conditions<'a> {
 }
 
 /// Prepares, and lets `carry_out` measure: the facts of the run, and how it ended.
-pub(super) fn carried_out(
+pub(super) fn measure_prepared(
     job: MeasuringJob<'_>,
     conditions: Conditions<'_>,
     carry_out: impl FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>,
