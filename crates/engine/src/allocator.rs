@@ -137,8 +137,8 @@ mod tests {
                 for to in sizes {
                     let layout = Layout::from_size_align(from, align).unwrap();
                     let kept = from.min(to);
-                    // SAFETY: the block has `from` bytes, and `to` after the call of `realloc`; it is
-                    // freed once, with the layout that it has then.
+                    // SAFETY: the block has `from` bytes, and `to` after the call of `realloc`.
+                    // It is freed once, with the layout that it has then.
                     let (block, last) = unsafe {
                         let block = EndingAllocator.alloc_zeroed(layout);
                         assert_eq!(block as usize % align, 0);
