@@ -279,21 +279,44 @@ impl Block {
         columns: impl IntoIterator<Item = &'a str>,
         rows: Vec<Vec<String>>,
     ) -> Self {
-        Self::Table(Table {
-            caption: caption.to_owned(),
-            columns: Column::numbers(columns),
-            rows: rows.into_iter().map(Row::from).collect(),
-            ..Table::default()
-        })
+        let rows = rows.into_iter().map(Row::from).collect();
+        Self::Table(Table::new(caption, Column::numbers(columns), rows))
     }
 
-    /// Facts with ordinary labels.
-    pub fn facts<'a>(
-        facts: impl IntoIterator<Item = (&'a str, String)>,
+    /// A table of words.
+    pub fn words<'a>(
+        caption: &str,
+        columns: impl IntoIterator<Item = &'a str>,
+        rows: Vec<Row>,
+    ) -> Self {
+        Self::Table(Table::new(caption, Column::words(columns), rows))
+    }
+
+    /// Facts with ordinary labels; none for a text that is unknown.
+    pub fn facts<'a, T: Into<Option<String>>>(
+        facts: impl IntoIterator<Item = (&'a str, T)>,
     ) -> impl Iterator<Item = Self> {
-        facts
-            .into_iter()
-            .map(|(label, text)| Self::fact(label, text))
+        let facts = facts.into_iter();
+        facts.filter_map(|(label, text)| Some(Self::fact(label, text.into()?)))
+    }
+
+    /// Blocks under a heading; nothing without blocks.
+    pub fn headed(title: &str, blocks: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut all = vec![Self::Heading(title.to_owned())];
+        all.extend(blocks);
+        if all.len() > 1 { all } else { Vec::new() }
+    }
+}
+
+impl Table {
+    /// A table without titles, whose columns have the names of figures where it is too wide.
+    pub fn new(caption: &str, columns: Vec<Column>, rows: Vec<Row>) -> Self {
+        Self {
+            caption: caption.to_owned(),
+            columns,
+            rows,
+            ..Self::default()
+        }
     }
 }
 
@@ -315,6 +338,12 @@ impl Column {
         }
     }
 
+    /// Columns of words.
+    pub fn words<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
+        let names = names.into_iter();
+        names.map(|name| Self::new(name, Align::Left)).collect()
+    }
+
     /// A column of words, then columns of numbers.
     pub fn numbers<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
         let mut align = Align::Left;
@@ -325,10 +354,10 @@ impl Column {
     }
 }
 
-impl From<Vec<String>> for Row {
-    fn from(cells: Vec<String>) -> Self {
+impl<T: Into<Cell>> From<Vec<T>> for Row {
+    fn from(cells: Vec<T>) -> Self {
         Self {
-            cells: cells.into_iter().map(Cell::from).collect(),
+            cells: cells.into_iter().map(T::into).collect(),
             ..Self::default()
         }
     }

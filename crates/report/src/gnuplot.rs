@@ -40,11 +40,8 @@ pub const FORMAT: Format = Format {
     description: "all charts as a gnuplot script with its data",
     requires: Requires::Nothing,
     record: |record, path| {
-        let stem = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let stem = path.file_stem().unwrap_or_default();
+        let stem = stem.to_string_lossy().into_owned();
         vec![OutputFile::new(path, move |out| {
             write_record(record, &stem, out)
         })]
@@ -56,24 +53,24 @@ pub const FORMAT: Format = Format {
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
 pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Result<()> {
-    let stem: String = stem
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(c))
-        .collect();
-    let stem = stem.trim_start_matches(['.', '-']);
-    let stem = if stem.is_empty() { "diskproof" } else { stem };
-    writeln!(out, "# {}", origin(record))?;
+    let is_kept = |c: &char| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(c);
+    let stem: String = stem.chars().filter(is_kept).collect();
+    let stem = match stem.trim_start_matches(['.', '-']) {
+        "" => "diskproof",
+        stem => stem,
+    };
+    let origin = origin(record);
+    writeln!(out, "# {origin}")?;
     writeln!(
         out,
         "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart if there is a \
          display"
     )?;
     out.write_all(PRELUDE.as_bytes())?;
-    let origin = origin(record);
-    charts(record)
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, chart)| write_chart(chart, index, (stem, &origin), out))
+    for (index, chart) in charts(record).iter().enumerate() {
+        write_chart(chart, index, (stem, &origin), out)?;
+    }
+    Ok(())
 }
 
 fn write_chart(
@@ -88,17 +85,12 @@ fn write_chart(
     }
     let ranges = chart.ranges();
     let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
+    let name = quoted(&format!("{stem}-{}", chart.id));
+    writeln!(out, "set output {name} . ending")?;
+    let title = [headline, figures, origin].map(quoted).join(", ");
     writeln!(
         out,
-        "set output {} . ending",
-        quoted(&format!("{stem}-{}", chart.id))
-    )?;
-    writeln!(
-        out,
-        "set title sprintf(\"%s\\n%s\\n%s\", {}, {}, {}) noenhanced",
-        quoted(headline),
-        quoted(figures),
-        quoted(origin)
+        "set title sprintf(\"%s\\n%s\\n%s\", {title}) noenhanced"
     )?;
     write_axis("x", &chart.x, &ranges.x, out)?;
     write_axis("y", &chart.y, &ranges.y, out)?;
@@ -114,10 +106,8 @@ fn write_chart(
     if let Some(width) = chart.bar_width() {
         writeln!(out, "set boxwidth {width}")?;
     }
-    let plots: Vec<String> = chart
-        .series
-        .iter()
-        .enumerate()
+    let series = chart.series.iter().enumerate();
+    let plots: Vec<String> = series
         .map(|(number, series)| plot(series, index, number))
         .collect();
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
@@ -143,48 +133,30 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
 
 /// gnuplot has no percentile axis, so positions and labels are computed here.
 fn placed(scale: Scale, value: f64) -> f64 {
-    if scale == Scale::Percentile {
-        -(1.0 - value / 100.0).log10()
-    } else {
-        value
+    match scale {
+        Scale::Percentile => -(1.0 - value / 100.0).log10(),
+        Scale::Linear | Scale::Log => value,
     }
 }
 
 fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io::Result<()> {
-    let unit = if axis.unit.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", axis.unit)
+    let label = quoted(&match axis.unit.as_str() {
+        "" => axis.label.clone(),
+        unit => format!("{} ({unit})", axis.label),
+    });
+    let logscale = match range.scale {
+        Scale::Log => "set logscale",
+        Scale::Linear | Scale::Percentile => "unset logscale",
     };
-    let logscale = if range.scale == Scale::Log {
-        "set logscale"
-    } else {
-        "unset logscale"
-    };
-    let ticks: Vec<String> = range
-        .ticks
-        .iter()
-        .map(|tick| {
-            format!(
-                "{} {}",
-                quoted(&range.label(*tick)),
-                placed(axis.scale, *tick)
-            )
-        })
-        .collect();
+    let place = |value: f64| placed(axis.scale, value);
+    let ticks = range.ticks.iter();
+    let ticks = ticks.map(|tick| format!("{} {}", quoted(&range.label(*tick)), place(*tick)));
+    let ticks: Vec<String> = ticks.collect();
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
-    writeln!(
-        out,
-        "set {name}label {}{offset} noenhanced\n{logscale} {name}",
-        quoted(&format!("{}{unit}", axis.label))
-    )?;
-    writeln!(
-        out,
-        "set {name}range [{}:{}]",
-        placed(axis.scale, range.low),
-        placed(axis.scale, range.high)
-    )?;
+    let (low, high) = (place(range.low), place(range.high));
+    writeln!(out, "set {name}label {label}{offset} noenhanced")?;
+    writeln!(out, "{logscale} {name}\nset {name}range [{low}:{high}]")?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
 }
 
@@ -200,15 +172,12 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
             axis => {
-                let y = format!(
-                    "{} {}",
-                    if axis == GuideAxis::Right {
-                        "second"
-                    } else {
-                        "first"
-                    },
-                    guide.at
-                );
+                let of = if axis == GuideAxis::Right {
+                    "second"
+                } else {
+                    "first"
+                };
+                let y = format!("{of} {}", guide.at);
                 (
                     format!("graph 0, {y}"),
                     format!("graph 1, {y}"),
@@ -230,10 +199,9 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let axes = if series.side == AxisSide::Right {
-        " axes x1y2"
-    } else {
-        ""
+    let (axes, side) = match series.side {
+        AxisSide::Right => (" axes x1y2", " (right axis)"),
+        AxisSide::Left => ("", ""),
     };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
@@ -248,16 +216,9 @@ fn plot(series: &Series, chart: usize, number: usize) -> String {
         (SeriesMark::Bars, false) => "boxes".to_owned(),
         (SeriesMark::Bars, true) => "boxerrorbars".to_owned(),
     };
-    let name = if series.side == AxisSide::Right {
-        format!("{} (right axis)", series.name)
-    } else {
-        series.name.clone()
-    };
-    let name = shortened(&name, NAME_COLUMNS_MAX);
-    format!(
-        "$c{chart}s{number}{axes} with {style} linecolor rgb '{color}' title {} noenhanced",
-        quoted(&name)
-    )
+    let name = shortened(&format!("{}{side}", series.name), NAME_COLUMNS_MAX);
+    let name = quoted(&name);
+    format!("$c{chart}s{number}{axes} with {style} linecolor rgb '{color}' title {name} noenhanced")
 }
 
 /// In single quotes gnuplot interprets only the quote; in double quotes it would run commands in

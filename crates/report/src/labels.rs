@@ -3,11 +3,11 @@
 use crate::text::list;
 use diskproof_model::finding::Severity;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncPolicy};
+use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncPolicy, Zone};
 use diskproof_model::record::Estimate;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
-use diskproof_model::units::{format_bytes, format_percent, format_rate};
+use diskproof_model::units::{format_bytes, format_latency, format_percent, format_rate};
 
 /// The cache mode. `cached` alone would read as if nothing had reached the disk.
 pub(crate) fn cache(policy: CachePolicy) -> &'static str {
@@ -75,12 +75,9 @@ pub(crate) fn switched_write_cache(state: WriteCache) -> &'static str {
 /// Whether the medium rotates; `None` if the kernel does not know. It reports every virtio disk as
 /// rotating.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
-    let is_virtio = layer
-        .link
-        .as_ref()
-        .is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio"));
+    let mut link = layer.link.iter();
     match layer.rotational? {
-        true if is_virtio => None,
+        true if link.any(|link| link.bus.eq_ignore_ascii_case("virtio")) => None,
         true => Some("rotating"),
         false => Some("solid state"),
     }
@@ -92,32 +89,21 @@ pub(crate) fn access(access: &Access) -> String {
         Access::Sequential => "sequential".to_owned(),
         Access::Backward => "backward".to_owned(),
         Access::Stride { stride_bytes } => format!("every {}", format_bytes(*stride_bytes)),
-        Access::Random {
-            distribution: Distribution::Uniform,
-        } => "random".to_owned(),
-        Access::Random {
-            distribution: Distribution::Zipf { theta },
-        } => format!("random (Zipf {theta})"),
-        Access::Random {
-            distribution: Distribution::Pareto { share },
-        } => format!("random (Pareto {share})"),
-        Access::Random {
-            distribution: Distribution::Normal { spread_percent },
-        } => format!("random (normal {spread_percent} %)"),
-        Access::Random {
-            distribution:
-                Distribution::HotCold {
-                    access_percent,
-                    size_percent,
-                },
-        } => {
-            format!("random ({access_percent} % in {size_percent} %)")
-        }
+        Access::Random { distribution } => match distribution {
+            Distribution::Uniform => "random".to_owned(),
+            Distribution::Zipf { theta } => format!("random (Zipf {theta})"),
+            Distribution::Pareto { share } => format!("random (Pareto {share})"),
+            Distribution::Normal { spread_percent } => {
+                format!("random (normal {spread_percent} %)")
+            }
+            Distribution::HotCold {
+                access_percent,
+                size_percent,
+            } => format!("random ({access_percent} % in {size_percent} %)"),
+        },
         Access::Zoned { zones } => {
-            let shares: Vec<String> = zones
-                .iter()
-                .map(|z| format!("{} % in {} %", z.access_percent, z.size_percent))
-                .collect();
+            let share = |z: &Zone| format!("{} % in {} %", z.access_percent, z.size_percent);
+            let shares: Vec<String> = zones.iter().map(share).collect();
             format!("random (zones: {})", shares.join(", "))
         }
     }
@@ -126,10 +112,9 @@ pub(crate) fn access(access: &Access) -> String {
 /// The used part of the target.
 pub(crate) fn span(start_bytes: u64, length_bytes: u64) -> String {
     let over = format!("over {}", format_bytes(length_bytes));
-    if start_bytes == 0 {
-        over
-    } else {
-        format!("{over} from {}", format_bytes(start_bytes))
+    match start_bytes {
+        0 => over,
+        start => format!("{over} from {}", format_bytes(start)),
     }
 }
 
@@ -139,22 +124,17 @@ pub(crate) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
         return format_bytes(u64::from(block_bytes));
     }
     let total: u64 = mix.iter().map(|share| u64::from(share.weight)).sum();
-    let percent = |weight: u32| 100.0 * f64::from(weight) / total.max(1) as f64;
     list(mix.iter().map(|share| {
-        format!(
-            "{:.0} % {}",
-            percent(share.weight),
-            format_bytes(u64::from(share.block_bytes))
-        )
+        let percent = 100.0 * f64::from(share.weight) / total.max(1) as f64;
+        format!("{percent:.0} % {}", format_bytes(share.block_bytes.into()))
     }))
 }
 
 /// Requests in flight: per worker, times workers.
 pub(crate) fn depth(depth: u32, workers: u32) -> String {
-    if workers == 1 {
-        depth.to_string()
-    } else {
-        format!("{depth} × {workers}")
+    match workers {
+        1 => depth.to_string(),
+        workers => format!("{depth} × {workers}"),
     }
 }
 
@@ -193,10 +173,8 @@ pub(crate) fn operation(streams: &Streams, policy: SyncPolicy) -> String {
 
 /// The share of reads of a mixed workload.
 pub(crate) fn mix(streams: &Streams) -> Option<String> {
-    let share = f64::from(streams.permille(OpKind::Read)) / 1000.0;
-    streams
-        .is_mix()
-        .then(|| format!("{} reads", format_percent(share)))
+    let share = format_percent(f64::from(streams.permille(OpKind::Read)) / 1000.0);
+    streams.is_mix().then(|| format!("{share} reads"))
 }
 
 /// The offered load of an open loop.
@@ -218,6 +196,16 @@ pub(crate) fn short_block(block_bytes: u32, mix: &[BlockShare]) -> String {
 
 /// The sign for an unknown figure.
 pub(crate) const UNKNOWN: &str = "–";
+
+/// A figure, or the sign for an unknown one.
+pub(crate) fn or_unknown(text: Option<String>) -> String {
+    text.unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
+/// A latency, or the sign for an unknown one.
+pub(crate) fn latency(ns: Option<u64>) -> String {
+    or_unknown(ns.map(format_latency))
+}
 
 /// The interval of an estimate: `±1.2 %`, `±?`.
 pub(crate) fn interval(estimate: &Estimate) -> String {

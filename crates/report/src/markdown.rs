@@ -7,7 +7,7 @@ use crate::describe::verdict::answer;
 use crate::format::{Format, OutputFile, Requires};
 use crate::labels;
 use crate::text::clean;
-use diskproof_model::block::{Block, Group, Place, Section, Shown, Table, Tone};
+use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -24,21 +24,16 @@ pub const FORMAT: Format = Format {
 
 /// Writes the verdict, the expectations, the figures and the findings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let title = format!(
-        "{} · {}",
-        request_text(&record.plan),
-        start_text(&record.started)
-    );
-    writeln!(out, "# {}\n", cell(&title))?;
+    let (request, started) = (request_text(&record.plan), start_text(&record.started));
+    writeln!(out, "# {}\n", cell(&format!("{request} · {started}")))?;
     write_blocks(&answer(record), out)?;
-    let sections = sections(record).into_iter();
-    let is_kept = |section: &Section| {
-        section.shown != Shown::Short
-            && ["expectations", "figures", "findings"].contains(&section.id)
-    };
-    sections
-        .filter(is_kept)
-        .try_for_each(|section| write_blocks(&section.blocks, out))
+    for section in sections(record) {
+        let is_kept = ["expectations", "figures", "findings"].contains(&section.id);
+        if is_kept && section.shown != Shown::Short {
+            write_blocks(&section.blocks, out)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the summaries and the table of a comparison.
@@ -74,33 +69,27 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
 
 /// Titles and notes of groups are columns.
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let shown: Vec<usize> = (0..table.columns.len())
-        .filter(|index| matches!(table.columns[*index].place, Place::Always | Place::Roomy(_)))
-        .collect();
+    let is_text =
+        |index: &usize| matches!(table.columns[*index].place, Place::Always | Place::Roomy(_));
+    let shown: Vec<usize> = (0..table.columns.len()).filter(is_text).collect();
     let groups = || table.rows.iter().filter_map(|row| row.group.as_ref());
-    let (has_titles, has_notes) = (
-        groups().next().is_some(),
-        groups().any(|group| !group.note.is_empty()),
-    );
-    let names = shown
-        .iter()
-        .map(|index| table.columns[*index].name.as_str());
-    let lead = [("workload", has_titles), ("conditions", has_notes)];
-    let lead = lead
-        .into_iter()
-        .filter_map(|(name, is_shown)| is_shown.then_some(name));
-    let heading: Vec<&str> = lead.chain(names).collect();
+    let has_titles = groups().next().is_some();
+    let has_notes = groups().any(|group| !group.note.is_empty());
+    let lead = |title: &str, note: &str| -> Vec<String> {
+        let both = [(title, has_titles), (note, has_notes)].into_iter();
+        let shown = both.filter(|(_, is_shown)| *is_shown);
+        shown.map(|(text, _)| text.to_owned()).collect()
+    };
+    let mut heading = lead("workload", "conditions");
+    heading.extend(shown.iter().map(|index| table.columns[*index].name.clone()));
     writeln!(out, "\n| {} |", heading.join(" | "))?;
     writeln!(out, "|{}", "---|".repeat(heading.len()))?;
     let mut group = &Group::default();
     for row in &table.rows {
         group = row.group.as_ref().unwrap_or(group);
-        let lead = [(&group.title, has_titles), (&group.note, has_notes)];
-        let lead = lead
-            .into_iter()
-            .filter_map(|(text, is_shown)| is_shown.then_some(text));
-        let texts = lead.chain(shown.iter().map(|index| &row.cells[*index].text));
-        let cells: Vec<String> = texts.map(|text| cell(text.trim())).collect();
+        let mut cells = lead(&group.title, &group.note);
+        cells.extend(shown.iter().map(|index| row.cells[*index].text.clone()));
+        let cells: Vec<String> = cells.iter().map(|text| cell(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)

@@ -12,6 +12,8 @@ pub(crate) use diskproof_model::block::{Span as StyledText, Tone as TextStyle};
 const TEXT_COLUMNS_MAX: usize = 100;
 /// Columns between a label and its text.
 const GAP: usize = 2;
+/// Column at which the text of a fact begins, if its label is short.
+pub(crate) const INDENT: usize = 11;
 
 /// The colour of a role. Magenta is legible on dark and light terminals; yellow is not.
 fn ansi(tone: TextStyle) -> anstyle::Style {
@@ -25,6 +27,14 @@ fn ansi(tone: TextStyle) -> anstyle::Style {
         TextStyle::Warning => style.bold().fg_color(Some(AnsiColor::Yellow.into())),
         TextStyle::Note => style.fg_color(Some(AnsiColor::Cyan.into())),
         TextStyle::Dot => style.fg_color(Some(AnsiColor::Magenta.into())),
+    }
+}
+
+/// Adds to the last piece of a line if the style is the same.
+pub(crate) fn push_piece(pieces: &mut Vec<StyledText<'_>>, style: TextStyle, text: &str) {
+    match pieces.last_mut() {
+        Some(last) if last.tone == style => last.text.to_mut().push_str(text),
+        _ => pieces.push(style.of(text.to_owned())),
     }
 }
 
@@ -75,16 +85,12 @@ impl<'a> Page<'a> {
         } else {
             self.write_styled(label.tone, &name)?;
         }
-        let start = if taken == 0 {
-            indent
-        } else {
-            indent.max(taken + GAP)
+        let start = match taken {
+            0 => indent,
+            _ => indent.max(taken + GAP),
         };
-        let lines = wrap(
-            &glue_units(&clean(&text.text)),
-            width.saturating_sub(start),
-            width - indent,
-        );
+        let content = glue_units(&clean(&text.text));
+        let lines = wrap(&content, width.saturating_sub(start), width - indent);
         for (index, line) in lines.iter().enumerate() {
             let pad = if index == 0 { start - taken } else { indent };
             if !line.is_empty() {
@@ -96,6 +102,11 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
+    /// A label and its text.
+    pub(crate) fn fact(&mut self, label: &str, text: &str) -> io::Result<()> {
+        self.entry(TextStyle::Dim.of(label), INDENT, TextStyle::Plain.of(text))
+    }
+
     /// A line that is never broken: a row of a table that fits, or a command that will be pasted.
     pub(crate) fn unbroken(&mut self, line: StyledText<'_>) -> io::Result<()> {
         self.write_styled(line.tone, &clean(&line.text))?;
@@ -104,21 +115,21 @@ impl<'a> Page<'a> {
 
     /// A line of several styles, without blanks at its end; never broken.
     pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) -> io::Result<()> {
-        let end = pieces
+        let last = pieces
             .iter()
-            .rposition(|piece| !piece.text.trim_end().is_empty())
-            .map_or(0, |last| last + 1);
-        for (index, piece) in pieces[..end].iter().enumerate() {
-            let is_last = index + 1 == end;
-            let text = if is_last {
-                piece.text.trim_end()
-            } else {
-                &piece.text
+            .rposition(|piece| !piece.text.trim_end().is_empty());
+        for (index, piece) in pieces
+            .iter()
+            .enumerate()
+            .take_while(|(index, _)| Some(*index) <= last)
+        {
+            let text = match Some(index) == last {
+                true => piece.text.trim_end(),
+                false => &piece.text,
             };
-            let style = if text.trim().is_empty() {
-                TextStyle::Plain
-            } else {
-                piece.tone
+            let style = match text.trim() {
+                "" => TextStyle::Plain,
+                _ => piece.tone,
             };
             self.write_styled(style, &clean(text))?;
         }

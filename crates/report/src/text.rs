@@ -60,6 +60,37 @@ pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> Strin
         .join(", ")
 }
 
+/// Texts joined as they are; nothing without any.
+pub(crate) fn joined(texts: impl IntoIterator<Item = String>, gap: &str) -> Option<String> {
+    let texts: Vec<String> = texts.into_iter().collect();
+    (!texts.is_empty()).then(|| texts.join(gap))
+}
+
+/// Values by key, the keys in the order in which they occur first.
+pub(crate) fn grouped<K: PartialEq, V>(
+    pairs: impl IntoIterator<Item = (K, V)>,
+) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// Each value once, in the order in which they occur first.
+pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for value in values {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+    }
+    all
+}
+
 /// Units that follow a number after a space.
 const UNITS: [&str; 15] = [
     "B", "KiB", "MiB", "GiB", "TiB", "PiB", "MB/s", "ns", "µs", "ms", "s", "min", "h", "%", "times",

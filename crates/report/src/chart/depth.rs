@@ -30,10 +30,10 @@ fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
         .iter()
         .filter(|m| m.workload.rate.is_none())
     {
-        match groups
-            .iter_mut()
-            .find(|group| group.iter().all(|other| differ_in_depth(other, m)))
-        {
+        let alike = |group: &&mut Vec<&MeasurementRecord>| {
+            group.iter().all(|other| differ_in_depth(other, m))
+        };
+        match groups.iter_mut().find(alike) {
             Some(group) => group.push(m),
             None => groups.push(vec![m]),
         }
@@ -60,67 +60,40 @@ fn in_flight(w: &WorkloadRecord) -> u64 {
 }
 
 fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<Chart> {
-    let mut points: Vec<(u64, &OpRecord)> = group
-        .iter()
-        .filter_map(|m| {
-            Some((
-                in_flight(&m.workload),
-                m.ops.get(&kind).filter(|op| op.count > 0)?,
-            ))
-        })
-        .collect();
+    let points = group.iter().filter_map(|m| {
+        let op = m.ops.get(&kind).filter(|op| op.count > 0)?;
+        Some((in_flight(&m.workload), op))
+    });
+    let mut points: Vec<(u64, &OpRecord)> = points.collect();
     points.sort_by_key(|(depth, _)| *depth);
     if points.len() < DEPTHS_LEAST {
         return None;
     }
-    let (_, deepest) = *points.last()?;
-    let (latency, ns) = latency_unit(
-        deepest
-            .latency
-            .p99
-            .map_or(deepest.latency.mean, |ns| ns as f64),
-    );
-    let mut iops = Series::new(
-        "IOPS",
-        SeriesMark::Line,
-        points
-            .iter()
-            .map(|(depth, op)| (*depth as f64, op.iops.value))
-            .collect(),
-    );
-    iops.half_widths_95 = points
-        .iter()
-        .map(|(_, op)| op.iops.half_width_95.unwrap_or(0.0))
-        .collect();
-    let mean = points
-        .iter()
-        .map(|(depth, op)| (*depth as f64, op.latency.mean / ns))
-        .collect();
-    let p99 = points
-        .iter()
-        .filter_map(|(depth, op)| Some((*depth as f64, op.latency.p99? as f64 / ns)))
-        .collect();
+    let longest = &points.last()?.1.latency;
+    let (latency, ns) = latency_unit(longest.p99.map_or(longest.mean, |ns| ns as f64));
+    let at = || points.iter().map(|(depth, op)| (*depth as f64, *op));
+    let iops = at().map(|(depth, op)| (depth, &op.iops));
+    let mean = at().map(|(depth, op)| (depth, op.latency.mean / ns));
+    let p99 = at().filter_map(|(depth, op)| Some((depth, op.latency.p99? as f64 / ns)));
     let rates = points.iter().map(|(_, op)| &op.iops);
     let best = rates.max_by(|a, b| a.value.total_cmp(&b.value))?;
+    let best = rounded(best.value, best.half_width_95);
     let what = what(record, group[0], kind);
     let knee = knee(&points);
     Some(Chart {
         id: format!("depth-{}", slug(&what)),
-        title: format!(
-            "IOPS and latency over depth: {what}, at most {} IOPS",
-            rounded(best.value, best.half_width_95)
-        ),
+        title: format!("IOPS and latency over depth: {what}, at most {best} IOPS"),
         caption: caption(knee.as_ref()),
         x: Axis {
-            ticks: points.iter().map(|(depth, _)| *depth as f64).collect(),
+            ticks: at().map(|(depth, _)| depth).collect(),
             ..Axis::new("requests in flight", "").scaled(Scale::Log)
         },
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: vec![
-            iops,
-            Series::new("mean latency", SeriesMark::Line, mean).on_the_right(),
-            Series::new("p99 latency", SeriesMark::Dots, p99).on_the_right(),
+            Series::estimates("IOPS", SeriesMark::Line, iops, 1.0),
+            Series::new("mean latency", SeriesMark::Line, mean.collect()).on_the_right(),
+            Series::new("p99 latency", SeriesMark::Dots, p99.collect()).on_the_right(),
         ],
         guides: knee.into_iter().collect(),
     })
@@ -152,8 +125,8 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     let target = record
         .targets
         .get(m.target)
-        .filter(|_| record.targets.len() > 1)
-        .map(|target| format!(" on {}", target.path));
+        .filter(|_| record.targets.len() > 1);
+    let target = target.map(|target| format!(" on {}", target.path));
     let block = format_bytes(u64::from(m.workload.block_bytes));
     format!(
         "{block} {order}{}s{}{}",
@@ -179,16 +152,7 @@ fn knee(points: &[(u64, &OpRecord)]) -> Option<Guide> {
             return None;
         }
     }
-    let is_end = [points.first(), points.last()]
-        .into_iter()
-        .flatten()
-        .any(|(end, _)| end == depth);
-    if is_end {
-        return None;
-    }
-    Some(Guide {
-        label: format!("knee at {depth}"),
-        axis: GuideAxis::X,
-        at: *depth as f64,
-    })
+    let is_end = points.first()?.0 == *depth || points.last()?.0 == *depth;
+    let label = format!("knee at {depth}");
+    (!is_end).then(|| Guide::new(GuideAxis::X, label, *depth as f64))
 }

@@ -6,6 +6,7 @@ use super::types::{Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use diskproof_model::units::{format_bytes, format_latency};
+use std::collections::BTreeSet;
 
 /// Points on a line between 90 and 99 %, and as many in each tenth of the rest.
 const POINTS_PER_DECADE: usize = 20;
@@ -17,13 +18,11 @@ const LINES_MAX: usize = 100;
 
 /// One chart for each block size: only latencies of equal transfers are comparable.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let mut sizes: Vec<u32> = record
+    let sizes: BTreeSet<u32> = record
         .measurements
         .iter()
         .map(|m| m.workload.block_bytes)
         .collect();
-    sizes.sort_unstable();
-    sizes.dedup();
     let only = sizes.len() == 1;
     sizes
         .into_iter()
@@ -41,54 +40,42 @@ struct LatencyLine {
 }
 
 fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
-    let group = record
-        .measurements
-        .iter()
-        .filter(|m| m.workload.block_bytes == block_bytes);
+    let measurements = record.measurements.iter();
+    let group = measurements.filter(|m| m.workload.block_bytes == block_bytes);
     let mut lines = group.flat_map(|m| distributions(record, m));
     let mut distributions: Vec<LatencyLine> = lines.by_ref().take(LINES_MAX).collect();
     // The first lines are drawn, the others wait in the legend.
     distributions.sort_by_key(|line| line.is_of_mix);
-    let limit = if lines.next().is_some() {
-        format!(" Only the first {LINES_MAX} lines are drawn.")
-    } else {
-        String::new()
-    };
     let all = distributions.len();
-    let more = if all > PERCENTILE_LINES {
-        format!(
+    let mut caption = "At each percentile, that share of the operations took no longer than the \
+                       line shows. A line ends where fewer than ten operations lie beyond it."
+        .to_owned();
+    if all > PERCENTILE_LINES {
+        caption += &format!(
             " {PERCENTILE_LINES} of {all} lines are drawn. On the page, click the legend to show \
-             or hide a line.{limit}"
-        )
-    } else {
-        limit
-    };
-    let longest = distributions.iter().map(|d| d.summary.max).max()?;
+             or hide a line."
+        );
+    }
+    if lines.next().is_some() {
+        caption += &format!(" Only the first {LINES_MAX} lines are drawn.");
+    }
+    let longest_ns = distributions.iter().map(|d| d.summary.max).max()?;
     // On a logarithmic axis the unit fits the middle, not the longest one.
-    let unit = latency_unit(longest as f64 / 5.0);
-    let block = format_bytes(u64::from(block_bytes));
+    let unit = latency_unit(longest_ns as f64 / 5.0);
+    let (block, longest) = (format_bytes(block_bytes.into()), format_latency(longest_ns));
     Some(Chart {
-        id: if only {
-            "latency-percentiles".to_owned()
-        } else {
-            format!("latency-percentiles-{}", slug(&block))
+        id: match only {
+            true => "latency-percentiles".to_owned(),
+            false => format!("latency-percentiles-{}", slug(&block)),
         },
-        title: format!(
-            "Latency percentiles, {block} operations: longest {}",
-            format_latency(longest)
-        ),
-        caption: format!(
-            "At each percentile, that share of the operations took no longer than the line shows. \
-             A line ends where fewer than ten operations lie beyond it.{more}"
-        ),
-        x: Axis {
-            min: Some(0.0),
-            ..Axis::new("percentile", "%").scaled(Scale::Percentile)
-        },
+        title: format!("Latency percentiles, {block} operations: longest {longest}"),
+        caption,
+        x: Axis::new("percentile", "%")
+            .scaled(Scale::Percentile)
+            .starting_at_zero(),
         y: Axis::new("latency", unit.0).scaled(Scale::Log),
-        y_right: None,
         series: distributions.iter().map(|d| line(d, unit)).collect(),
-        guides: Vec::new(),
+        ..Chart::default()
     })
 }
 
@@ -99,10 +86,8 @@ fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
     let is_of_mix = m.headline_ops().len() > 1;
     for (kind, op) in m.headline_ops().into_iter().filter(|(_, op)| op.count > 0) {
         let name = operation(record, m, kind);
-        let intended = op
-            .latency_intended
-            .iter()
-            .map(|summary| (format!("{name} from the intended start"), summary));
+        let intended = op.latency_intended.iter();
+        let intended = intended.map(|of| (format!("{name} from the intended start"), of));
         for (name, summary) in [(name.clone(), &op.latency)].into_iter().chain(intended) {
             if let Ok(histogram) = LatencyHistogram::from_hdr_base64(&summary.hdr) {
                 all.push(LatencyLine {
@@ -119,14 +104,9 @@ fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
 
 fn line(d: &LatencyLine, (_, ns): Unit) -> Series {
     let name = format!("{} (max {})", d.name, format_latency(d.summary.max));
-    Series::new(
-        name,
-        SeriesMark::Line,
-        quantiles(&d.histogram)
-            .into_iter()
-            .map(|(p, value)| (p * 100.0, value as f64 / ns))
-            .collect(),
-    )
+    let points = quantiles(&d.histogram).into_iter();
+    let points = points.map(|(p, value)| (p * 100.0, value as f64 / ns));
+    Series::new(name, SeriesMark::Line, points.collect())
 }
 
 /// The distribution at evenly spaced positions of the percentile axis, up to the last one with ten
@@ -134,9 +114,8 @@ fn line(d: &LatencyLine, (_, ns): Unit) -> Series {
 fn quantiles(histogram: &LatencyHistogram) -> Vec<(f64, u64)> {
     let count = histogram.count() as f64;
     let places = (0..).map(|k| 1.0 - 10.0_f64.powf(-(k as f64) / POINTS_PER_DECADE as f64));
-    let mut places = places
-        .take_while(|p| count * (1.0 - p) + 1e-6 >= BEYOND_LEAST)
-        .peekable();
+    let is_known = |p: &f64| count * (1.0 - p) + 1e-6 >= BEYOND_LEAST;
+    let mut places = places.take_while(is_known).peekable();
     let (mut seen, mut points) = (0, Vec::new());
     for (low, width, n) in histogram.buckets() {
         seen += n;

@@ -36,62 +36,47 @@ pub fn charts(record: &Record) -> Vec<Chart> {
             charts.extend(time::charts(record));
         }
     }
+    charts = charts.into_iter().filter_map(drawable).collect();
     let mut ids = BTreeMap::new();
+    for chart in &mut charts {
+        chart.id = unused(&mut ids, &chart.id);
+    }
     charts
-        .into_iter()
-        .filter_map(drawable)
-        .map(|chart| Chart {
-            id: unused(&mut ids, &chart.id),
-            ..chart
-        })
-        .collect()
 }
 
 /// The chart without undrawable points; `None` if no point is left.
 fn drawable(mut chart: Chart) -> Option<Chart> {
     for series in &mut chart.series {
         series.name = clean(&series.name);
-        keep_drawable(
-            series,
-            chart.x.scale,
-            scale_of(series.side, &chart.y, chart.y_right.as_ref()),
-        );
+        let right = chart
+            .y_right
+            .as_ref()
+            .filter(|_| series.side == AxisSide::Right);
+        keep_drawable(series, chart.x.scale, right.unwrap_or(&chart.y).scale);
     }
     chart.series.retain(|series| !series.points.is_empty());
-    chart.guides.retain(|guide| guide.at.abs() < VALUE_ABS_MAX);
-    for axis in [
-        Some(&mut chart.x),
-        Some(&mut chart.y),
-        chart.y_right.as_mut(),
-    ]
-    .into_iter()
-    .flatten()
+    if chart
+        .series
+        .iter()
+        .all(|series| series.side == AxisSide::Left)
+    {
+        chart.y_right = None;
+        chart.guides.retain(|guide| guide.axis != GuideAxis::Right);
+    }
+    for axis in [&mut chart.x, &mut chart.y]
+        .into_iter()
+        .chain(&mut chart.y_right)
     {
         axis.min = axis.min.filter(|end| end.abs() < VALUE_ABS_MAX);
         axis.max = axis.max.filter(|end| end.abs() < VALUE_ABS_MAX);
         axis.ticks.retain(|tick| tick.abs() < VALUE_ABS_MAX);
     }
-    chart
-        .guides
-        .iter_mut()
-        .for_each(|guide| guide.label = clean(&guide.label));
-    if !chart
-        .series
-        .iter()
-        .any(|series| series.side == AxisSide::Right)
-    {
-        chart.y_right = None;
-        chart.guides.retain(|guide| guide.axis != GuideAxis::Right);
+    chart.guides.retain(|guide| guide.at.abs() < VALUE_ABS_MAX);
+    for guide in &mut chart.guides {
+        guide.label = clean(&guide.label);
     }
     (chart.title, chart.caption) = (clean(&chart.title), clean(&chart.caption));
     (!chart.series.is_empty()).then_some(chart)
-}
-
-fn scale_of(side: AxisSide, y: &Axis, y_right: Option<&Axis>) -> Scale {
-    match (side, y_right) {
-        (AxisSide::Right, Some(axis)) => axis.scale,
-        _ => y.scale,
-    }
 }
 
 /// Larger values would make arithmetic on the ends of an axis overflow.
@@ -103,26 +88,19 @@ fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
         Scale::Log => value < VALUE_ABS_MAX && value > 1.0 / VALUE_ABS_MAX,
         Scale::Percentile => (0.0..100.0).contains(&value),
     };
-    let widths = std::mem::take(&mut series.half_widths_95);
-    let width = |index: usize| {
-        widths
-            .get(index)
-            .copied()
-            .filter(|width| (0.0..VALUE_ABS_MAX).contains(width))
-            .unwrap_or(0.0)
-    };
-    let points = std::mem::take(&mut series.points)
-        .into_iter()
-        .enumerate()
-        .filter(|(_, point)| fits(x, point.0) && fits(y, point.1));
-    let (points, widths): (Vec<_>, Vec<_>) =
-        points.map(|(index, point)| (point, width(index))).unzip();
-    series.points = points;
-    series.half_widths_95 = if widths.iter().any(|width| *width > 0.0) {
-        widths
-    } else {
-        Vec::new()
-    };
+    let widths = std::mem::take(&mut series.half_widths_95).into_iter();
+    let widths = widths.map(|width| match width {
+        0.0..VALUE_ABS_MAX => width,
+        _ => 0.0,
+    });
+    let points = std::mem::take(&mut series.points).into_iter();
+    let all = points.zip(widths.chain(std::iter::repeat(0.0)));
+    (series.points, series.half_widths_95) = all
+        .filter(|(point, _)| fits(x, point.0) && fits(y, point.1))
+        .unzip();
+    if series.half_widths_95.iter().all(|width| *width == 0.0) {
+        series.half_widths_95.clear();
+    }
 }
 
 /// The id, with a number if another chart has it. `used` counts the charts by id.
@@ -144,10 +122,8 @@ pub fn origin(record: &Record) -> String {
         [target] => {
             let disk = target.disks().next();
             facts.extend(disk.and_then(|disk| disk.model.clone()));
-            facts.extend(
-                disk.and_then(|disk| disk.serial.as_ref())
-                    .map(|serial| format!("serial {serial}")),
-            );
+            let serial = disk.and_then(|disk| disk.serial.as_ref());
+            facts.extend(serial.map(|serial| format!("serial {serial}")));
             facts.push(target.path.clone());
         }
         targets => facts.extend(targets.iter().map(|target| target.path.clone())),

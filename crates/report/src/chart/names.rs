@@ -19,11 +19,9 @@ pub(super) fn slug(name: &str) -> String {
             break;
         }
     }
-    let slug = slug.trim_end_matches('-');
-    if slug.is_empty() {
-        "unnamed".to_owned()
-    } else {
-        slug.to_owned()
+    match slug.trim_end_matches('-') {
+        "" => "unnamed".to_owned(),
+        slug => slug.to_owned(),
     }
 }
 
@@ -42,27 +40,25 @@ pub(super) fn subject(record: &Record, m: &MeasurementRecord) -> String {
 
 /// The workload of an operation, with the kind of operation if it has several.
 pub(super) fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
-    if m.headline_ops().len() > 1 {
-        format!("{} {}s", subject(record, m), kind.as_str())
-    } else {
-        subject(record, m)
+    let subject = subject(record, m);
+    match m.headline_ops().len() {
+        2.. => format!("{subject} {}s", kind.as_str()),
+        _ => subject,
     }
 }
 
 /// Decimal units, as in data sheets of disks.
 pub(crate) fn position_unit(bytes_max: f64) -> Unit {
-    if bytes_max >= 1e9 {
-        ("GB", 1e9)
-    } else {
-        ("MB", 1e6)
+    match bytes_max {
+        1e9.. => ("GB", 1e9),
+        _ => ("MB", 1e6),
     }
 }
 
 /// Milliseconds, or microseconds if all values are below two milliseconds.
 pub(super) fn latency_unit(ns_largest: f64) -> Unit {
-    if ns_largest >= 2e6 {
-        ("ms", 1e6)
-    } else {
-        ("µs", 1e3)
+    match ns_largest {
+        2e6.. => ("ms", 1e6),
+        _ => ("µs", 1e3),
     }
 }

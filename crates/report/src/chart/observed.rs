@@ -73,9 +73,8 @@ fn chart(device: &ObservedDevice, shown: &LoadFigure) -> Option<Chart> {
             ..Axis::new("time", "s").starting_at_zero()
         },
         y: Axis::new(shown.label, shown.unit).starting_at_zero(),
-        y_right: None,
         series: series.collect(),
-        guides: Vec::new(),
+        ..Chart::default()
     })
 }
 

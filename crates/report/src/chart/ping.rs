@@ -28,32 +28,25 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
     };
     let counting = || ping.requests.iter().filter(|request| request.counts());
     let longest_ns = counting().map(|request| request.latency_ns).max()?;
-    let unit = latency_unit(longest_ns as f64 / 5.0);
+    let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
     let start_ns = ping.requests.first()?.at_ns;
-    let mut series = Vec::new();
-    for (kind, name) in [
+    let kinds = [
         (OpKind::Read, "reads"),
         (OpKind::Write, "writes"),
         (OpKind::Commit, "durable writes"),
-    ] {
-        let points: Vec<(f64, f64)> = shown()
-            .filter(|request| request.op == kind)
-            .map(|request| {
-                let at = request.at_ns.saturating_sub(start_ns) as f64 / 1e9;
-                (at, request.latency_ns as f64 / unit.1)
-            })
-            .collect();
-        series.push(Series::new(name, SeriesMark::Dots, points));
-    }
+    ];
+    let series = kinds.map(|(kind, name)| {
+        let points = shown().filter(|request| request.op == kind).map(|request| {
+            let at = request.at_ns.saturating_sub(start_ns) as f64 / 1e9;
+            (at, request.latency_ns as f64 / ns)
+        });
+        Series::new(name, SeriesMark::Dots, points.collect())
+    });
     let guides = ping.latency.iter().filter_map(|(kind, latency)| {
         let is_shown = shown().any(|request| request.op == *kind);
-        is_shown.then(|| Guide {
-            label: format!("{} mean {}", kind.as_str(), latency.mean.text()),
-            axis: GuideAxis::Left,
-            at: latency.mean.value / unit.1,
-        })
+        let label = format!("{} mean {}", kind.as_str(), latency.mean.text());
+        is_shown.then(|| Guide::new(GuideAxis::Left, label, latency.mean.value / ns))
     });
-    let guides = guides.collect();
     Some(Chart {
         id: format!("requests-{}", slug(&m.workload.name)),
         title: format!(
@@ -66,57 +59,45 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
                   exclude the warm-up at the start. Steps and rhythms reveal what a mean hides."
             .to_owned(),
         x: Axis::new("time", "s").starting_at_zero(),
-        y: Axis::new("latency", unit.0).scaled(Scale::Log),
-        y_right: None,
-        series,
-        guides,
+        y: Axis::new("latency", unit).scaled(Scale::Log),
+        series: series.into(),
+        guides: guides.collect(),
+        ..Chart::default()
     })
 }
 
 /// The mean latency of the first request after each idle time.
 fn after_idle(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Option<Chart> {
     let longest_ns = ping.after_idle.iter().map(|point| point.max_ns).max()?;
-    let unit = latency_unit(longest_ns as f64 / 5.0);
-    let idle = || ping.after_idle.iter().filter(|point| point.idle_ns > 0);
+    let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
     let place = |idle_ns: u64| idle_ns as f64 / 1e6;
-    let mut mean = Series::new(
-        "mean",
-        SeriesMark::Line,
-        idle()
-            .map(|point| (place(point.idle_ns), point.mean.value / unit.1))
-            .collect(),
-    );
-    mean.half_widths_95 = idle()
-        .map(|point| point.mean.half_width_95.unwrap_or(0.0) / unit.1)
-        .collect();
+    let idle = ping.after_idle.iter().filter(|point| point.idle_ns > 0);
+    let mean = idle.map(|point| (place(point.idle_ns), &point.mean));
     let single = ping.requests.iter().filter(|request| request.counts());
-    let single = single
-        .filter_map(|request| {
-            let idle_ns = request.idle_ns.filter(|idle_ns| *idle_ns > 0)?;
-            Some((place(idle_ns), request.latency_ns as f64 / unit.1))
-        })
-        .collect();
-    let awake = ping.after_idle.first().filter(|point| point.idle_ns == 0);
-    let guides = awake.map(|point| Guide {
-        label: format!("without idle time {}", point.mean.text()),
-        axis: GuideAxis::Left,
-        at: point.mean.value / unit.1,
+    let single = single.filter_map(|request| {
+        let idle_ns = request.idle_ns.filter(|idle_ns| *idle_ns > 0)?;
+        Some((place(idle_ns), request.latency_ns as f64 / ns))
     });
+    let awake = ping.after_idle.first().filter(|point| point.idle_ns == 0);
+    let guides = awake.map(|point| {
+        let label = format!("without idle time {}", point.mean.text());
+        Guide::new(GuideAxis::Left, label, point.mean.value / ns)
+    });
+    let (subject, longest) = (subject(record, m), format_latency(longest_ns));
     Some(Chart {
         id: format!("after-idle-{}", slug(&m.workload.name)),
-        title: format!(
-            "First request after an idle time, {}: longest {}",
-            subject(record, m),
-            format_latency(longest_ns)
-        ),
+        title: format!("First request after an idle time, {subject}: longest {longest}"),
         caption: "Line: mean latency of the first request after this idle time, with its 95 % \
                   interval; dots: single requests. A step upwards means that the disk, link or \
                   controller has to wake up."
             .to_owned(),
         x: Axis::new("idle time", "ms").scaled(Scale::Log),
-        y: Axis::new("latency", unit.0).scaled(Scale::Log),
-        y_right: None,
-        series: vec![mean, Series::new("requests", SeriesMark::Dots, single)],
+        y: Axis::new("latency", unit).scaled(Scale::Log),
+        series: vec![
+            Series::estimates("mean", SeriesMark::Line, mean, ns),
+            Series::new("requests", SeriesMark::Dots, single.collect()),
+        ],
         guides: guides.into_iter().collect(),
+        ..Chart::default()
     })
 }

@@ -42,14 +42,20 @@ pub struct Ranges {
     pub y_right: Option<Range>,
 }
 
+impl Ranges {
+    /// The range of a vertical axis.
+    pub(crate) fn of(&self, side: AxisSide) -> &Range {
+        let right = self.y_right.as_ref().filter(|_| side == AxisSide::Right);
+        right.unwrap_or(&self.y)
+    }
+}
+
 impl Chart {
     /// The range of each axis, so that everything is visible.
     pub fn ranges(&self) -> Ranges {
         let y = Range::rounded(&self.y, self.heights(AxisSide::Left));
-        let y_right = self
-            .y_right
-            .as_ref()
-            .map(|axis| Range::beside(&y, axis, self.heights(AxisSide::Right)));
+        let right = self.y_right.as_ref();
+        let y_right = right.map(|axis| Range::beside(&y, axis, self.heights(AxisSide::Right)));
         Ranges {
             x: self.range_across(),
             y,
@@ -75,42 +81,32 @@ impl Chart {
 
     /// All values of a vertical axis: points with their error bars, and guides.
     fn heights(&self, side: AxisSide) -> Vec<f64> {
-        let axis = if side == AxisSide::Left {
-            GuideAxis::Left
-        } else {
-            GuideAxis::Right
+        let axis = match side {
+            AxisSide::Left => GuideAxis::Left,
+            AxisSide::Right => GuideAxis::Right,
         };
         let mut heights: Vec<f64> = self.guides(axis).collect();
         for series in self.drawn().filter(|series| series.side == side) {
-            for (index, (_, y)) in series.points.iter().enumerate() {
-                let half = series.half_widths_95.get(index).copied().unwrap_or(0.0);
-                heights.extend([*y, y + half]);
-            }
+            heights.extend(series.points.iter().map(|(_, y)| y));
+            let intervals = series.points.iter().zip(&series.half_widths_95);
+            heights.extend(intervals.map(|((_, y), half)| y + half));
         }
         heights
     }
 
     fn guides(&self, axis: GuideAxis) -> impl Iterator<Item = f64> {
-        self.guides
-            .iter()
-            .filter(move |guide| guide.axis == axis)
-            .map(|guide| guide.at)
+        let of_axis = self.guides.iter().filter(move |guide| guide.axis == axis);
+        of_axis.map(|guide| guide.at)
     }
 
     /// The width of bars in values of the horizontal axis, so that neighbours do not touch; `None`
     /// without bars.
     pub fn bar_width(&self) -> Option<f64> {
-        let bars = self
-            .series
-            .iter()
-            .find(|series| series.mark == SeriesMark::Bars)?;
+        let mut series = self.series.iter();
+        let bars = series.find(|series| series.mark == SeriesMark::Bars)?;
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
-        let gap = places
-            .windows(2)
-            .map(|pair| pair[1] - pair[0])
-            .filter(|gap| *gap > 0.0)
-            .fold(f64::INFINITY, f64::min);
+        let gap = narrowest(&places);
         Some(if gap.is_finite() { gap * 0.7 } else { 1.0 })
     }
 }
@@ -138,40 +134,30 @@ impl Range {
     /// With a label at both ends.
     fn rounded(axis: &Axis, values: Vec<f64>) -> Self {
         let (low, high) = ends(values.into_iter());
-        let (low, high) = apart(
-            axis.scale,
+        let (low, high) = (
             axis.min.unwrap_or(low).min(low),
             axis.max.unwrap_or(high).max(high),
         );
-        match axis.scale {
+        let (low, high) = apart(axis.scale, low, high);
+        let (low, high, ticks) = match axis.scale {
             Scale::Linear => {
                 let step = step(high - low, TICKS_UPWARD, &STEPS);
-                let (low, high) = (
-                    (low / step).floor() * step,
-                    (high / step - 1e-9).ceil() * step,
-                );
-                Self {
-                    scale: axis.scale,
-                    low,
-                    high,
-                    ticks: multiples(low, high, step),
-                }
+                let low = (low / step).floor() * step;
+                let high = (high / step - 1e-9).ceil() * step;
+                (low, high, multiples(low, high, step))
             }
             Scale::Log => {
                 let (low, high) = (round_down(low), round_up(high));
-                Self {
-                    scale: axis.scale,
-                    low,
-                    high,
-                    ticks: decades(low, high),
-                }
+                (low, high, decades(low, high))
             }
-            Scale::Percentile => Self {
-                scale: axis.scale,
-                low,
-                high,
-                ticks: percentiles(high),
-            },
+            Scale::Percentile => (low, high, percentiles(high)),
+        };
+        let scale = axis.scale;
+        Self {
+            scale,
+            low,
+            high,
+            ticks,
         }
     }
 
@@ -207,16 +193,18 @@ impl Range {
 
     /// The value with as few digits as the labels next to it allow: `250`, `12.5`, `40k`, `1.5M`.
     pub fn label(&self, value: f64) -> String {
-        if self.scale != Scale::Linear {
-            return short(value, value);
-        }
-        let step = self
-            .ticks
-            .windows(2)
-            .map(|pair| pair[1] - pair[0])
-            .fold(f64::INFINITY, f64::min);
-        short(value, if step.is_finite() { step } else { value })
+        let step = match self.scale {
+            Scale::Linear => Some(narrowest(&self.ticks)).filter(|step| step.is_finite()),
+            _ => None,
+        };
+        short(value, step.unwrap_or(value))
     }
+}
+
+/// The smallest gap between ascending values; infinite where there is none.
+fn narrowest(values: &[f64]) -> f64 {
+    let gaps = values.windows(2).map(|pair| pair[1] - pair[0]);
+    gaps.filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min)
 }
 
 /// The value on a linear scale. For percentiles: the number of nines.
@@ -256,11 +244,9 @@ fn apart(scale: Scale, low: f64, high: f64) -> (f64, f64) {
 fn step(length: f64, most: usize, steps: &[f64]) -> f64 {
     let raw = length / most as f64;
     let power = 10.0_f64.powf(raw.log10().floor());
-    steps
-        .iter()
-        .map(|step| step * power)
-        .find(|step| *step >= raw * (1.0 - 1e-9))
-        .unwrap_or(power * 10.0)
+    let mut steps = steps.iter().map(|step| step * power);
+    let fits = steps.find(|step| *step >= raw * (1.0 - 1e-9));
+    fits.unwrap_or(power * 10.0)
 }
 
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
@@ -274,10 +260,9 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
-    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
+    let parts: &[f64] = match (high / low).log10() < DECADES_FOR_POWERS_ALONE {
+        true => &[1.0, 2.0, 5.0],
+        false => &[1.0],
     };
     let powers = (first..=last)
         .step_by(every)
@@ -289,18 +274,14 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
 
 fn round_down(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
-    [5.0, 2.0]
-        .into_iter()
-        .map(|part| part * power)
-        .find(|round| *round <= value * 1.001)
-        .unwrap_or(power)
+    let mut round = [5.0, 2.0].map(|part| part * power).into_iter();
+    round.find(|round| *round <= value * 1.001).unwrap_or(power)
 }
 
 fn round_up(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0]
-        .into_iter()
-        .map(|part| part * power)
+    let mut round = [1.0, 2.0, 5.0].map(|part| part * power).into_iter();
+    round
         .find(|round| *round >= value * 0.999)
         .unwrap_or(power * 10.0)
 }
@@ -309,17 +290,12 @@ fn round_up(value: f64) -> f64 {
 /// before 99 %.
 fn percentiles(high: f64) -> Vec<f64> {
     let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
-    let mut ticks: Vec<f64> = [0.0, 50.0]
-        .into_iter()
-        .chain(nines)
-        .filter(|tick| *tick <= high)
-        .collect();
+    let all = [0.0, 50.0].into_iter().chain(nines);
+    let mut ticks: Vec<f64> = all.filter(|tick| *tick <= high).collect();
     let place = |tick: f64| spread(Scale::Percentile, tick);
     for tick in PERCENTILES_BETWEEN.into_iter().filter(|tick| *tick <= high) {
-        if ticks
-            .iter()
-            .all(|other| (place(*other) - place(tick)).abs() * PERCENTILES_ACROSS >= place(high))
-        {
+        let gap = |other: &f64| (place(*other) - place(tick)).abs() * PERCENTILES_ACROSS;
+        if ticks.iter().all(|other| gap(other) >= place(high)) {
             ticks.push(tick);
         }
     }
@@ -338,14 +314,12 @@ fn short(value: f64, step: f64) -> String {
         m if m >= 1e4 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let digits = (0..=9)
-        .find(|digits| is_whole(step / divisor * 10.0_f64.powi(*digits)))
-        .unwrap_or(3) as usize;
+    let is_enough = |digits: &i32| is_whole(step / divisor * 10.0_f64.powi(*digits));
+    let digits = (0..=9).find(is_enough).unwrap_or(3) as usize;
     let text = format!("{:.digits$}", value / divisor);
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &text
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
     };
     match text {
         "0" | "-0" => "0".to_owned(),

@@ -4,10 +4,8 @@
 use super::names::{latency_unit, position_unit};
 use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
 use diskproof_model::digits::rounded;
-use diskproof_model::record::{Estimate, Record};
-use diskproof_model::surface::{
-    AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord,
-};
+use diskproof_model::record::Record;
+use diskproof_model::surface::{AccessPoint, Scan, SeekPattern, ShortStroke, SurfaceRecord};
 use diskproof_model::units::{counted, format_bytes, format_latency, format_throughput};
 
 /// All of them that the record has data for.
@@ -37,10 +35,9 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
         .get(latencies.len() / 2)
         .map_or(0.0, |ns| *ns as f64);
     let axis = Axis::new("access time", unit);
-    if longest(access) > LONGEST_OVER_USUAL * usual {
-        axis.scaled(Scale::Log)
-    } else {
-        axis.starting_at_zero()
+    match longest(access) > LONGEST_OVER_USUAL * usual {
+        true => axis.scaled(Scale::Log),
+        false => axis.starting_at_zero(),
     }
 }
 
@@ -49,63 +46,47 @@ const LONGEST_OVER_USUAL: f64 = 20.0;
 
 /// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
-    let farthest = record
-        .curve
-        .iter()
+    let (points, access) = (|| record.curve.iter(), || record.access.iter());
+    let places = points()
         .map(|p| p.offset_bytes)
-        .chain(record.access.iter().map(|p| p.offset_bytes))
-        .max()?;
-    let (unit, bytes) = position_unit(farthest as f64);
+        .chain(access().map(|p| p.offset_bytes));
+    let (unit, bytes) = position_unit(places.max()? as f64);
     let (latency, ns) = latency_unit(longest(&record.access));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
-    let begin = record
-        .surface
-        .as_ref()
-        .map(|s| position(s.span_start_bytes));
-    let end = record
-        .surface
-        .as_ref()
-        .map(|s| position(s.span_start_bytes.saturating_add(s.span_bytes)));
-    let read: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes > 0).collect();
-    let failed: Vec<&CurvePoint> = record
-        .curve
-        .iter()
-        .filter(|p| p.bytes == 0 && p.errors > 0)
-        .collect();
-    let random: Vec<&AccessPoint> = record
-        .access
-        .iter()
-        .filter(|p| p.seek == SeekPattern::Random)
-        .collect();
-    let rate = read
-        .iter()
-        .map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6))
-        .collect();
-    let unreadable = failed
-        .iter()
-        .map(|p| (position(p.offset_bytes), 0.0))
-        .collect();
-    let dots = random
-        .iter()
-        .map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns))
-        .collect();
+    let surface = record.surface.as_ref();
+    let start = surface.map(|s| s.span_start_bytes);
+    let end = surface.map(|s| s.span_start_bytes.saturating_add(s.span_bytes));
+    let rate = points().filter(|p| p.bytes > 0);
+    let rate = rate.map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6));
+    let unreadable = points().filter(|p| p.bytes == 0 && p.errors > 0);
+    let unreadable = unreadable.map(|p| (position(p.offset_bytes), 0.0));
+    let random = access().filter(|p| p.seek == SeekPattern::Random);
+    let dots = random.map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns));
+    let dots: Vec<(f64, f64)> = dots.collect();
+    let average = surface
+        .and_then(|s| s.rate.as_ref())
+        .map(|rate| &rate.average);
+    let guides = average.map(|average| {
+        let label = format!("average {}", average.value_text());
+        Guide::new(GuideAxis::Left, label, average.value / 1e6)
+    });
     Some(Chart {
         id: "curve".to_owned(),
-        title: curve_title(record.surface.as_ref()),
-        caption: curve_caption(!record.curve.is_empty(), !random.is_empty()),
+        title: curve_title(surface),
+        caption: curve_caption(!record.curve.is_empty(), !dots.is_empty()),
         x: Axis {
-            min: begin,
-            max: end,
+            min: start.map(position),
+            max: end.map(position),
             ..Axis::new("position", unit)
         },
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
         y_right: Some(access_axis(&record.access, latency)),
         series: vec![
-            Series::new("transfer rate", SeriesMark::Line, rate),
+            Series::new("transfer rate", SeriesMark::Line, rate.collect()),
             Series::new("access time", SeriesMark::Dots, dots).on_the_right(),
-            Series::new("unreadable", SeriesMark::Dots, unreadable),
+            Series::new("unreadable", SeriesMark::Dots, unreadable.collect()),
         ],
-        guides: curve_guides(record.surface.as_ref()),
+        guides: guides.into_iter().collect(),
     })
 }
 
@@ -142,18 +123,6 @@ fn curve_caption(has_rate: bool, has_access: bool) -> String {
     }
 }
 
-fn curve_guides(surface: Option<&SurfaceRecord>) -> Vec<Guide> {
-    let average = surface
-        .and_then(|s| s.rate.as_ref())
-        .map(|rate| &rate.average);
-    let guide = |average: &Estimate| Guide {
-        label: format!("average {}", average.value_text()),
-        axis: GuideAxis::Left,
-        at: average.value / 1e6,
-    };
-    average.map(guide).into_iter().collect()
-}
-
 /// Access time over the distance of the seek.
 fn access_by_distance(record: &Record) -> Option<Chart> {
     let farthest = record.access.iter().map(|p| p.distance_bytes).max()?;
@@ -167,25 +136,16 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
         SeekPattern::Butterfly,
     ];
     let series = patterns.map(|seek| {
-        let mut points: Vec<(f64, f64)> = record
-            .access
-            .iter()
-            .filter(|p| p.seek == seek)
-            .map(|p| of_distance(p, bytes, ns))
-            .collect();
+        let own = record.access.iter().filter(|p| p.seek == seek);
+        let points = own.map(|p| (p.distance_bytes as f64 / bytes, p.latency_ns as f64 / ns));
+        let mut points: Vec<(f64, f64)> = points.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mean = record
-            .surface
-            .as_ref()
-            .and_then(|surface| surface.seeks.get(&seek))
-            .map(|s| s.mean.value_text());
-        Series::new(
-            mean.map_or(seek.as_str().to_owned(), |mean| {
-                format!("{}: average {mean}", seek.as_str())
-            }),
-            SeriesMark::Dots,
-            points,
-        )
+        let surface = record.surface.as_ref();
+        let name = match surface.and_then(|surface| surface.seeks.get(&seek)) {
+            Some(of) => format!("{}: average {}", seek.as_str(), of.mean.value_text()),
+            None => seek.as_str().to_owned(),
+        };
+        Series::new(name, SeriesMark::Dots, points)
     });
     Some(Chart {
         id: "access-by-distance".to_owned(),
@@ -196,17 +156,9 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
             .to_owned(),
         x: Axis::new("distance", unit).starting_at_zero(),
         y: access_axis(&record.access, latency),
-        y_right: None,
         series: series.into(),
-        guides: Vec::new(),
+        ..Chart::default()
     })
-}
-
-fn of_distance(point: &AccessPoint, bytes: f64, ns: f64) -> (f64, f64) {
-    (
-        point.distance_bytes as f64 / bytes,
-        point.latency_ns as f64 / ns,
-    )
 }
 
 /// The gain from using only the first part of a disk.
@@ -214,29 +166,13 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     let mut strokes: Vec<&ShortStroke> = strokes.iter().collect();
     strokes.sort_by(|a, b| a.percent.total_cmp(&b.percent));
     let (shortest, longest) = (strokes.first()?, strokes.last()?);
-    let (latency, ns) = latency_unit(
-        strokes
-            .iter()
-            .map(|s| s.latency_max_ns as f64)
-            .fold(0.0, f64::max),
-    );
-    let mut iops = Series::new(
-        "random reads per second",
-        SeriesMark::Bars,
-        strokes.iter().map(|s| (s.percent, s.iops.value)).collect(),
-    );
-    iops.half_widths_95 = strokes
-        .iter()
-        .map(|s| s.iops.half_width_95.unwrap_or(0.0))
-        .collect();
-    let mean = strokes
-        .iter()
-        .map(|s| (s.percent, s.latency_mean_ns / ns))
-        .collect();
+    let slowest_ns = strokes.iter().map(|s| s.latency_max_ns).max()?;
+    let (latency, ns) = latency_unit(slowest_ns as f64);
+    let iops = strokes.iter().map(|s| (s.percent, &s.iops));
+    let mean = strokes.iter().map(|s| (s.percent, s.latency_mean_ns / ns));
     let worst = strokes
         .iter()
-        .map(|s| (s.percent, s.latency_max_ns as f64 / ns))
-        .collect();
+        .map(|s| (s.percent, s.latency_max_ns as f64 / ns));
     let title = format!(
         "Short strokes: {} IOPS over {} %, {} over the first {} %",
         rounded(longest.iops.value, longest.iops.half_width_95),
@@ -257,9 +193,9 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         y: Axis::new("random reads", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
-            iops,
-            Series::new("average access time", SeriesMark::Dots, mean).on_the_right(),
-            Series::new("longest access time", SeriesMark::Dots, worst).on_the_right(),
+            Series::estimates("random reads per second", SeriesMark::Bars, iops, 1.0),
+            Series::new("average access time", SeriesMark::Dots, mean.collect()).on_the_right(),
+            Series::new("longest access time", SeriesMark::Dots, worst.collect()).on_the_right(),
         ],
         guides: Vec::new(),
     })
@@ -287,43 +223,32 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
             ..Axis::new("position", unit)
         },
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
-        y_right: None,
         series: scan_series(scan, bytes, ns),
-        guides: vec![Guide {
-            label: format!("slow from {}", format_latency(scan.slow_from_ns)),
-            axis: GuideAxis::Left,
-            at: scan.slow_from_ns as f64 / ns,
-        }],
+        guides: vec![Guide::new(
+            GuideAxis::Left,
+            format!("slow from {}", format_latency(scan.slow_from_ns)),
+            scan.slow_from_ns as f64 / ns,
+        )],
+        ..Chart::default()
     })
 }
 
 fn scan_series(scan: &Scan, bytes: f64, ns: f64) -> Vec<Series> {
     let point = |offset: u64, latency_ns: u64| (offset as f64 / bytes, latency_ns as f64 / ns);
-    let cells = |latency_ns: fn(&ScanCell) -> u64| -> Vec<(f64, f64)> {
-        let map = scan.map.iter();
-        map.map(|cell| point(cell.offset_bytes, latency_ns(cell)))
-            .collect()
-    };
-    let mut series = vec![Series::new(
-        "longest",
-        SeriesMark::Line,
-        cells(|cell| cell.latency_max_ns),
-    )];
+    let map = || scan.map.iter();
+    let longest = map().map(|cell| point(cell.offset_bytes, cell.latency_max_ns));
+    let mut series = vec![Series::new("longest", SeriesMark::Line, longest.collect())];
     // With one block per cell both lines would be equal.
-    if scan.map.iter().any(|cell| cell.blocks > 1) {
-        let mean = cells(|cell| cell.latency_mean_ns);
-        series.push(Series::new("mean", SeriesMark::Line, mean));
+    if map().any(|cell| cell.blocks > 1) {
+        let mean = map().map(|cell| point(cell.offset_bytes, cell.latency_mean_ns));
+        series.push(Series::new("mean", SeriesMark::Line, mean.collect()));
     }
     let slow = scan.slow.iter();
     let slow = slow.map(|block| point(block.offset_bytes, block.latency_ns));
     series.push(Series::new("slow blocks", SeriesMark::Dots, slow.collect()));
     // An unreadable block has no latency: its dot stands at the limit.
-    let unreadable = scan.unreadable.iter();
-    let unreadable = unreadable.map(|range| point(range.offset_bytes, scan.slow_from_ns));
-    series.push(Series::new(
-        "unreadable",
-        SeriesMark::Dots,
-        unreadable.collect(),
-    ));
+    let bad = scan.unreadable.iter();
+    let bad = bad.map(|range| point(range.offset_bytes, scan.slow_from_ns));
+    series.push(Series::new("unreadable", SeriesMark::Dots, bad.collect()));
     series
 }

@@ -3,9 +3,10 @@
 
 use super::names::slug;
 use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
-use diskproof_model::record::Estimate;
+
 use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord};
 use diskproof_model::units::format_bytes;
+use std::collections::BTreeSet;
 
 /// Bytes in the unit of the axis.
 const KIB: f64 = 1024.0;
@@ -22,74 +23,22 @@ fn measured(matrix: &SweepMatrix) -> impl Iterator<Item = &SweepCell> {
 }
 
 /// The values of an axis, without repetition, in order.
-fn values(matrix: &SweepMatrix, of: fn(&SweepCell) -> u32) -> Vec<u32> {
-    let mut values: Vec<u32> = measured(matrix).map(of).collect();
-    values.sort_unstable();
-    values.dedup();
-    values
-}
-
-/// What is drawn over what.
-#[derive(Debug, Clone, Copy)]
-enum Curve {
-    /// Operations over the depth.
-    OverDepth,
-    /// Bytes over the block size.
-    OverSize,
-}
-
-impl Curve {
-    fn place(self, cell: &SweepCell) -> f64 {
-        match self {
-            Self::OverDepth => f64::from(cell.depth),
-            Self::OverSize => f64::from(cell.block_bytes) / KIB,
-        }
-    }
-
-    fn figure(self, cell: &SweepCell) -> Option<&Estimate> {
-        match self {
-            Self::OverDepth => cell.iops.as_ref(),
-            Self::OverSize => cell.throughput.as_ref(),
-        }
-    }
-
-    /// From the figure to the unit of the axis.
-    fn scale(self) -> f64 {
-        match self {
-            Self::OverDepth => 1.0,
-            Self::OverSize => 1e6,
-        }
-    }
-}
-
-/// A line of cells.
-fn line<'a>(name: String, cells: impl Iterator<Item = &'a SweepCell>, curve: Curve) -> Series {
-    let (mut points, mut widths) = (Vec::new(), Vec::new());
-    let scale = curve.scale();
-    for cell in cells {
-        if let Some(estimate) = curve.figure(cell) {
-            points.push((curve.place(cell), estimate.value / scale));
-            widths.push(estimate.half_width_95.unwrap_or(0.0) / scale);
-        }
-    }
-    Series {
-        half_widths_95: widths,
-        ..Series::new(name, SeriesMark::Line, points)
-    }
+fn values(matrix: &SweepMatrix, of: fn(&SweepCell) -> u32) -> BTreeSet<u32> {
+    measured(matrix).map(of).collect()
 }
 
 fn over_depth(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
-    let line_of = |size: &u32| {
-        let name = format_bytes(u64::from(*size));
-        let cells = measured(matrix).filter(|cell| cell.block_bytes == *size);
-        line(name, cells, Curve::OverDepth)
+    let line = |size: u32| {
+        let cells = measured(matrix).filter(|cell| cell.block_bytes == size);
+        let rates = cells.filter_map(|cell| Some((f64::from(cell.depth), cell.iops.as_ref()?)));
+        Series::estimates(format_bytes(u64::from(size)), SeriesMark::Line, rates, 1.0)
     };
-    let sizes = values(matrix, |cell| cell.block_bytes);
-    let knee = matrix.knee.as_ref().map(|knee| Guide {
-        label: format!("knee at {}", knee.depth),
-        axis: GuideAxis::X,
-        at: f64::from(knee.depth),
+    let sizes = values(matrix, |cell| cell.block_bytes).into_iter();
+    let depths = values(matrix, |cell| cell.depth).into_iter();
+    let knee = matrix.knee.as_ref().map(|knee| {
+        let label = format!("knee at {}", knee.depth);
+        Guide::new(GuideAxis::X, label, f64::from(knee.depth))
     });
     Chart {
         id: format!("depth-{}", slug(words)),
@@ -98,33 +47,31 @@ fn over_depth(matrix: &SweepMatrix) -> Chart {
                   longer. The knee is where IOPS over latency is largest."
             .to_owned(),
         x: Axis {
-            ticks: values(matrix, |cell| cell.depth)
-                .into_iter()
-                .map(f64::from)
-                .collect(),
+            ticks: depths.map(f64::from).collect(),
             ..Axis::new("requests in flight", "").scaled(Scale::Log)
         },
         y: Axis::new("rate", "IOPS").scaled(Scale::Log),
-        y_right: None,
-        series: sizes.iter().map(line_of).collect(),
+        series: sizes.map(line).collect(),
         guides: knee.into_iter().collect(),
+        ..Chart::default()
     }
 }
 
 fn over_size(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
-    let line_of = |depth: &u32| {
-        let cells = measured(matrix).filter(|cell| cell.depth == *depth);
-        line(format!("depth {depth}"), cells, Curve::OverSize)
+    let place = |bytes: u32| f64::from(bytes) / KIB;
+    let line = |depth: u32| {
+        let cells = measured(matrix).filter(|cell| cell.depth == depth);
+        let rates =
+            cells.filter_map(|cell| Some((place(cell.block_bytes), cell.throughput.as_ref()?)));
+        Series::estimates(format!("depth {depth}"), SeriesMark::Line, rates, 1e6)
     };
-    let depths = values(matrix, |cell| cell.depth);
-    let limit = matrix.bandwidth_limit.as_ref().map(|limit| Guide {
-        label: format!(
-            "bandwidth limits from {}",
-            format_bytes(u64::from(limit.block_bytes))
-        ),
-        axis: GuideAxis::X,
-        at: f64::from(limit.block_bytes) / KIB,
+    let sizes = values(matrix, |cell| cell.block_bytes).into_iter();
+    let depths = values(matrix, |cell| cell.depth).into_iter();
+    let limit = matrix.bandwidth_limit.as_ref().map(|limit| {
+        let bytes = limit.block_bytes;
+        let label = format!("bandwidth limits from {}", format_bytes(u64::from(bytes)));
+        Guide::new(GuideAxis::X, label, place(bytes))
     });
     Chart {
         id: format!("size-{}", slug(words)),
@@ -133,15 +80,12 @@ fn over_size(matrix: &SweepMatrix) -> Chart {
                   takes longer in proportion to its size."
             .to_owned(),
         x: Axis {
-            ticks: values(matrix, |cell| cell.block_bytes)
-                .into_iter()
-                .map(|bytes| f64::from(bytes) / KIB)
-                .collect(),
+            ticks: sizes.map(place).collect(),
             ..Axis::new("block size", "KiB").scaled(Scale::Log)
         },
         y: Axis::new("throughput", "MB/s").starting_at_zero(),
-        y_right: None,
-        series: depths.iter().map(line_of).collect(),
+        series: depths.map(line).collect(),
         guides: limit.into_iter().collect(),
+        ..Chart::default()
     }
 }

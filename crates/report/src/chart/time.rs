@@ -24,40 +24,34 @@ const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let all = record.measurements.iter().enumerate();
     let is_few = record.measurements.len() <= ALL_MAX;
-    all.filter(|(_, m)| m.ping.is_none())
-        .filter(|(index, m)| is_few || *index == 0 || changes(record, *index, m))
-        .filter_map(|(_, m)| chart(record, m))
-        .map(|chart| Chart {
-            caption: if is_few {
-                CAPTION.to_owned()
-            } else {
-                format!("{CAPTION} {OTHERS}")
-            },
-            ..chart
-        })
+    let caption = match is_few {
+        true => CAPTION.to_owned(),
+        false => format!("{CAPTION} {OTHERS}"),
+    };
+    let is_shown = |index: usize, m: &MeasurementRecord| {
+        m.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
+    };
+    let shown = all.filter(|(index, m)| is_shown(*index, m));
+    shown
+        .filter_map(|(_, m)| chart(record, m, &caption))
         .collect()
 }
 
 fn changes(record: &Record, index: usize, m: &MeasurementRecord) -> bool {
     let place = format!("/measurements/{index}/");
     let is_here = |finding: &Finding| {
-        finding
-            .evidence
-            .iter()
-            .any(|one| one.path.starts_with(&place))
+        let mut evidence = finding.evidence.iter();
+        OVER_TIME.contains(&finding.code.as_str())
+            && evidence.any(|one| one.path.starts_with(&place))
     };
-    let mut found = record
-        .findings
-        .iter()
-        .filter(|one| OVER_TIME.contains(&one.code.as_str()));
     m.steady_from_ns() > 0
         || m.settled == Some(false)
         || m.hang.is_some()
         || !m.interruptions.is_empty()
-        || found.any(is_here)
+        || record.findings.iter().any(is_here)
 }
 
-fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
+fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart> {
     let ops: Vec<(OpKind, &OpRecord)> = m.headline_ops();
     if ops.iter().all(|(_, op)| m.cells_over_time(op).count() < 2) {
         return None;
@@ -65,10 +59,9 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     let group = cells_per_point(m, &ops);
     let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns);
     let (latency_unit, ns) = latency_unit(longest.max()? as f64);
-    let (label, unit) = if m.is_rated_in_bytes() {
-        ("throughput", "MB/s")
-    } else {
-        ("rate", "IOPS")
+    let (label, unit) = match m.is_rated_in_bytes() {
+        true => ("throughput", "MB/s"),
+        false => ("rate", "IOPS"),
     };
     let mut series = Vec::new();
     let mut guides = Vec::new();
@@ -76,33 +69,29 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     for (kind, op) in &ops {
         let estimate = m.rate(op);
         let rate = rate_text(estimate);
-        let (prefix, figure) = if ops.len() > 1 {
-            (
+        let (prefix, figure) = match ops.len() {
+            2.. => (
                 format!("{}s: ", kind.as_str()),
                 format!("{}s {rate}", kind.as_str()),
-            )
-        } else {
-            (String::new(), rate.clone())
+            ),
+            _ => (String::new(), rate.clone()),
         };
         series.extend(op_series(m, op, &prefix, label, ns, group));
-        guides.push(Guide {
-            label: format!("{prefix}{rate}"),
-            axis: GuideAxis::Left,
-            at: estimate.value * scale(m),
-        });
+        let at = estimate.value * scale(m);
+        guides.push(Guide::new(GuideAxis::Left, format!("{prefix}{rate}"), at));
         figures.push(figure);
     }
     if m.steady_from_ns() > 0 {
-        guides.push(Guide {
-            label: "the figures begin".to_owned(),
-            axis: GuideAxis::X,
-            at: m.steady_from_ns() as f64 / 1e9,
-        });
+        let (label, at) = (
+            "the figures begin".to_owned(),
+            m.steady_from_ns() as f64 / 1e9,
+        );
+        guides.push(Guide::new(GuideAxis::X, label, at));
     }
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
         title: format!("{} over time: {}", subject(record, m), figures.join(", ")),
-        caption: String::new(),
+        caption: caption.to_owned(),
         x: Axis {
             max: Some(m.wall_ns as f64 / 1e9),
             ..Axis::new("time", "s").starting_at_zero()
@@ -151,10 +140,10 @@ struct Point {
 
 /// The points of the chart. A rest of less than half a point belongs to the one before.
 fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
-    let cells: Vec<(f64, f64, Cell)> = m
+    let cells = m
         .cells_over_time(op)
-        .map(|(at, seconds, cell)| (at, seconds, *cell))
-        .collect();
+        .map(|(at, seconds, cell)| (at, seconds, *cell));
+    let cells: Vec<(f64, f64, Cell)> = cells.collect();
     let rest = cells.len() % group;
     let whole = cells.len() - rest;
     let last = match rest * 2 < group && whole >= group {
@@ -162,25 +151,20 @@ fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
         false => whole,
     };
     let (even, tail) = cells.split_at(last);
-    even.chunks(group)
-        .chain((!tail.is_empty()).then_some(tail))
-        .map(joined)
-        .collect()
+    let all = even.chunks(group).chain((!tail.is_empty()).then_some(tail));
+    all.map(joined).collect()
 }
 
 fn joined(cells: &[(f64, f64, Cell)]) -> Point {
     let seconds = cells.iter().map(|(_, seconds, _)| seconds).sum();
     let weighted: f64 = cells.iter().map(|(at, seconds, _)| at * seconds).sum();
+    let longest = cells.iter().map(|(.., cell)| cell.latency_max_ns).max();
     Point {
         at: weighted / seconds,
         seconds,
         ops: cells.iter().map(|(.., cell)| cell.ops).sum(),
         bytes: cells.iter().map(|(.., cell)| cell.bytes).sum(),
-        latency_max_ns: cells
-            .iter()
-            .map(|(.., cell)| cell.latency_max_ns)
-            .max()
-            .unwrap_or(0),
+        latency_max_ns: longest.unwrap_or(0),
     }
 }
 
@@ -194,18 +178,13 @@ fn op_series(
     group: usize,
 ) -> [Series; 2] {
     let points = points(m, op, group);
+    let in_bytes = m.is_rated_in_bytes();
     let rates = points.iter().map(|point| {
-        let events = if m.is_rated_in_bytes() {
-            point.bytes
-        } else {
-            point.ops
-        };
+        let events = if in_bytes { point.bytes } else { point.ops };
         (point.at, events as f64 / point.seconds * scale(m))
     });
-    let latencies = points
-        .iter()
-        .map(|point| (point.at, point.latency_max_ns as f64 / ns))
-        .filter(|(_, latency)| *latency > 0.0);
+    let answered = points.iter().filter(|point| point.latency_max_ns > 0);
+    let latencies = answered.map(|point| (point.at, point.latency_max_ns as f64 / ns));
     let longest = format!("{prefix}longest latency");
     let label = match (group, points.first()) {
         (2.., Some(point)) => {
@@ -214,20 +193,16 @@ fn op_series(
         }
         _ => label.to_owned(),
     };
+    let label = format!("{prefix}{label}");
     [
-        Series::new(
-            format!("{prefix}{label}"),
-            SeriesMark::Line,
-            rates.collect(),
-        ),
+        Series::new(label, SeriesMark::Line, rates.collect()),
         Series::new(longest, SeriesMark::Dots, latencies.collect()).on_the_right(),
     ]
 }
 
 fn rate_text(estimate: &Estimate) -> String {
-    estimate
-        .text()
-        .replacen("/s ", " IOPS ", usize::from(estimate.unit == "1/s"))
+    let text = estimate.text();
+    text.replacen("/s ", " IOPS ", usize::from(estimate.unit == "1/s"))
 }
 
 #[cfg(test)]

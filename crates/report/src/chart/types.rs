@@ -1,7 +1,9 @@
 //! The parts of a chart: axes, series, marks, guides.
 
+use diskproof_model::record::Estimate;
+
 /// One picture.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Chart {
     /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names
     /// and anchors.
@@ -46,6 +48,12 @@ pub struct Guide {
     pub at: f64,
 }
 
+impl Guide {
+    pub(crate) fn new(axis: GuideAxis, label: String, at: f64) -> Self {
+        Self { label, axis, at }
+    }
+}
+
 /// The axis of a guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuideAxis {
@@ -58,7 +66,7 @@ pub enum GuideAxis {
 }
 
 /// An axis.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
     /// What it measures, such as `position`.
     pub label: String,
@@ -79,10 +87,7 @@ impl Axis {
         Self {
             label: label.to_owned(),
             unit: unit.to_owned(),
-            scale: Scale::Linear,
-            min: None,
-            max: None,
-            ticks: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -99,9 +104,10 @@ impl Axis {
 }
 
 /// The scale of an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// Linear.
+    #[default]
     Linear,
     /// Logarithmic.
     Log,
@@ -134,6 +140,24 @@ impl Series {
             side: AxisSide::Left,
             points,
             half_widths_95: Vec::new(),
+        }
+    }
+
+    /// A line or bars of estimates, each divided by `unit`, with their intervals.
+    pub(crate) fn estimates<'a>(
+        name: impl Into<String>,
+        mark: SeriesMark,
+        estimates: impl IntoIterator<Item = (f64, &'a Estimate)>,
+        unit: f64,
+    ) -> Self {
+        let estimates = estimates.into_iter().map(|(at, of)| {
+            let half_width = of.half_width_95.unwrap_or(0.0);
+            ((at, of.value / unit), half_width / unit)
+        });
+        let (points, half_widths_95) = estimates.unzip();
+        Self {
+            half_widths_95,
+            ..Self::new(name, mark, points)
         }
     }
 

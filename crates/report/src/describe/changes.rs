@@ -6,9 +6,11 @@ use super::comparison::{
     sides_text, subject_text,
 };
 use crate::labels;
-use crate::text::list;
+use crate::text::{distinct, list};
 use diskproof_model::block::{Align, Block, Column, Place, Row, Table, Tone};
-use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
+use diskproof_model::comparison::{
+    Candidate, Comparison, MetricComparison, Ratio, RunReference, Side, Verdict,
+};
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Estimate;
 use diskproof_model::units::counted;
@@ -44,27 +46,15 @@ fn more() -> Block {
 }
 
 fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
-    let mut blocks = vec![Block::text(
-        Tone::Bold,
-        answer(comparison, candidate, letter),
-    )];
+    let answer = answer(comparison, candidate, letter);
+    let mut blocks = vec![Block::text(Tone::Bold, answer)];
     let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
     let rows: Vec<Row> = headline().take(ROWS_MAX).map(row).collect();
     if !rows.is_empty() {
-        let number = |name: &str| Column::number(name, Place::Always);
-        blocks.push(Block::Table(Table {
-            caption: format!("{letter} against A"),
-            columns: vec![
-                Column::new("", Align::Left),
-                number("A"),
-                number(letter),
-                number("change"),
-                number("95 %"),
-                Column::new("verdict", Align::Left),
-            ],
-            rows,
-            ..Table::default()
-        }));
+        let mut columns = Column::numbers(["", "A", letter, "change", "95 %"]);
+        columns.push(Column::new("verdict", Align::Left));
+        let caption = format!("{letter} against A");
+        blocks.push(Block::Table(Table::new(&caption, columns, rows)));
     }
     let hidden = headline().count().saturating_sub(ROWS_MAX) as u64;
     if hidden > 0 {
@@ -72,10 +62,8 @@ fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) ->
         blocks.push(Block::text(Tone::Dim, text));
     }
     blocks.extend(to_decide(candidate).map(|text| Block::text(Tone::Plain, text)));
-    let reasons: BTreeSet<&str> = headline()
-        .flat_map(|metric| &metric.reasons)
-        .map(|reason| reason.why.as_str())
-        .collect();
+    let reasons = headline().flat_map(|metric| &metric.reasons);
+    let reasons: BTreeSet<&str> = reasons.map(|reason| reason.why.as_str()).collect();
     let reasons = reasons.into_iter().map(|why| ("not comparable", why));
     let notes = candidate.notes.iter().map(|note| ("note", note.as_str()));
     let mut runs = comparison.baseline.runs.iter().chain(&candidate.side.runs);
@@ -99,14 +87,12 @@ fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Strin
         format!(", {} {change} ({ends})", subject_text(metric))
     });
     let tally = &candidate.headline;
-    let total = tally.total();
-    let mut text = match () {
-        () if total > 0 && tally.undecided == total => {
-            format!("No difference found: {names}{figure}.")
-        }
-        () if total > 0 && tally.same == total => format!("No difference: {names}{figure}."),
-        () => format!("{} {names}{figure}.", candidate.summary),
+    let found = match tally.total() {
+        1.. if tally.undecided == tally.total() => "No difference found:",
+        1.. if tally.same == tally.total() => "No difference:",
+        _ => &candidate.summary,
     };
+    let mut text = format!("{found} {names}{figure}.");
     if let Some(disks) = shared_disks(a, b) {
         text.push_str(&format!(" Both lie on {disks}."));
     }
@@ -135,22 +121,20 @@ fn lead(candidate: &Candidate) -> Option<&MetricComparison> {
 /// The disks below both sides, where they are the same.
 fn shared_disks(a: &Side, b: &Side) -> Option<String> {
     let disks = |side: &Side| -> BTreeSet<(String, String)> {
-        let runs = side.runs.iter();
-        runs.flat_map(|run| {
-            run.disks
-                .iter()
-                .map(|disk| (run.host.clone(), disk.clone()))
-        })
-        .collect()
-    };
-    let targets = |side: &Side| {
-        side.runs
-            .iter()
-            .map(|run| run.targets.clone())
-            .collect::<Vec<_>>()
+        let of_run = |run: &RunReference| {
+            let disks = run.disks.iter();
+            let named = disks.map(|disk| (run.host.clone(), disk.clone()));
+            named.collect::<Vec<_>>()
+        };
+        side.runs.iter().flat_map(of_run).collect()
     };
     let shared = disks(a);
-    let is_told = !shared.is_empty() && shared == disks(b) && targets(a) != targets(b);
+    let (of_a, of_b) = (a.runs.iter(), b.runs.iter());
+    let is_told = !shared.is_empty()
+        && shared == disks(b)
+        && !of_a
+            .map(|run| &run.targets)
+            .eq(of_b.map(|run| &run.targets));
     is_told.then(|| list(shared.into_iter().map(|(_, disk)| disk)))
 }
 
@@ -168,25 +152,24 @@ fn percent_interval(ratio: Ratio) -> String {
 }
 
 fn row(metric: &MetricComparison) -> Row {
-    let unknown = || labels::UNKNOWN.to_owned();
     let [of_a, of_b] = sides_text(metric);
     let (tone, sign) = look(metric.verdict);
-    let figure = figure_name(metric);
-    let name = match figure.as_str() {
-        "iops" | "throughput" => subject_text(metric),
-        figure => format!("{} {figure}", subject_text(metric)),
+    let subject = subject_text(metric);
+    let name = match figure_name(metric).as_str() {
+        "iops" | "throughput" => subject,
+        figure => format!("{subject} {figure}"),
     };
+    let cells = vec![
+        name,
+        of_a,
+        of_b,
+        labels::or_unknown(metric.ratio.map(change_text)),
+        labels::or_unknown(metric.ratio.map(percent_interval)),
+        format!("{sign} {}", metric.verdict.as_str()),
+    ];
     Row {
-        group: None,
-        cells: vec![
-            name.into(),
-            of_a.into(),
-            of_b.into(),
-            metric.ratio.map_or_else(unknown, change_text).into(),
-            metric.ratio.map_or_else(unknown, percent_interval).into(),
-            format!("{sign} {}", metric.verdict.as_str()).into(),
-        ],
         tone,
+        ..Row::from(cells)
     }
 }
 
@@ -196,10 +179,8 @@ fn to_decide(candidate: &Candidate) -> Option<String> {
     let open = headline.filter(|metric| metric.verdict.is_open());
     let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
     let longest = open.max_by(|one, other| times(one).total_cmp(&times(other)))?;
-    Some(format!(
-        "To decide every workload: {}.",
-        needed_text(longest)
-    ))
+    let needed = needed_text(longest);
+    Some(format!("To decide every workload: {needed}."))
 }
 
 /// A side and its figures.
@@ -245,10 +226,10 @@ impl Middle {
 
     fn row(&self, side: &Standing<'_>) -> Row {
         let value = side.first().filter(|_| self.median > 0.0);
-        let distance = value.map_or(labels::UNKNOWN.to_owned(), |value| {
+        let distance = labels::or_unknown(value.map(|value| {
             let percent = (value / self.median - 1.0) * 100.0;
             format!("{percent:+.0} %").replace('-', "−")
-        });
+        }));
         let is_outlier = self.is_outlier(side);
         let mut cells = vec![side.name.to_owned()];
         cells.extend(side.figures.iter().map(|of| match of {
@@ -257,12 +238,13 @@ impl Middle {
         }));
         cells.insert(cells.len().min(2), distance);
         cells.push(if is_outlier { "outlier" } else { "" }.to_owned());
+        let tone = if is_outlier {
+            Tone::Warning
+        } else {
+            Tone::Plain
+        };
         Row {
-            tone: if is_outlier {
-                Tone::Warning
-            } else {
-                Tone::Plain
-            },
+            tone,
             ..Row::from(cells)
         }
     }
@@ -270,16 +252,10 @@ impl Middle {
 
 /// The leading metrics, the most important first.
 fn leading(comparison: &Comparison) -> Vec<&str> {
-    let metrics = comparison
-        .candidates
-        .iter()
-        .flat_map(|candidate| &candidate.metrics);
-    let mut names: Vec<&str> = Vec::new();
-    for metric in metrics.filter(|metric| metric.headline) {
-        if !names.contains(&metric.metric.as_str()) {
-            names.push(&metric.metric);
-        }
-    }
+    let candidates = comparison.candidates.iter();
+    let metrics = candidates.flat_map(|candidate| &candidate.metrics);
+    let headline = metrics.filter(|metric| metric.headline);
+    let mut names = distinct(headline.map(|metric| metric.metric.as_str()));
     names.truncate(FIGURES_MAX);
     names
 }
@@ -309,12 +285,8 @@ fn many(comparison: &Comparison) -> Vec<Block> {
         }
         columns.insert(2, Column::number("from median", Place::Always));
         columns.push(Column::new("", Align::Left));
-        blocks.push(Block::Table(Table {
-            caption: "Sides".to_owned(),
-            rows: sides.iter().map(|side| middle.row(side)).collect(),
-            columns,
-            ..Table::default()
-        }));
+        let rows = sides.iter().map(|side| middle.row(side)).collect();
+        blocks.push(Block::Table(Table::new("Sides", columns, rows)));
     }
     blocks.extend(conditions(comparison));
     let text = "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side \

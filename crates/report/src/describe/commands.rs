@@ -28,10 +28,9 @@ pub(super) fn of_figures(record: &Record) -> Vec<Block> {
         let others = &m.workload.together_with;
         // Workloads that ran together have one command, printed with the first of them.
         let mut before = record.measurements[..index].iter();
-        if before.any(|one| one.target == m.target && others.contains(&one.workload.name)) {
-            continue;
-        }
-        if m.reproduce.is_empty() {
+        let is_printed =
+            before.any(|one| one.target == m.target && others.contains(&one.workload.name));
+        if is_printed || m.reproduce.is_empty() {
             continue;
         }
         let names = std::iter::once(&m.workload.name).chain(others);

@@ -2,6 +2,7 @@
 //! alongside it, and what several sessions gain.
 
 use crate::labels;
+
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::OFF_SUFFIX;
@@ -17,11 +18,8 @@ const UNSAFE: [&str; 2] = ["flush-not-sent", "implausible-flush"];
 /// The finding on methods that may return before their data is durable.
 const IN_DOUBT: &str = "sync-method-differs";
 
-/// A line: its label and its text.
-pub(crate) type SummaryLine = (&'static str, String);
-
 /// The lines; none where the default was not measured, or nothing that it stands against.
-pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
+pub(crate) fn summary(record: &Record) -> Vec<(&'static str, String)> {
     let has_choice = record.measurements.iter().any(|m| {
         let name = m.workload.name.as_str();
         METHODS[1..].contains(&name) || name.starts_with(GROUP) || m.workload.write_cache.is_some()
@@ -30,36 +28,35 @@ pub(crate) fn summary(record: &Record) -> Vec<SummaryLine> {
         return Vec::new();
     };
     let is_doubted = is_in_doubt(record, METHODS[0]);
-    let doubt = match is_doubted {
-        true => format!(" (in doubt: {IN_DOUBT})"),
-        false => String::new(),
-    };
-    let of_default = format!("{}: {}{doubt}", METHODS[0], text(default));
+    let mut of_default = format!("{}: {}", METHODS[0], text(default));
+    if is_doubted {
+        of_default += &format!(" (in doubt: {IN_DOUBT})");
+    }
     let trusted = METHODS.iter().filter(|name| !is_in_doubt(record, name));
     let measured = trusted.filter_map(|name| Some((*name, commits(record, name)?)));
     let fastest = measured.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
-    let mut lines = Vec::new();
-    if let Some(finding) = record
-        .findings
-        .iter()
-        .find(|f| UNSAFE.contains(&f.code.as_str()))
-    {
-        let text = format!("none is proven to keep data; see {}", finding.code);
-        lines.push(("fastest", text));
-    } else if let Some((name, commits)) = fastest {
-        let is_faster = is_doubted || low(&commits.iops) > high(&default.iops);
-        lines.push((
-            "fastest",
-            match is_faster {
-                true => format!("{name}: {}", text(commits)),
-                false => format!("no method is significantly faster than {}", METHODS[0]),
-            },
-        ));
-    }
-    lines.push(("default", of_default));
-    lines.extend(group(record, default).map(|text| ("shared", text)));
-    lines.extend(write_cache(record, default));
-    lines
+    let mut findings = record.findings.iter();
+    let unsafe_by = findings.find(|finding| UNSAFE.contains(&finding.code.as_str()));
+    let fastest = match (unsafe_by, fastest) {
+        (Some(finding), _) => Some(format!("none is proven to keep data; see {}", finding.code)),
+        (None, Some((name, commits))) if is_doubted || low(&commits.iops) > high(&default.iops) => {
+            Some(format!("{name}: {}", text(commits)))
+        }
+        (None, Some(_)) => Some(format!(
+            "no method is significantly faster than {}",
+            METHODS[0]
+        )),
+        (None, None) => None,
+    };
+    let lines = [
+        ("fastest", fastest),
+        ("default", Some(of_default)),
+        ("shared", group(record, default)),
+    ];
+    let lines = lines
+        .into_iter()
+        .filter_map(|(label, text)| Some((label, text?)));
+    lines.chain(write_cache(record, default)).collect()
 }
 
 /// Whether the method is far faster than another with the same guarantee.
@@ -73,10 +70,8 @@ fn is_in_doubt(record: &Record, method: &str) -> bool {
 }
 
 fn commits<'a>(record: &'a Record, workload: &str) -> Option<&'a OpRecord> {
-    let found = record
-        .measurements
-        .iter()
-        .find(|m| m.workload.name == workload)?;
+    let mut measured = record.measurements.iter();
+    let found = measured.find(|m| m.workload.name == workload)?;
     found.ops.get(&OpKind::Commit).filter(|op| op.count > 0)
 }
 
@@ -108,7 +103,7 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
 
 /// The default with the write cache of the disk off, alongside the same with it on; else the state
 /// that the cache was switched to.
-fn write_cache(record: &Record, on: &OpRecord) -> Option<SummaryLine> {
+fn write_cache(record: &Record, on: &OpRecord) -> Option<(&'static str, String)> {
     let fdatasync = METHODS[0];
     if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
         let text = format!(

@@ -2,12 +2,12 @@
 
 use super::run::start_text;
 use crate::labels;
-use crate::text::{glue, list};
+use crate::text::{glue, grouped, list};
 use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Tone};
 pub(crate) use diskproof_model::comparison::letter;
 use diskproof_model::comparison::{
     Candidate, Comparison, Condition, ConditionOutcome, Difference, Figure, Holder,
-    MetricComparison, Needed, Ratio, RunReference, Side, Verdict,
+    MetricComparison, Ratio, RunReference, Side, Verdict,
 };
 use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
@@ -46,38 +46,22 @@ pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block
 }
 
 fn side(letter: &str, side: &Side) -> Vec<Block> {
-    match side.runs.as_slice() {
-        [run] => vec![Block::fact(letter, run_text(run))],
-        runs => {
-            let count = format!("{}: {}", side.label, counted(runs.len() as u64, "run"));
-            let each = runs.iter().enumerate();
-            let each = each.map(|(index, run)| {
-                Block::fact(&format!("  {letter}{}", index + 1), run_text(run))
-            });
-            [Block::fact(letter, count)]
-                .into_iter()
-                .chain(each)
-                .collect()
-        }
+    if let [run] = side.runs.as_slice() {
+        return vec![Block::fact(letter, run_text(run))];
     }
+    let count = format!("{}: {}", side.label, counted(side.runs.len() as u64, "run"));
+    let mut blocks = vec![Block::fact(letter, count)];
+    let runs = side.runs.iter().zip(1..);
+    blocks.extend(runs.map(|(run, n)| Block::fact(&format!("  {letter}{n}"), run_text(run))));
+    blocks
 }
 
 fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
-    let row = |of: &Difference| vec![of.what.clone(), of.a.clone(), of.b.clone()];
+    let row = |of: &Difference| Row::from(vec![of.what.clone(), of.a.clone(), of.b.clone()]);
     let title = format!("what differs from A to {letter}");
-    let rows = candidate.differences.iter().map(row).map(Row::from);
-    let table = Table {
-        caption: title.clone(),
-        columns: ["", "A", letter]
-            .map(|name| Column::new(name, Align::Left))
-            .to_vec(),
-        rows: rows.collect(),
-        ..Table::default()
-    };
-    match candidate.differences.as_slice() {
-        [] => Vec::new(),
-        _ => vec![Block::Heading(title), Block::Table(table)],
-    }
+    let rows: Vec<Row> = candidate.differences.iter().map(row).collect();
+    let table = (!rows.is_empty()).then(|| Block::words(&title, ["", "A", letter], rows));
+    Block::headed(&title, table)
 }
 
 /// Every metric with its ratio, by workload.
@@ -94,25 +78,18 @@ fn metrics(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f6
             ..row(metric, reach, margin)
         }
     });
-    let number = |name: &str| Column::number(name, Place::Always);
-    Table {
-        caption: format!("Metrics of {letter} against A"),
-        columns: vec![
-            Column::new("", Align::Left),
-            number("A"),
-            number(letter),
-            Column::number(&format!("{letter}/A"), Place::Roomy(1)),
-            number("change"),
-            number("95 %"),
-            Column {
-                place: Place::Drawn,
-                ..number("ratio")
-            },
-            Column::new("verdict", Align::Left),
-        ],
-        rows: rows.collect(),
-        ..Table::default()
-    }
+    let (number, caption) = (Column::number, format!("Metrics of {letter} against A"));
+    let columns = vec![
+        Column::new("", Align::Left),
+        number("A", Place::Always),
+        number(letter, Place::Always),
+        number(&format!("{letter}/A"), Place::Roomy(1)),
+        number("change", Place::Always),
+        number("95 %", Place::Always),
+        number("ratio", Place::Drawn),
+        Column::new("verdict", Align::Left),
+    ];
+    Table::new(&caption, columns, rows.collect())
 }
 
 fn group(metric: &MetricComparison) -> Group {
@@ -128,8 +105,7 @@ fn group(metric: &MetricComparison) -> Group {
 }
 
 fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Row {
-    let of_ratio =
-        |text: fn(Ratio) -> String| metric.ratio.map_or(labels::UNKNOWN.to_owned(), text);
+    let of_ratio = |text: fn(Ratio) -> String| labels::or_unknown(metric.ratio.map(text));
     let [of_a, of_b] = sides_text(metric);
     let (tone, sign) = look(metric.verdict);
     let mark = |ratio| Mark::Ratio {
@@ -148,9 +124,8 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Row {
         format!("{sign} {}", metric.verdict.as_str()).into(),
     ];
     Row {
-        group: None,
-        cells,
         tone,
+        ..Row::from(cells)
     }
 }
 
@@ -171,25 +146,14 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
 /// What would decide; metrics with the same answer share an entry.
 fn open(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let is_open = |m: &&MetricComparison| m.verdict.is_open() && is_shown(m, detail, candidate);
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for metric in candidate.metrics.iter().filter(is_open) {
-        let text = needed_text(metric);
-        match groups.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(&metric.metric),
-            None => groups.push((text, vec![&metric.metric])),
-        }
-    }
-    let texts = groups
-        .into_iter()
-        .map(|(text, names)| Block::text(Tone::Plain, format!("{}: {text}", list(names))));
-    let texts: Vec<Block> = texts.collect();
-    match texts.as_slice() {
-        [] => texts,
-        _ => [Block::Heading("what would decide".to_owned())]
-            .into_iter()
-            .chain(texts)
-            .collect(),
-    }
+    let metrics = candidate.metrics.iter().filter(is_open);
+    let groups = grouped(metrics.map(|metric| (needed_text(metric), &metric.metric)));
+    let texts = groups.into_iter();
+    let texts = texts.map(|(text, names)| format!("{}: {text}", list(names)));
+    Block::headed(
+        "what would decide",
+        texts.map(|text| Block::text(Tone::Plain, text)),
+    )
 }
 
 fn unmatched(letter: &str, candidate: &Candidate) -> Vec<Block> {
@@ -221,14 +185,10 @@ pub(crate) fn conditions(comparison: &Comparison) -> Vec<Block> {
         let text = format!("{}{of}: {}", condition.expression, condition.why);
         Block::toned_fact(tone, label, text)
     };
-    let facts: Vec<Block> = comparison.conditions.iter().map(fact).collect();
-    match facts.as_slice() {
-        [] => facts,
-        _ => [Block::Heading("conditions to fail on".to_owned())]
-            .into_iter()
-            .chain(facts)
-            .collect(),
-    }
+    Block::headed(
+        "conditions to fail on",
+        comparison.conditions.iter().map(fact),
+    )
 }
 
 fn legend(comparison: &Comparison) -> String {
@@ -247,24 +207,18 @@ const SHORTEST_NS: u64 = 1_000_000;
 
 /// A run with the facts that identify it.
 fn run_text(run: &RunReference) -> String {
+    let request = format!("{} {}", run.verb, run.targets.join(", "));
     let mut facts = vec![
         run.name.clone(),
         start_text(&run.started),
-        format!("{} {}", run.verb, run.targets.join(", "))
-            .trim_end()
-            .to_owned(),
+        request.trim_end().to_owned(),
     ];
     facts.extend(Some(run.disks.join(", ")).filter(|disks| !disks.is_empty()));
     facts.push(run.host.clone());
     facts.extend(run.note.clone());
-    if run.partial {
-        facts.push("PARTIAL".to_owned());
-    }
-    facts
-        .iter()
-        .map(|fact| glue(fact))
-        .collect::<Vec<_>>()
-        .join(" · ")
+    facts.extend(run.partial.then(|| "PARTIAL".to_owned()));
+    let facts: Vec<String> = facts.iter().map(|fact| glue(fact)).collect();
+    facts.join(" · ")
 }
 
 /// Whether a page of this detail shows the metric.
@@ -273,41 +227,30 @@ pub(crate) fn is_shown(
     detail: MetricDetail,
     candidate: &Candidate,
 ) -> bool {
-    let lead = || {
-        candidate
-            .metrics
-            .iter()
-            .find(|m| m.headline && m.subject == metric.subject && m.target == metric.target)
+    use Figure::{Iops, Mean, Throughput};
+    let is_lead = |m: &&MetricComparison| {
+        m.headline && m.subject == metric.subject && m.target == metric.target
     };
-    let is_closed_loop =
-        || lead().is_some_and(|lead| matches!(lead.figure, Figure::Iops | Figure::Throughput));
-    let follows = matches!(
-        metric.figure,
-        Figure::Iops | Figure::Throughput | Figure::Mean
-    ) && is_closed_loop();
+    let lead = || candidate.metrics.iter().find(is_lead);
+    let follows = matches!(metric.figure, Iops | Throughput | Mean)
+        && lead().is_some_and(|lead| matches!(lead.figure, Iops | Throughput));
     detail == MetricDetail::All || metric.headline || !follows
 }
 
 /// The workload, with the number of its target if there are several.
 pub(crate) fn subject_text(metric: &MetricComparison) -> String {
-    let prefix = metric
-        .metric
-        .split_once(metric.subject.as_str())
-        .map_or("", |(prefix, _)| prefix);
-    format!("{prefix}{}", metric.subject)
+    let subject = metric.subject.as_str();
+    let parts = metric.metric.split_once(subject);
+    format!("{}{subject}", parts.map_or("", |(prefix, _)| prefix))
 }
 
 /// What follows the workload's name: `iops`, `read p99`.
 pub(crate) fn figure_name(metric: &MetricComparison) -> String {
-    let (_, figure) = metric
-        .metric
-        .split_once(metric.subject.as_str())
-        .unwrap_or(("", &metric.metric));
-    figure.trim_start_matches('.').replacen(
-        '.',
-        " ",
-        usize::from(figure.matches('.').count() > 1 && !figure.starts_with(".p")),
-    )
+    let parts = metric.metric.split_once(metric.subject.as_str());
+    let figure = parts.map_or(metric.metric.as_str(), |(_, figure)| figure);
+    let has_operation = figure.matches('.').count() > 1 && !figure.starts_with(".p");
+    let figure = figure.trim_start_matches('.');
+    figure.replacen('.', " ", usize::from(has_operation))
 }
 
 /// Most digits of the two figures of a row.
@@ -333,15 +276,12 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
 
 /// The ratio with the digits that its interval supports, and those from which the change follows.
 fn ratio_text(ratio: Ratio) -> String {
-    let own = rounded(ratio.value, Some(half_width(ratio)));
+    let half = half_width(ratio);
+    let own = rounded(ratio.value, Some(half));
     let printed = own.replace(',', "").parse().unwrap_or(f64::NAN);
-    match percent_text(printed, half_width(ratio)) == change_text(ratio) {
+    match percent_text(printed, half) == change_text(ratio) {
         true => own,
-        false => format!(
-            "{:.*}",
-            2 + percent_decimals(half_width(ratio)),
-            ratio.value
-        ),
+        false => format!("{:.*}", 2 + percent_decimals(half), ratio.value),
     }
 }
 
@@ -400,56 +340,30 @@ pub(crate) fn half_width(ratio: Ratio) -> f64 {
 
 /// What would decide an undecided metric.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
-    match (metric.needed, metric.ratio) {
-        (_, None) => "no interval: measured too briefly; measure for at least 2 s".to_owned(),
-        (Some(Needed { times, .. }), _) if times > TIMES_MAX => {
+    if metric.ratio.is_none() {
+        return "no interval: measured too briefly; measure for at least 2 s".to_owned();
+    }
+    let Some(needed) = metric.needed else {
+        return "fewer than ten samples lie beyond it; measure longer".to_owned();
+    };
+    let times = glue(&times_text(needed.times));
+    match (needed.runs, needed.measure_ns) {
+        _ if needed.times > TIMES_MAX => {
             "over 1000 times as long; too noisy, or too close to the margin (--margin)".to_owned()
         }
-        (
-            Some(Needed {
-                runs: Some(runs), ..
-            }),
-            _,
-        ) => format!("about {runs} runs per side"),
-        (
-            Some(Needed {
-                times,
-                measure_ns: Some(ns),
-                ..
-            }),
-            _,
-        ) if ns < SHORTEST_NS => {
-            format!(
-                "{} as long; the runs measured almost nothing",
-                glue(&times_text(times))
-            )
+        (Some(runs), _) => format!("about {runs} runs per side"),
+        (None, Some(ns)) if ns < SHORTEST_NS => {
+            format!("{times} as long; the runs measured almost nothing")
         }
-        (
-            Some(Needed {
-                times,
-                measure_ns: Some(ns),
-                ..
-            }),
-            _,
-        ) => {
-            format!(
-                "{} as long, {} per side",
-                glue(&times_text(times)),
-                glue(&format_duration(ns))
-            )
-        }
-        (Some(Needed { times, .. }), _) => {
-            format!("{} as many positions or accesses", glue(&times_text(times)))
-        }
-        (None, _) => "fewer than ten samples lie beyond it; measure longer".to_owned(),
+        (None, Some(ns)) => format!("{times} as long, {} per side", glue(&format_duration(ns))),
+        (None, None) => format!("{times} as many positions or accesses"),
     }
 }
 
 fn times_text(times: f64) -> String {
-    if times < 9.95 {
-        format!("{:.1} times", times.max(1.1))
-    } else {
-        format!("{times:.0} times")
+    match times {
+        few if few < 9.95 => format!("{:.1} times", few.max(1.1)),
+        many => format!("{many:.0} times"),
     }
 }
 

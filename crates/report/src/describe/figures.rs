@@ -3,6 +3,7 @@
 use super::remarks::{self, RemarkKind};
 use crate::labels;
 use crate::text::list;
+use diskproof_model::block::Place::{Always, Drawn, Page, Roomy};
 use diskproof_model::block::{
     Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Titles, Tone,
 };
@@ -28,7 +29,8 @@ pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     facts.extend(labels::sync(workload.sync));
     let depth = labels::depth(workload.depth, workload.workers);
     facts.push(format!("depth {depth}"));
-    facts.push(span(workload));
+    let span = labels::span(workload.span_start_bytes, workload.span_bytes);
+    facts.push(format!("{} {span}", labels::access(&workload.access)));
     facts.extend(labels::offered(workload.rate));
     facts.extend(workload.streams.facts());
     facts.extend(workload.shape.facts());
@@ -39,27 +41,16 @@ pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     list(facts)
 }
 
-/// `random over 4 GiB`
-fn span(workload: &WorkloadRecord) -> String {
-    format!(
-        "{} {}",
-        labels::access(&workload.access),
-        labels::span(workload.span_start_bytes, workload.span_bytes)
-    )
-}
-
 /// Span and cache mode if all measurements share them, so that a table need not repeat them.
 fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<String> {
-    let common = |m: &MeasurementRecord| {
+    let common = |m: &&MeasurementRecord| {
         let w = &m.workload;
         let span = labels::span(w.span_start_bytes, w.span_bytes);
         format!("{span}, {}", labels::cache(w.cache))
     };
     let first = common(measurements.first()?);
-    measurements
-        .iter()
-        .all(|m| common(m) == first)
-        .then_some(first)
+    let mut all = measurements.iter().map(common);
+    all.all(|one| one == first).then_some(first)
 }
 
 /// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
@@ -90,23 +81,19 @@ pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
     op.latency_intended.as_ref().unwrap_or(&op.latency)
 }
 
-/// The measurements of a target, each with its index in the record.
-type Own<'r> = Vec<(usize, &'r MeasurementRecord)>;
-
 /// The table of workloads of one target.
 pub(crate) struct Figures<'r> {
-    record: &'r Record,
-    own: Own<'r>,
+    measurements: Vec<&'r MeasurementRecord>,
+    unit: LatencyUnit,
+    table: Table,
 }
 
 /// The first rows of a table, and how many more there are.
 pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
     let more = table.rows.len().saturating_sub(rows_max) as u64;
     table.rows.truncate(rows_max);
-    let more = (more > 0).then(|| {
-        let text = format!("{}: -v", counted(more, "more row"));
-        Block::text(Tone::Dim, text)
-    });
+    let more = (more > 0).then(|| format!("{}: -v", counted(more, "more row")));
+    let more = more.map(|text| Block::text(Tone::Dim, text));
     [Block::Table(table)].into_iter().chain(more).collect()
 }
 
@@ -137,127 +124,111 @@ impl<'r> Figures<'r> {
         is_listed: fn(&MeasurementRecord) -> bool,
     ) -> Option<Self> {
         let all = record.measurements.iter().enumerate();
-        let is_row = |m: &MeasurementRecord| m.target == target && is_listed(m);
-        let own: Own<'_> = all.filter(|(_, m)| is_row(m)).collect();
-        (!own.is_empty()).then_some(Self { record, own })
-    }
-
-    fn measurements(&self) -> Vec<&'r MeasurementRecord> {
-        self.own.iter().map(|(_, m)| *m).collect()
+        let own = all.filter(|(_, m)| m.target == target && is_listed(m));
+        let (mut measurements, mut rows) = (Vec::new(), Vec::new());
+        let unit = LatencyUnit::of(record);
+        for (index, m) in own {
+            measurements.push(m);
+            let mut group = Some(group(record, index, m));
+            let words = remarks::words(m);
+            let ops = shown_ops(m);
+            if ops.is_empty() {
+                let mut cells = vec![Cell::default(); COLUMNS.len()];
+                cells[COLUMNS.len() - 2] = "not measured".to_owned().into();
+                let (group, tone) = (group.take(), Tone::Error);
+                rows.push(Row { group, cells, tone });
+            }
+            for (kind, op) in ops {
+                let is_first = group.is_some();
+                let mut cells = figure_cells(kind, op, m, unit);
+                let of_all = |text: String| Cell::from(if is_first { text } else { String::new() });
+                cells.push(of_all(format!("{:.1}", m.achieved_depth)));
+                cells.push(of_all(format_percent(m.cpu_share())));
+                cells.push(of_all(words.clone()));
+                let rates = m.cells_over_time(op);
+                let rates = rates.map(|(_, seconds, cell)| cell.ops as f64 / seconds);
+                cells.push(Cell::drawn(Mark::Course(rates.collect())));
+                let group = group.take();
+                rows.push(Row {
+                    group,
+                    ..Row::from(cells)
+                });
+            }
+        }
+        let column = |(name, align, place)| Column {
+            place,
+            ..Column::new(name, align)
+        };
+        let table = Table {
+            titles: Titles::Beside("workload".to_owned()),
+            ..Table::new("Figures", COLUMNS.map(column).to_vec(), rows)
+        };
+        (!measurements.is_empty()).then_some(Self {
+            measurements,
+            unit,
+            table,
+        })
     }
 
     /// The rows, the remarks on them, and the meaning of the signs.
     pub(crate) fn blocks(&self) -> Vec<Block> {
-        let measurements = self.measurements();
-        let mut blocks = vec![Block::Table(self.table())];
-        blocks.extend(remarks::notes(&measurements, |_| true));
-        let all = common_conditions(&measurements);
-        let all = all.map_or(String::new(), |all| format!("All {all}. "));
-        let unit = LatencyUnit::of(self.record).name();
-        let legend = format!("{all}Latencies in {unit}. {}", legend(&measurements));
+        let mut blocks = vec![Block::Table(self.table.clone())];
+        blocks.extend(remarks::notes(&self.measurements, |_| true));
+        let all = common_conditions(&self.measurements).map(|all| format!("All {all}. "));
+        let (all, unit) = (all.unwrap_or_default(), self.unit.name());
+        let legend = format!("{all}Latencies in {unit}. {}", legend(&self.measurements));
         blocks.push(Block::text(Tone::Dim, legend));
         blocks
     }
 
     /// So many rows and what failed. Rows of methods that the noise hides are left out.
-    pub(crate) fn digest(&self, rows_max: usize, notes_max: usize) -> Vec<Block> {
-        let commits = self
-            .own
-            .iter()
-            .filter_map(|(_, m)| m.ops.get(&OpKind::Commit));
+    pub(crate) fn digest(self, rows_max: usize, notes_max: usize) -> Vec<Block> {
+        let own = self.measurements.iter();
+        let commits = own.filter_map(|m| m.ops.get(&OpKind::Commit));
         let mut blocks = match too_noisy(commits.map(|op| &op.iops), "commits") {
             Some(noise) => vec![noise],
-            None => digest(self.table(), rows_max),
+            None => digest(self.table, rows_max),
         };
         let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
-        let notes = remarks::notes(&self.measurements(), is_urgent);
+        let notes = remarks::notes(&self.measurements, is_urgent);
         blocks.extend(notes.into_iter().take(notes_max));
         blocks
     }
+}
 
-    fn table(&self) -> Table {
-        use Place::{Always, Drawn, Page, Roomy};
-        let words = |name: &str, place| Column {
-            place,
-            ..Column::new(name, Align::Left)
-        };
-        let unit = LatencyUnit::of(self.record);
-        let rows = self
-            .own
-            .iter()
-            .flat_map(|(index, m)| self.rows(*index, m, unit));
-        Table {
-            caption: "Figures".to_owned(),
-            titles: Titles::Beside("workload".to_owned()),
-            columns: vec![
-                words("op", Always),
-                words("block", Roomy(9)),
-                Column::number("per s", Always),
-                Column::number("± 95 %", Always),
-                words("95 % interval", Drawn),
-                Column::number("MB/s", Roomy(4)),
-                Column::number("mean", Page),
-                Column::number("p50", Roomy(5)),
-                Column::number("p90", Page),
-                Column::number("p99", Always),
-                Column::number("p99.9", Roomy(8)),
-                Column::number("p99.99", Page),
-                Column::number("max", Roomy(7)),
-                Column::number("in flight", Page),
-                Column::number("CPU", Page),
-                words("remarks", Always),
-                words("rate over time, from zero", Drawn),
-            ],
-            rows: rows.collect(),
-            ..Table::default()
-        }
-    }
-
-    /// A row for each operation.
-    fn rows(&self, index: usize, m: &MeasurementRecord, unit: LatencyUnit) -> Vec<Row> {
-        let limited = m.limited_by.as_ref().map(limited_by_text);
-        let doubts = self.record.findings.iter();
-        let doubts = doubts.filter(|f| f.severity >= Severity::Warning && f.concerns(index));
-        let mut group = Some(Group {
-            title: m.workload.name.clone(),
-            note: list([conditions(&m.workload)].into_iter().chain(limited)),
-            codes: doubts.map(|finding| finding.code.clone()).collect(),
-            anchor: Some(format!("figure-{index}")),
-            ..Group::default()
-        });
-        let words = remarks::words(m);
-        let mut rows: Vec<Row> = Vec::new();
-        for (kind, op) in shown_ops(m) {
-            let is_first = rows.is_empty();
-            let mut cells = figure_cells(kind, op, m, unit);
-            let of_all = |text: String| Cell::from(if is_first { text } else { String::new() });
-            cells.push(of_all(format!("{:.1}", m.achieved_depth)));
-            cells.push(of_all(format_percent(m.cpu_share())));
-            cells.push(of_all(words.clone()));
-            let rates = m.cells_over_time(op);
-            let rates = rates.map(|(_, seconds, cell)| cell.ops as f64 / seconds);
-            cells.push(Cell::drawn(Mark::Course(rates.collect())));
-            rows.push(Row {
-                group: group.take(),
-                cells,
-                tone: Tone::Plain,
-            });
-        }
-        if rows.is_empty() {
-            let mut cells = vec![Cell::default(); COLUMNS];
-            cells[COLUMNS - 2] = "not measured".to_owned().into();
-            rows.push(Row {
-                group,
-                cells,
-                tone: Tone::Error,
-            });
-        }
-        rows
+fn group(record: &Record, index: usize, m: &MeasurementRecord) -> Group {
+    let limited = m.limited_by.as_ref().map(limited_by_text);
+    let doubts = record.findings.iter();
+    let doubts = doubts.filter(|f| f.severity >= Severity::Warning && f.concerns(index));
+    Group {
+        title: m.workload.name.clone(),
+        note: list([conditions(&m.workload)].into_iter().chain(limited)),
+        codes: doubts.map(|finding| finding.code.clone()).collect(),
+        anchor: Some(format!("figure-{index}")),
+        ..Group::default()
     }
 }
 
 /// Columns of the table.
-const COLUMNS: usize = 17;
+const COLUMNS: [(&str, Align, Place); 17] = [
+    ("op", Align::Left, Always),
+    ("block", Align::Left, Roomy(9)),
+    ("per s", Align::Right, Always),
+    ("± 95 %", Align::Right, Always),
+    ("95 % interval", Align::Left, Drawn),
+    ("MB/s", Align::Right, Roomy(4)),
+    ("mean", Align::Right, Page),
+    ("p50", Align::Right, Roomy(5)),
+    ("p90", Align::Right, Page),
+    ("p99", Align::Right, Always),
+    ("p99.9", Align::Right, Roomy(8)),
+    ("p99.99", Align::Right, Page),
+    ("max", Align::Right, Roomy(7)),
+    ("in flight", Align::Right, Page),
+    ("CPU", Align::Right, Page),
+    ("remarks", Align::Left, Always),
+    ("rate over time, from zero", Align::Left, Drawn),
+];
 
 /// The cells from the operation to the longest latency.
 fn figure_cells(
@@ -299,8 +270,7 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
     let rows = record.measurements.iter().filter(|m| m.ping.is_none());
     let rows: Vec<&MeasurementRecord> = rows.collect();
     let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
-    let unit = LatencyUnit::of(record).name();
-    let shared = shared.unwrap_or_default();
+    let (shared, unit) = (shared.unwrap_or_default(), LatencyUnit::of(record).name());
     (!rows.is_empty())
         .then(|| format!("{shared}latencies in {unit} · ±: half of the 95 % interval"))
 }
@@ -331,13 +301,11 @@ impl LatencyUnit {
     }
 
     fn text(self, ns: Option<u64>) -> String {
-        let Some(ns) = ns else {
-            return labels::UNKNOWN.to_owned();
+        let scale = match self {
+            Self::Microseconds => 1e3,
+            Self::Milliseconds => 1e6,
         };
-        match self {
-            Self::Microseconds => labels::three_digits(ns as f64 / 1e3),
-            Self::Milliseconds => labels::three_digits(ns as f64 / 1e6),
-        }
+        labels::or_unknown(ns.map(|ns| labels::three_digits(ns as f64 / scale)))
     }
 }
 
@@ -355,11 +323,8 @@ fn basis(measurements: &[&MeasurementRecord]) -> String {
 
 /// The meaning of the signs that occur in a table.
 fn legend(measurements: &[&MeasurementRecord]) -> String {
-    let ops: Vec<&OpRecord> = measurements
-        .iter()
-        .flat_map(|m| shown_ops(m))
-        .map(|(_, op)| op)
-        .collect();
+    let all = measurements.iter().flat_map(|m| shown_ops(m));
+    let ops: Vec<&OpRecord> = all.map(|(_, op)| op).collect();
     let basis = basis(measurements);
     let mut legend = format!("±: half of the 95 % interval of the rate, {basis}.");
     if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
@@ -373,16 +338,14 @@ fn legend(measurements: &[&MeasurementRecord]) -> String {
         legend.push_str(" –:\u{a0}fewer than ten samples beyond it.");
     }
     let names = |state| {
-        let of_state = measurements
-            .iter()
-            .filter(move |m| m.workload.write_cache == Some(state));
-        of_state.map(|m| m.workload.name.as_str())
+        let workloads = measurements.iter().map(|m| &m.workload);
+        let of_state = workloads.filter(move |workload| workload.write_cache == Some(state));
+        of_state.map(|workload| workload.name.as_str())
     };
     let with_cache: Vec<&str> = names(WriteCache::WriteBack).collect();
     let is_off = |name: &str| {
-        with_cache
-            .iter()
-            .any(|on| name.strip_suffix(OFF_SUFFIX) == Some(on))
+        name.strip_suffix(OFF_SUFFIX)
+            .is_some_and(|on| with_cache.contains(&on))
     };
     if names(WriteCache::WriteThrough).any(is_off) {
         legend.push_str(" -off: with the disk's write cache off.");

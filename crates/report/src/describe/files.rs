@@ -1,7 +1,7 @@
 //! Operations on many small files in words, for every page.
 
 use crate::labels;
-use crate::text::glue;
+use crate::text::{glue, joined};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::files::{CacheState, FileCaches, FileOperation, FileSync, FilesPlan};
@@ -20,35 +20,42 @@ const SYNC_DECIDES: f64 = 0.5;
 
 /// The table of the steps, and what they mean.
 pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
-    let steps = if files.steps.is_empty() {
-        Block::text(Tone::Error, "nothing was measured")
-    } else {
-        let rows = files.steps.iter().map(row).collect();
-        Block::table("Operations on many small files", COLUMNS, rows)
-    };
-    std::iter::once(steps)
-        .chain(Block::facts(facts(record)))
-        .collect()
+    let mut blocks = vec![match files.steps.is_empty() {
+        true => Block::text(Tone::Error, "nothing was measured"),
+        false => {
+            let rows = files.steps.iter().map(row).collect();
+            Block::table("Operations on many small files", COLUMNS, rows)
+        }
+    }];
+    if let Some(plan) = &record.plan.files {
+        blocks.extend(Block::facts([
+            ("files", Some(files_text(plan))),
+            ("reached", short_text(plan, files)),
+            ("caches", caches_text(plan, files)),
+            ("disk", disk_text(files)),
+            ("fsync", sync_text(files)),
+            ("leftover", leftover_text(files)),
+        ]));
+    }
+    blocks
 }
 
 fn row(of: &FileStepRecord) -> Vec<String> {
     let figures = &of.figures;
     let name = of.step.name();
     if figures.count == 0 {
-        let unknown = std::iter::repeat_n(labels::UNKNOWN.to_owned(), COLUMNS.len() - 1);
-        return std::iter::once(name).chain(unknown).collect();
+        let mut cells = vec![labels::UNKNOWN.to_owned(); COLUMNS.len()];
+        cells[0] = name;
+        return cells;
     }
-    let rate = &figures.iops;
-    let latency = &figures.latency;
-    let percentile =
-        |ns: Option<u64>| ns.map_or_else(|| labels::UNKNOWN.to_owned(), format_latency);
+    let (rate, latency) = (&figures.iops, &figures.latency);
     vec![
         name,
         rounded(rate.value, rate.half_width_95),
         labels::interval(rate),
         format_latency(latency.mean.round() as u64),
-        percentile(latency.p50),
-        percentile(latency.p99),
+        labels::latency(latency.p50),
+        labels::latency(latency.p99),
         format_latency(latency.max),
         format!("{:.0} %", of.cpu_share() * 100.0),
     ]
@@ -59,11 +66,10 @@ pub(crate) fn files_text(plan: &FilesPlan) -> String {
     let size = match (plan.file_bytes_min, plan.file_bytes_max) {
         (0, 0) => "empty".to_owned(),
         (min, max) if min == max => format!("of {}", glue(&format_bytes(min))),
-        (min, max) => format!(
-            "of {} to {}",
-            glue(&format_bytes(min)),
-            glue(&format_bytes(max))
-        ),
+        (min, max) => {
+            let [min, max] = [min, max].map(|bytes| glue(&format_bytes(bytes)));
+            format!("of {min} to {max}")
+        }
     };
     let directories = match plan.directories {
         1 => "one directory".to_owned(),
@@ -124,115 +130,67 @@ fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
         }
     };
     let why = failed.map(|why| format!("({why})"));
-    let parts: Vec<String> = content
-        .map(str::to_owned)
-        .into_iter()
-        .chain([names.to_owned()])
-        .chain(why)
-        .collect();
-    Some(parts.join("; "))
+    let parts = [content.map(str::to_owned), Some(names.to_owned()), why];
+    joined(parts.into_iter().flatten(), "; ")
 }
 
 /// What the disk read while files were read, against their bytes; `None` where it is not known.
 fn disk_text(files: &FilesRecord) -> Option<String> {
-    let reads = files
-        .steps
-        .iter()
-        .filter(|of| of.step.operation == FileOperation::Read && of.figures.bytes > 0);
-    let parts: Vec<String> = reads
-        .filter_map(|of| {
-            Some(format!(
-                "{}: the disk read {} for {} of content",
-                of.step.name(),
-                glue(&format_bytes(of.disk?.read_bytes)),
-                glue(&format_bytes(of.figures.bytes)),
-            ))
-        })
-        .collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    let is_read =
+        |of: &&FileStepRecord| of.step.operation == FileOperation::Read && of.figures.bytes > 0;
+    let parts = files.steps.iter().filter(is_read).filter_map(|of| {
+        let read = glue(&format_bytes(of.disk?.read_bytes));
+        let (name, content) = (of.step.name(), glue(&format_bytes(of.figures.bytes)));
+        Some(format!(
+            "{name}: the disk read {read} for {content} of content"
+        ))
+    });
+    joined(parts, "; ")
 }
 
 /// The operations most of whose time is fsync; `None` where there is none.
 fn sync_text(files: &FilesRecord) -> Option<String> {
-    let parts: Vec<String> = FileOperation::ALL
-        .into_iter()
-        .filter_map(|operation| {
-            let share = files.sync_share(operation)?;
-            let whole = share.file + share.directory;
-            let of_what = match (share.file > 0.0, share.directory > 0.0) {
-                (true, true) => format!(
-                    " (files {}, directory {})",
-                    glue(&format_percent(share.file)),
-                    glue(&format_percent(share.directory))
-                ),
-                (true, false) => " of the file".to_owned(),
-                _ => " of the directory".to_owned(),
-            };
-            (whole >= SYNC_DECIDES).then(|| {
-                let whole = glue(&format_percent(whole));
-                format!(
-                    "{whole} of the time of {} is fsync{of_what}",
-                    operation.as_str()
-                )
-            })
-        })
-        .collect();
-    (!parts.is_empty())
-        .then(|| format!("{}: the disk's flush decides these rates", parts.join(", ")))
+    let percent = |share: f64| glue(&format_percent(share));
+    let parts = FileOperation::ALL.into_iter().filter_map(|operation| {
+        let share = files.sync_share(operation)?;
+        let whole = share.file + share.directory;
+        let of_what = match (share.file > 0.0, share.directory > 0.0) {
+            (true, true) => {
+                let (file, directory) = (percent(share.file), percent(share.directory));
+                format!(" (files {file}, directory {directory})")
+            }
+            (true, false) => " of the file".to_owned(),
+            _ => " of the directory".to_owned(),
+        };
+        let (percent, name) = (percent(whole), operation.as_str());
+        (whole >= SYNC_DECIDES)
+            .then(|| format!("{percent} of the time of {name} is fsync{of_what}"))
+    });
+    Some(format!(
+        "{}: the disk's flush decides these rates",
+        joined(parts, ", ")?
+    ))
 }
 
 /// Steps that did not reach all files, with the reason: their time was over, or an error.
-fn short_text(record: &Record) -> Option<String> {
-    let (plan, files) = (record.plan.files.as_ref()?, record.files.as_ref()?);
+fn short_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     let planned = plan.count.saturating_mul(u64::from(plan.rounds));
-    let parts: Vec<String> = files
-        .steps
-        .iter()
-        .filter(|of| of.figures.count < planned)
-        .map(|of| {
-            let errors: Vec<String> = of
-                .figures
-                .errors
-                .iter()
-                .map(|(errno, count)| format!(", {count} × {errno}"))
-                .collect();
-            format!("{} {}{}", of.step.name(), of.figures.count, errors.concat())
-        })
-        .collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "of {} files in all rounds, within {}: {}",
-            planned,
-            glue(&format_duration(plan.time_ns)),
-            parts.join(", ")
-        )
-    })
+    let short = files.steps.iter().filter(|of| of.figures.count < planned);
+    let parts = short.map(|of| {
+        let mut text = format!("{} {}", of.step.name(), of.figures.count);
+        for (errno, count) in &of.figures.errors {
+            text += &format!(", {count} × {errno}");
+        }
+        text
+    });
+    let (parts, time) = (joined(parts, ", ")?, glue(&format_duration(plan.time_ns)));
+    Some(format!(
+        "of {planned} files in all rounds, within {time}: {parts}"
+    ))
 }
 
 /// What an earlier run had left.
 fn leftover_text(files: &FilesRecord) -> Option<String> {
-    let count = files.leftover_files?;
-    Some(format!(
-        "removed {} left by a killed run",
-        counted(count, "file")
-    ))
-}
-
-/// Label and text of each fact below the table.
-fn facts(record: &Record) -> Vec<(&'static str, String)> {
-    let (Some(plan), Some(files)) = (&record.plan.files, &record.files) else {
-        return Vec::new();
-    };
-    let all = [
-        ("files", Some(files_text(plan))),
-        ("reached", short_text(record)),
-        ("caches", caches_text(plan, files)),
-        ("disk", disk_text(files)),
-        ("fsync", sync_text(files)),
-        ("leftover", leftover_text(files)),
-    ];
-    let known = all.into_iter();
-    known
-        .filter_map(|(label, text)| Some((label, text?)))
-        .collect()
+    let count = counted(files.leftover_files?, "file");
+    Some(format!("removed {count} left by a killed run"))
 }

@@ -2,7 +2,7 @@
 
 use crate::labels;
 use crate::text::list;
-use diskproof_model::block::{Align, Block, Cell, Column, Narrow, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Narrow, Row, Table, Tone};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
@@ -18,12 +18,7 @@ pub(crate) fn tone(severity: Severity) -> Tone {
 
 /// All findings.
 pub(crate) fn findings(all: &[Finding]) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if !all.is_empty() {
-        blocks.push(Block::Heading("findings".to_owned()));
-    }
-    blocks.extend(all.iter().cloned().map(Block::Finding));
-    blocks
+    Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }
 
 /// Findings on what sets the rate in place of the disk.
@@ -38,10 +33,7 @@ pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
     all.iter()
         .filter(|finding| is_limiter(finding))
         .map(|finding| {
-            let (first, _) = finding
-                .claim
-                .split_once(". ")
-                .unwrap_or((&finding.claim, ""));
+            let first = finding.claim.split(". ").next().unwrap_or_default();
             let text = format!("{}. ({})", first.trim_end_matches('.'), finding.code);
             Block::toned_fact(Tone::Warning, "limit", text)
         })
@@ -72,40 +64,27 @@ pub(crate) fn findings_in_short(all: &[Finding], urgent: Urgent) -> Vec<Block> {
     };
     let shown: Vec<&&Finding> = first.take(most).collect();
     let more = others.len() - shown.len();
-    let is_note = |finding: &&&Finding| finding.severity == Severity::Note;
-    let what = match others.iter().filter(is_note).count() == more {
+    let what = match of(Severity::Note).count() == more {
         true => "note",
         false => "finding",
     };
-    let what = if shown.is_empty() {
-        what.to_owned()
-    } else {
-        format!("more {what}")
+    let what = match shown.is_empty() {
+        true => what.to_owned(),
+        false => format!("more {what}"),
     };
-    let more = (more > 0).then(|| format!("{}: -v", counted(more as u64, &what)));
-    let fact = |finding: &&&Finding| {
-        let text = match (urgent, &more) {
-            (Urgent::First, Some(more)) => format!("{}; {more}", finding.heading()),
-            (Urgent::First, None) => finding.heading().to_owned(),
-            _ => format!(
-                "{} ({}). {}",
-                finding.heading(),
-                finding.code,
-                finding.remedy
-            ),
-        };
-        Block::toned_fact(
-            tone(finding.severity),
-            labels::severity(finding.severity),
-            text,
-        )
+    let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, &what)));
+    let fact = |finding: &&Finding| {
+        let mut text = finding.heading().to_owned();
+        match urgent {
+            // The line of the only one counts the others.
+            Urgent::First => text.extend(more.take().map(|more| format!("; {more}"))),
+            _ => text += &format!(" ({}). {}", finding.code, finding.remedy),
+        }
+        let severity = finding.severity;
+        Block::toned_fact(tone(severity), labels::severity(severity), text)
     };
-    let mut blocks: Vec<Block> = shown.iter().map(fact).collect();
-    let is_counted = urgent == Urgent::First && !blocks.is_empty();
-    blocks.extend(
-        more.filter(|_| !is_counted)
-            .map(|text| Block::text(Tone::Dim, text)),
-    );
+    let mut blocks: Vec<Block> = shown.into_iter().map(fact).collect();
+    blocks.extend(more.map(|text| Block::text(Tone::Dim, text)));
     blocks
 }
 
@@ -116,68 +95,56 @@ pub(crate) fn advice(all: &[Advice]) -> Vec<Block> {
             [] => String::new(),
             from => format!(" (from {})", list(from)),
         };
-        Row {
-            cells: vec![
-                item.setting.clone().into(),
-                Cell::toned(Tone::Bold, advised_text(item)),
-                format!("{}{from}", item.why).into(),
-            ],
-            ..Row::default()
-        }
+        Row::from(vec![
+            item.setting.clone().into(),
+            Cell::toned(Tone::Bold, advised_text(item)),
+            format!("{}{from}", item.why).into(),
+        ])
     };
     let title = "advice for postgresql.conf";
-    let names = ["setting", "value", "why"];
+    let columns = Column::words(["setting", "value", "why"]);
     let table = Table {
-        caption: title.to_owned(),
-        columns: names.map(|name| Column::new(name, Align::Left)).to_vec(),
-        rows: all.iter().map(row).collect(),
         narrow: Narrow::Entries,
-        ..Table::default()
+        ..Table::new(title, columns, all.iter().map(row).collect())
     };
-    match all {
-        [] => Vec::new(),
-        _ => vec![Block::Heading(title.to_owned()), Block::Table(table)],
-    }
+    let table = (!all.is_empty()).then_some(Block::Table(table));
+    Block::headed(title, table)
 }
 
 /// The settings to change, in one paragraph.
-pub(crate) fn advice_in_short(all: &[Advice]) -> Vec<Block> {
-    let changes = all.iter().filter(|item| item.changes());
-    let changes = changes.map(|item| {
-        let value = item.value.as_deref().unwrap_or_default();
-        format!("{} = {value}", item.setting)
-    });
-    match list(changes) {
-        none if none.is_empty() => Vec::new(),
-        changes => vec![Block::toned_fact(Tone::Bold, "advice", changes)],
-    }
+pub(crate) fn advice_in_short(all: &[Advice]) -> Option<Block> {
+    let changes = list(all.iter().filter(|item| item.changes()).map(setting_line));
+    (!changes.is_empty()).then(|| Block::toned_fact(Tone::Bold, "advice", changes))
 }
 
 /// The lines for postgresql.conf.
 pub(crate) fn conf_lines(all: &[Advice]) -> Vec<Block> {
     let changes = all.iter().filter(|item| item.changes());
     let lines: Vec<String> = changes.map(conf_line).collect();
-    match (all, lines.as_slice()) {
-        ([], _) => Vec::new(),
-        (_, []) => {
-            let none = "No change is needed: each value above is the default, or the figures do \
-                        not support another one.";
-            vec![Block::text(Tone::Plain, none)]
-        }
-        (_, lines) => vec![Block::Command {
-            what: "Lines for postgresql.conf".to_owned(),
-            text: lines.join("\n"),
-        }],
+    if all.is_empty() {
+        return Vec::new();
     }
+    if lines.is_empty() {
+        let none = "No change is needed: each value above is the default, or the figures do not \
+                    support another one.";
+        return vec![Block::text(Tone::Plain, none)];
+    }
+    let (what, text) = ("Lines for postgresql.conf".to_owned(), lines.join("\n"));
+    vec![Block::Command { what, text }]
 }
 
 /// `random_page_cost = 2.6  # if the cache holds 90 % of the pages`.
 fn conf_line(item: &Advice) -> String {
-    let value = item.value.as_deref().unwrap_or_default();
+    let line = setting_line(item);
     match &item.condition {
-        Some(condition) => format!("{} = {value}  # {condition}", item.setting),
-        None => format!("{} = {value}", item.setting),
+        Some(condition) => format!("{line}  # {condition}"),
+        None => line,
     }
+}
+
+fn setting_line(item: &Advice) -> String {
+    let value = item.value.as_deref().unwrap_or_default();
+    format!("{} = {value}", item.setting)
 }
 
 /// The value of a setting: `= 32`, `= 1.6 (1.4 to 3.1)`, `1.4 to 3.1`, `leave unchanged`.

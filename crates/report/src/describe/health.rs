@@ -1,7 +1,7 @@
 //! The health that a disk reports, as labels and values and in one line. Findings judge it.
 
 use super::target::LabeledValue;
-use crate::text::list;
+use crate::text::{joined, list};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::units::format_bytes;
 
@@ -11,6 +11,10 @@ const YEAR_HOURS: f64 = 8766.0;
 /// Every reported health value of one disk.
 pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
     let count = |count: Option<u64>| count.map(|count| count.to_string());
+    let rotation = disk.rotation_rpm.map(|rpm| match rpm {
+        0 => "none".to_owned(),
+        rpm => format!("{rpm} rpm"),
+    });
     vec![
         ("not available", disk.unavailable.clone()),
         ("model", disk.model.clone()),
@@ -18,10 +22,7 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ("firmware", disk.firmware.clone()),
         ("protocol", disk.protocol.clone()),
         ("verdict", verdict(disk).map(str::to_owned)),
-        (
-            "alarms",
-            (!disk.alarms.is_empty()).then(|| disk.alarms.join("; ")),
-        ),
+        ("alarms", joined(disk.alarms.clone(), "; ")),
         ("temperature", temperature(disk)),
         (
             "endurance used",
@@ -37,34 +38,24 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ("unsafe shutdowns", count(disk.unsafe_shutdowns)),
         ("written in total", disk.written_bytes.map(format_bytes)),
         ("last self-test", self_test(disk)),
-        (
-            "rotation",
-            disk.rotation_rpm.map(|rpm| {
-                if rpm == 0 {
-                    "none".to_owned()
-                } else {
-                    format!("{rpm} rpm")
-                }
-            }),
-        ),
+        ("rotation", rotation),
         ("source", disk.source.clone()),
     ]
 }
 
 /// The health of one disk in a line.
 pub(crate) fn health_text(disk: &DiskHealth) -> String {
+    let name = &disk.disk;
     if let Some(why) = &disk.unavailable {
-        return format!("{} unknown: {why}", disk.disk);
+        return format!("{name} unknown: {why}");
     }
     let counted = |count: Option<u64>, what: &str| {
-        count
-            .filter(|count| *count > 0)
-            .map(|count| format!("{count} {what}"))
+        let count = count.filter(|count| *count > 0)?;
+        Some(format!("{count} {what}"))
     };
+    let written = disk.written_bytes.map(format_bytes);
     let facts = [
-        verdict(disk)
-            .map(|verdict| format!("{} {verdict}", disk.disk))
-            .or_else(|| Some(disk.disk.clone())),
+        Some(verdict(disk).map_or(name.clone(), |verdict| format!("{name} {verdict}"))),
         temperature(disk),
         disk.wear_percent
             .map(|percent| format!("{percent} % of endurance used")),
@@ -74,15 +65,13 @@ pub(crate) fn health_text(disk: &DiskHealth) -> String {
         counted(disk.media_errors, "media errors"),
         counted(disk.link_errors, "link errors"),
         disk.power_on_hours.map(power_on),
-        disk.written_bytes
-            .map(|bytes| format!("{} written", format_bytes(bytes))),
+        written.map(|bytes| format!("{bytes} written")),
     ];
     list(facts.into_iter().flatten())
 }
 
 fn verdict(disk: &DiskHealth) -> Option<&'static str> {
-    disk.passed
-        .map(|passed| if passed { "passed" } else { "FAILING" })
+    Some(if disk.passed? { "passed" } else { "FAILING" })
 }
 
 fn temperature(disk: &DiskHealth) -> Option<String> {
@@ -103,10 +92,8 @@ fn spare(disk: &DiskHealth) -> Option<String> {
 
 fn self_test(disk: &DiskHealth) -> Option<String> {
     let test = disk.self_test.as_ref()?;
-    let then = test
-        .hours
-        .map_or_else(String::new, |hours| format!(", at {hours} h"));
-    Some(format!("{}{then}", test.status))
+    let then = test.hours.map(|hours| format!(", at {hours} h"));
+    Some(format!("{}{}", test.status, then.unwrap_or_default()))
 }
 
 /// `65592 h (7.5 years)`

@@ -19,42 +19,34 @@ pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
 pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec<Vec<Block>> {
     let target = format!("target {}", identity.path);
     let mut sections = vec![section(&target, target_facts(identity))];
-    let filesystems = identity.filesystem.iter();
-    sections.extend(filesystems.map(|of| {
+    sections.extend(identity.filesystem.iter().map(|of| {
         section(
             &format!("filesystem {}", of.mount_point),
             filesystem_facts(of),
         )
     }));
-    let layers = identity.layers.iter();
-    sections.extend(layers.map(|layer| {
+    sections.extend(identity.layers.iter().map(|layer| {
         let title = format!("{} {}", labels::layer_kind(layer.kind), layer.name);
         section(&title, layer_facts(layer))
     }));
+    let health = health.iter();
     sections.extend(
-        health
-            .iter()
-            .map(|disk| section(&format!("health of {}", disk.disk), health_facts(disk))),
+        health.map(|disk| section(&format!("health of {}", disk.disk), health_facts(disk))),
     );
     sections
 }
 
 fn section(title: &str, facts: Vec<LabeledValue>) -> Vec<Block> {
-    let known = facts
-        .into_iter()
-        .filter_map(|(label, value)| Some((label, value?)));
-    [Block::Heading(title.to_owned())]
-        .into_iter()
-        .chain(Block::facts(known))
-        .collect()
+    let mut blocks = vec![Block::Heading(title.to_owned())];
+    blocks.extend(Block::facts(facts));
+    blocks
 }
 
 /// The machine.
 fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
-    let user = if host.uid == 0 {
-        "root".to_owned()
-    } else {
-        format!("uid {}", host.uid)
+    let user = match host.uid {
+        0 => "root".to_owned(),
+        uid => format!("uid {uid}"),
     };
     vec![
         ("name", Some(host.name.clone())),
@@ -77,19 +69,14 @@ fn target_facts(identity: &TargetIdentity) -> Vec<LabeledValue> {
         TargetKind::Directory => "filesystem size",
         TargetKind::File | TargetKind::BlockDevice => "size",
     };
+    let unknown = identity.unresolved.as_ref();
     vec![
         ("kind", Some(labels::target_kind(identity.kind).to_owned())),
         (size, Some(exact_bytes(identity.size_bytes))),
         ("free", identity.free_bytes.map(format_bytes)),
         ("device", Some(identity.device.clone())),
         ("inode", Some(identity.inode.to_string())),
-        (
-            "disks",
-            identity
-                .unresolved
-                .as_ref()
-                .map(|why| format!("unknown: {why}")),
-        ),
+        ("disks", unknown.map(|why| format!("unknown: {why}"))),
     ]
 }
 
@@ -107,44 +94,17 @@ fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
 /// A block device.
 fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
     let below = layer.below.join(", ");
-    let serial = layer.serial.clone();
-    let mut facts = vec![
-        ("device", Some(layer.device.clone())),
-        ("on top of", (!layer.below.is_empty()).then_some(below)),
-        ("size", Some(exact_bytes(layer.size_bytes))),
-        ("vendor", layer.vendor.clone()),
-        ("model", layer.model.clone()),
-        (
-            "serial",
-            serial.or_else(|| known_of_disks(layer).then(unknown)),
-        ),
-        ("firmware", layer.firmware.clone()),
-    ];
-    facts.extend(link_facts(layer));
-    facts.extend(block_facts(layer));
-    facts.extend(queue_facts(layer));
-    facts.extend(backing_facts(layer));
-    facts
-}
-
-fn block_facts(layer: &Layer) -> Vec<LabeledValue> {
+    let link = layer.link.as_ref();
+    let carries = link.and_then(|link| link.bytes_per_second_max);
     let block = |bytes: Option<u32>| bytes.map(|bytes| format_bytes(u64::from(bytes)));
     // A device that lies on others repeats what they report.
     let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
     let medium = layer.rotational.filter(|_| is_lowest).map(|_| {
-        labels::rotation(layer)
+        let known = labels::rotation(layer);
+        known
             .unwrap_or("unknown: the kernel reports every virtio disk as rotating")
             .to_owned()
     });
-    vec![
-        ("logical block", block(layer.logical_block_bytes)),
-        ("physical block", block(layer.physical_block_bytes)),
-        ("medium", medium),
-        ("write cache", write_cache_text(layer)),
-    ]
-}
-
-fn queue_facts(layer: &Layer) -> Vec<LabeledValue> {
     let requests = layer.queue_requests.map(u64::from);
     let discard = layer
         .discard
@@ -153,57 +113,48 @@ fn queue_facts(layer: &Layer) -> Vec<LabeledValue> {
             None if supported => "supported".to_owned(),
             _ => "not supported".to_owned(),
         });
+    let access = layer.backing_direct.map(|direct| match direct {
+        true => "direct (O_DIRECT)".to_owned(),
+        false => "through the page cache".to_owned(),
+    });
+    let read_only = "no: the device is read-only".to_owned();
     vec![
+        ("device", Some(layer.device.clone())),
+        ("on top of", (!layer.below.is_empty()).then_some(below)),
+        ("size", Some(exact_bytes(layer.size_bytes))),
+        ("vendor", layer.vendor.clone()),
+        ("model", layer.model.clone()),
+        ("serial", layer.serial.clone().or_else(|| unknown(layer))),
+        ("firmware", layer.firmware.clone()),
+        ("bus", link.map(|link| link.bus.clone())),
+        ("link speed", link.and_then(|link| link.speed.clone())),
+        (
+            "fastest possible",
+            link.and_then(|link| link.speed_max.clone()),
+        ),
+        (
+            "link carries",
+            carries.map(|rate| format!("at most {}", format_throughput(rate as f64))),
+        ),
+        ("logical block", block(layer.logical_block_bytes)),
+        ("physical block", block(layer.physical_block_bytes)),
+        ("medium", medium),
+        ("write cache", write_cache_text(layer)),
         ("scheduler", layer.scheduler.clone()),
         ("queue", requests.map(|n| counted(n, "request"))),
         ("largest request", layer.request_bytes_max.map(format_bytes)),
         ("read-ahead", layer.read_ahead_bytes.map(format_bytes)),
         ("discard", discard),
-    ]
-}
-
-/// The file below a loop device, and whether the device can be written.
-fn backing_facts(layer: &Layer) -> Vec<LabeledValue> {
-    let access = layer.backing_direct.map(|direct| {
-        let text = if direct {
-            "direct (O_DIRECT)"
-        } else {
-            "through the page cache"
-        };
-        text.to_owned()
-    });
-    let read_only = "no: the device is read-only".to_owned();
-    vec![
         ("backed by", layer.backing_file.clone()),
         ("backing file", access),
         ("writable", layer.read_only.then_some(read_only)),
     ]
 }
 
-fn link_facts(layer: &Layer) -> Vec<LabeledValue> {
-    let Some(link) = &layer.link else {
-        return Vec::new();
-    };
-    vec![
-        ("bus", Some(link.bus.clone())),
-        ("link speed", link.speed.clone()),
-        ("fastest possible", link.speed_max.clone()),
-        (
-            "link carries",
-            link.bytes_per_second_max
-                .map(|rate| format!("at most {}", format_throughput(rate as f64))),
-        ),
-    ]
-}
-
-/// Whether devices of this kind have a serial number and a write cache. Their absence then deserves
-/// a line.
-fn known_of_disks(layer: &Layer) -> bool {
-    matches!(layer.kind, LayerKind::Disk | LayerKind::Network)
-}
-
-fn unknown() -> String {
-    "unknown".to_owned()
+/// Devices of this kind have a serial number and a write cache: their absence deserves a line.
+fn unknown(layer: &Layer) -> Option<String> {
+    let is_disk = matches!(layer.kind, LayerKind::Disk | LayerKind::Network);
+    is_disk.then(|| "unknown".to_owned())
 }
 
 /// The kernel's setting and what it means for a commit.
@@ -213,9 +164,9 @@ fn write_cache_text(layer: &Layer) -> Option<String> {
         Some(WriteCache::WriteThrough) => {
             "write through: no cache, or one that needs no flush".to_owned()
         }
-        None => known_of_disks(layer).then(unknown)?,
+        None => unknown(layer)?,
     };
-    Some(format!("{text}{}", labels::reported_write_cache(layer)))
+    Some(text + labels::reported_write_cache(layer))
 }
 
 /// With the exact number of bytes, for comparison with a data sheet.

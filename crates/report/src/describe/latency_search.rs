@@ -11,20 +11,14 @@ const COLUMNS: [&str; 5] = ["depth", "rate", "requests", "late", "latency"];
 /// A row for each depth that was measured, under its heading.
 pub(crate) fn blocks(record: &Record, search: &LatencySearch) -> Vec<Block> {
     let rows = search.trials.iter().map(|trial| row(record, trial));
+    let (percent, depth_max) = (search.target.percent, search.depth_max);
+    let limit = format_latency(search.target.latency_ns);
     vec![
-        Block::Heading(heading(search)),
+        Block::Heading(format!(
+            "latency target: {percent} % within {limit}, up to depth {depth_max}"
+        )),
         Block::table("Depths that were tried", COLUMNS, rows.collect()),
     ]
-}
-
-/// The heading: `latency target: 99 % within 5 ms, up to depth 64`.
-fn heading(search: &LatencySearch) -> String {
-    format!(
-        "latency target: {} % within {}, up to depth {}",
-        search.target.percent,
-        format_latency(search.target.latency_ns),
-        search.depth_max
-    )
 }
 
 fn row(record: &Record, trial: &DepthTrial) -> Vec<String> {

@@ -2,16 +2,13 @@
 
 use crate::describe::figures::{conditions, shown_ops};
 use crate::labels;
-use crate::text::{glue, list};
+use crate::text::{distinct, glue, grouped, joined, list};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::{figure_text, rounded};
-use diskproof_model::layers::{
-    BlockMatch, CostMeaning, LayerCost, LayerDifference, LayersPlan, LayersRecord, PlannedLayer,
-};
+use diskproof_model::layers::{BlockMatch, CostMeaning, LayerCost, LayersPlan, LayersRecord};
 use diskproof_model::plan::Workload;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::target::Layer;
-use diskproof_model::units::{format_bytes, format_latency};
+use diskproof_model::units::format_bytes;
 
 /// Columns of the tables.
 const COLUMNS: [&str; 7] = [
@@ -64,35 +61,24 @@ fn heading(record: &Record, workload: &Workload) -> String {
 
 /// What a layer is called.
 fn name(record: &Record, target: usize) -> String {
-    planned(record, target).map_or_else(
-        || labels::UNKNOWN.to_owned(),
-        |layer| match layer.one_of {
-            1 => layer.name.clone(),
-            of => format!("{} (1 of {of})", layer.name),
-        },
-    )
-}
-
-fn planned(record: &Record, target: usize) -> Option<&PlannedLayer> {
-    let layers = &record.plan.layers.as_ref()?.layers;
-    layers.iter().find(|layer| layer.target == Some(target))
-}
-
-fn measurement<'a>(record: &'a Record, cost: &LayerCost) -> Option<&'a MeasurementRecord> {
-    let is_own =
-        |m: &&MeasurementRecord| m.target == cost.target && m.workload.name == cost.workload;
-    record.measurements.iter().find(is_own)
+    let planned = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let layer = { planned }.find(|layer| layer.target == Some(target));
+    labels::or_unknown(layer.map(|layer| match layer.one_of {
+        1 => layer.name.clone(),
+        of => format!("{} (1 of {of})", layer.name),
+    }))
 }
 
 fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
-    let op = measurement(record, cost).and_then(|m| Some(shown_ops(m).into_iter().next()?.1));
-    let unknown = || labels::UNKNOWN.to_owned();
-    let latency = |ns: Option<u64>| ns.map_or_else(unknown, format_latency);
+    let is_own =
+        |m: &&MeasurementRecord| m.target == cost.target && m.workload.name == cost.workload;
+    let measurement = record.measurements.iter().find(is_own);
+    let op = measurement.and_then(|m| Some(shown_ops(m).into_iter().next()?.1));
     vec![
         name(record, cost.target),
-        op.map_or_else(unknown, |op| op.iops.value_text()),
-        latency(op.and_then(|op| op.latency.p50)),
-        latency(op.and_then(|op| op.latency.p99)),
+        labels::or_unknown(op.map(|op| op.iops.value_text())),
+        labels::latency(op.and_then(|op| op.latency.p50)),
+        labels::latency(op.and_then(|op| op.latency.p99)),
         own_time(cost),
         rate_change(cost),
         share(cost),
@@ -107,10 +93,8 @@ fn own_time(cost: &LayerCost) -> String {
         (CostMeaning::Noise, _) if cost.share.bound() >= Some(1.0) => UNCLEAR.to_owned(),
         (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time(bound, None)),
         _ => {
-            let value = time(cost.own_time.difference, half);
-            half.map_or(value.clone(), |half| {
-                format!("{value} ±{}", time(half, None))
-            })
+            let half_text = half.map(|half| format!(" ±{}", time(half, None)));
+            time(cost.own_time.difference, half) + &half_text.unwrap_or_default()
         }
     }
 }
@@ -147,12 +131,10 @@ fn share(cost: &LayerCost) -> String {
             labels::UNKNOWN.to_owned()
         }
         CostMeaning::Real | CostMeaning::Lowest => {
-            let LayerDifference {
-                difference,
-                half_width_95,
-                ..
-            } = cost.share;
-            format!("{} %", percent(difference, half_width_95))
+            format!(
+                "{} %",
+                percent(cost.share.difference, cost.share.half_width_95)
+            )
         }
     }
 }
@@ -174,78 +156,48 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
 fn blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let top = layers.places.first()?;
     let is_same = |blocks| matches!(blocks, BlockMatch::Same | BlockMatch::Mapped);
-    let same: Vec<_> = layers
-        .places
-        .iter()
-        .filter(|one| is_same(one.blocks))
-        .collect();
-    let names: Vec<String> = same.iter().map(|one| name(record, one.target)).collect();
-    if names.is_empty() {
-        return None;
-    }
-    let compared: u32 = same.iter().map(|one| one.compared).sum();
-    let proof = match compared {
+    let same = || layers.places.iter().filter(|one| is_same(one.blocks));
+    let names = list(same().map(|one| name(record, one.target)));
+    let proof = match same().map(|one| one.compared).sum::<u32>() {
         0 => String::new(),
-        _ => format!("; {compared} sampled blocks have the same data on both sides"),
+        n => format!("; {n} sampled blocks have the same data on both sides"),
     };
-    Some(format!(
-        "{} read the same {} as {}{proof}",
-        list(names),
+    let (bytes, top) = (
         glue(&format_bytes(top.length_bytes)),
         name(record, top.target),
-    ))
+    );
+    (!names.is_empty()).then(|| format!("{names} read the same {bytes} as {top}{proof}"))
 }
 
 /// Layers that were read elsewhere, or whose difference is that between one device and several.
 fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
     // The layers below one whose place is unknown have the same reason.
-    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
-    for place in &layers.places {
-        let Some(why) = place.why.as_deref() else {
-            continue;
-        };
-        let name = name(record, place.target);
-        match by_reason.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(name),
-            None => by_reason.push((why, vec![name])),
-        }
-    }
-    let mut parts: Vec<String> = by_reason
-        .into_iter()
-        .map(|(why, names)| {
-            let were = if names.len() == 1 { "was" } else { "were" };
-            let names = list(names);
-            format!("{names} {were} read at other blocks of the same length: {why}")
-        })
-        .collect();
+    let places = layers.places.iter();
+    let elsewhere = places.filter_map(|one| Some((one.why.as_ref()?, name(record, one.target))));
+    let elsewhere = grouped(elsewhere).into_iter().map(|(why, names)| {
+        let were = if names.len() == 1 { "was" } else { "were" };
+        let names = list(names);
+        format!("{names} {were} read at other blocks of the same length: {why}")
+    });
     let planned = record.plan.layers.iter().flat_map(|plan| &plan.layers);
     let several = planned.filter(|layer| layer.one_of > 1 && layer.target.is_some());
-    parts.extend(several.map(|layer| {
+    let several = several.map(|layer| {
         format!(
             "{} is one of {} devices, so its difference to the layer above is not a cost",
             layer.name, layer.one_of
         )
-    }));
-    (!parts.is_empty()).then(|| parts.join("; "))
+    });
+    joined(elsewhere.chain(several), "; ")
 }
 
 /// Layers that are faster than the one below: a cache answers.
 fn cached(record: &Record, layers: &LayersRecord) -> Option<String> {
     let is_faster =
         |cost: &&LayerCost| cost.meaning == CostMeaning::Real && cost.own_time.difference < 0.0;
-    let mut names: Vec<String> = Vec::new();
-    for cost in layers.costs.iter().filter(is_faster) {
-        let name = name(record, cost.target);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let buffered = |layer: &Layer| layer.backing_direct == Some(false);
-    let is_buffered = record
-        .targets
-        .iter()
-        .any(|target| target.layers.iter().any(buffered));
-    let why = match is_buffered {
+    let faster = layers.costs.iter().filter(is_faster);
+    let names = distinct(faster.map(|cost| name(record, cost.target)));
+    let mut devices = record.targets.iter().flat_map(|target| &target.layers);
+    let why = match devices.any(|layer| layer.backing_direct == Some(false)) {
         true => {
             "a loop device without direct I/O answers from the page cache (losetup \
                  --direct-io=on)"
@@ -259,12 +211,17 @@ fn cached(record: &Record, layers: &LayersRecord) -> Option<String> {
 pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
     let skipped = plan.layers.iter().filter_map(|layer| {
         let skipped = layer.skipped.as_ref()?;
-        let command = skipped.command.as_ref();
-        let command = command.map_or(String::new(), |command| format!(". Run {command}"));
-        Some((
-            "unread",
-            format!("{}: {}{command}", layer.name, skipped.why),
-        ))
+        let command = skipped
+            .command
+            .as_ref()
+            .map(|command| format!(". Run {command}"));
+        let text = format!(
+            "{}: {}{}",
+            layer.name,
+            skipped.why,
+            command.unwrap_or_default()
+        );
+        Some(("unread", text))
     });
     let below = plan.unresolved.iter().map(|why| ("below", why.clone()));
     skipped.chain(below).collect()

@@ -3,7 +3,7 @@
 
 use super::commands;
 use crate::labels;
-use diskproof_model::block::{Align, Block, Column, Row, Table};
+use diskproof_model::block::{Block, Row};
 use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::format_duration;
@@ -33,76 +33,55 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
         text: words.collect::<Vec<_>>().join(" "),
     });
     if !record.measurements.is_empty() {
-        blocks.push(Block::Heading("how each figure was measured".to_owned()));
-        blocks.push(conditions(record));
+        let title = "how each figure was measured";
+        let rows = record.measurements.iter().map(|m| row(record, m)).collect();
+        blocks.push(Block::Heading(title.to_owned()));
+        blocks.push(Block::words(title, COLUMNS, rows));
     }
-    let commands = commands::of_figures(record);
-    if !commands.is_empty() {
-        let heading = "commands of other tools that reproduce the figures";
-        blocks.push(Block::Heading(heading.to_owned()));
-        blocks.extend(commands);
-    }
+    let title = "commands of other tools that reproduce the figures";
+    blocks.extend(Block::headed(title, commands::of_figures(record)));
     blocks
 }
 
-/// A row for each workload and target.
-fn conditions(record: &Record) -> Block {
-    let columns = [
-        "workload",
-        "target",
-        "operations",
-        "block, depth",
-        "span",
-        "page cache",
-        "at the same time",
-        "engine",
-        "measured for",
-        "proof",
-    ];
-    Block::Table(Table {
-        caption: "how each figure was measured".to_owned(),
-        columns: columns.map(|name| Column::new(name, Align::Left)).into(),
-        rows: record.measurements.iter().map(|m| row(record, m)).collect(),
-        ..Table::default()
-    })
-}
+/// Columns of the conditions, of which each workload and target has a row.
+const COLUMNS: [&str; 10] = [
+    "workload",
+    "target",
+    "operations",
+    "block, depth",
+    "span",
+    "page cache",
+    "at the same time",
+    "engine",
+    "measured for",
+    "proof",
+];
 
 fn row(record: &Record, m: &MeasurementRecord) -> Row {
     let workload = &m.workload;
     let target = record.targets.get(m.target);
     let target = target.filter(|_| record.targets.len() > 1);
-    let operations = format!(
-        "{}, {}",
-        labels::operation(&workload.streams, workload.sync),
-        labels::access(&workload.access)
-    );
-    let block_and_depth = format!(
-        "{}, {} requested, {:.1} held on average",
-        labels::block(workload.block_bytes, &workload.block_mix),
-        labels::depth(workload.depth, workload.workers),
-        m.achieved_depth
-    );
+    let operation = labels::operation(&workload.streams, workload.sync);
+    let access = labels::access(&workload.access);
+    let block = labels::block(workload.block_bytes, &workload.block_mix);
+    let depth = labels::depth(workload.depth, workload.workers);
+    let held = m.achieved_depth;
+    let mut engine = workload.engine.as_str().to_owned();
+    if !m.engine.features.is_empty() {
+        engine += &format!(" ({})", m.engine.features.join(", "));
+    }
     Row::from(vec![
         workload.name.clone(),
         target.map_or(String::new(), |target| target.path.clone()),
-        operations,
-        block_and_depth,
+        format!("{operation}, {access}"),
+        format!("{block}, {depth} requested, {held:.1} held on average"),
         labels::span(workload.span_start_bytes, workload.span_bytes),
         labels::cache(workload.cache).to_owned(),
         workload.together_with.join(", "),
-        engine_text(m),
+        engine,
         duration_text(record, m),
         proof_text(m),
     ])
-}
-
-fn engine_text(m: &MeasurementRecord) -> String {
-    let engine = m.workload.engine.as_str();
-    if m.engine.features.is_empty() {
-        engine.to_owned()
-    } else {
-        format!("{engine} ({})", m.engine.features.join(", "))
-    }
 }
 
 fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
@@ -113,10 +92,9 @@ fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
     }
     if m.settling_ns > 0 {
         let settling = format_duration(m.settling_ns);
-        let phase = if m.phases.iter().any(|phase| phase.name == PhaseKind::Burst) {
-            "a burst"
-        } else {
-            "in which the rate settled"
+        let phase = match m.phases.iter().any(|phase| phase.name == PhaseKind::Burst) {
+            true => "a burst",
+            false => "in which the rate settled",
         };
         text += &format!("; without the first {settling}, {phase}");
     }
@@ -126,10 +104,10 @@ fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
 fn proof_text(m: &MeasurementRecord) -> String {
     let disks = m.device.disks.join(", ");
     match (m.device.accounted, &m.device.unresolved) {
-        (Some(share), _) => format!(
-            "the kernel's counters of {disks} confirm {:.1} % of the bytes",
-            share * 100.0
-        ),
+        (Some(share), _) => {
+            let percent = share * 100.0;
+            format!("the kernel's counters of {disks} confirm {percent:.1} % of the bytes")
+        }
         (None, Some(why)) => format!("unknown: {why}"),
         (None, None) => String::new(),
     }

@@ -3,17 +3,17 @@
 use super::run::start_text;
 use super::server;
 use crate::labels;
-use crate::text::glue;
+use crate::text::{glue, joined};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{
-    LikePlan, MeasuredCapacity, ObservedDevice, ObservedOps, ObservedRecord, ObservedSize,
+    MeasuredCapacity, ObservedDevice, ObservedOps, ObservedRecord, ObservedSize,
 };
 use diskproof_model::plan::Access;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::{
-    format_bytes, format_duration, format_latency, format_percent, format_rate, format_throughput,
+    format_bytes, format_duration, format_percent, format_rate, format_throughput,
 };
 use diskproof_model::watch::SeekMethod;
 
@@ -39,25 +39,19 @@ const COLUMNS: [&str; 8] = [
 /// A row per device and direction, and what the devices and a server did.
 pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
     let devices = observed.devices.iter();
-    let rows: Vec<Vec<String>> = devices
-        .flat_map(|device| device.ops.iter().map(|(kind, op)| row(device, *kind, op)))
-        .collect();
-    let table = if rows.is_empty() {
-        Block::text(Tone::Plain, "no requests")
-    } else {
-        Block::table("Observed load", COLUMNS, rows)
-    };
-    let server = observed.server.iter().flat_map(server::blocks);
-    std::iter::once(table)
-        .chain(Block::facts(facts(observed)))
-        .chain(server)
-        .collect()
+    let rows =
+        devices.flat_map(|device| device.ops.iter().map(|(kind, op)| row(device, *kind, op)));
+    let rows: Vec<Vec<String>> = rows.collect();
+    let mut blocks = vec![match rows.is_empty() {
+        true => Block::text(Tone::Plain, "no requests"),
+        false => Block::table("Observed load", COLUMNS, rows),
+    }];
+    blocks.extend(Block::facts(facts(observed)));
+    blocks.extend(observed.server.iter().flat_map(server::blocks));
+    blocks
 }
 
 fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
-    let latency = op
-        .latency_mean_ns
-        .map(|ns| format_latency(ns.round() as u64));
     let estimated = match device.seeks {
         Some(SeekMethod::Estimated) => "~",
         _ => "",
@@ -68,7 +62,7 @@ fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
         rounded(op.iops.value, op.iops.half_width_95),
         op.iops.width_text().unwrap_or_default(),
         format_throughput(op.throughput.value),
-        latency.unwrap_or_else(|| labels::UNKNOWN.to_owned()),
+        labels::latency(op.latency_mean_ns.map(|ns| ns.round() as u64)),
         format_bytes(op.bytes / op.count.max(1)),
         format!("{estimated}{}", format_percent(op.seek_share)),
     ]
@@ -77,26 +71,20 @@ fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
 /// What a disk can do, and by which run.
 pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     let figure = |name: &str, iops: Option<f64>, bytes: Option<f64>| {
-        let (iops, bytes) = (iops?, bytes?);
+        let (iops, bytes) = (iops?, format_throughput(bytes?));
         // Their intervals are those of the run; three digits suffice here.
         let rate = rounded(iops, Some(iops * 1e-2));
-        Some(glue(&format!(
-            "{rate} {name}/s or {}",
-            format_throughput(bytes)
-        )))
+        Some(glue(&format!("{rate} {name}/s or {bytes}")))
     };
-    let known = [
-        figure("reads", capacity.read_iops, capacity.read_bytes_per_second),
-        figure(
-            "writes",
-            capacity.write_iops,
-            capacity.write_bytes_per_second,
-        ),
-    ];
-    let known: Vec<String> = known.into_iter().flatten().collect();
+    let reads = figure("reads", capacity.read_iops, capacity.read_bytes_per_second);
+    let writes = figure(
+        "writes",
+        capacity.write_iops,
+        capacity.write_bytes_per_second,
+    );
     format!(
         "100 % is {}, from {} {} on {}",
-        known.join(" and "),
+        joined(reads.into_iter().chain(writes), " and ").unwrap_or_default(),
         capacity.verb,
         short_id(&capacity.run_id),
         glue(&start_text(&capacity.started)),
@@ -120,23 +108,15 @@ fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
             let sizes = sizes_text(&op.sizes);
             facts.push(("sizes", format!("{name}, {}: {sizes}", kind.plural())));
         }
-        if let Some(text) = processes_text(device) {
-            facts.push(("by", format!("{name}: {text}")));
-        }
-        match (&device.capacity, device.load_share) {
-            (Some(capacity), Some(share)) => facts.push((
-                "load",
-                format!(
-                    "{name}: {}; {}",
-                    format_percent(share),
-                    capacity_text(capacity)
-                ),
-            )),
-            _ => facts.push((
-                "load",
-                format!("{name}: unknown; no run measured its capacity"),
-            )),
-        }
+        let by = processes_text(device).map(|text| format!("{name}: {text}"));
+        facts.extend(by.map(|text| ("by", text)));
+        let load = match (&device.capacity, device.load_share) {
+            (Some(capacity), Some(share)) => {
+                format!("{}; {}", format_percent(share), capacity_text(capacity))
+            }
+            _ => "unknown; no run measured its capacity".to_owned(),
+        };
+        facts.push(("load", format!("{name}: {load}")));
     }
     let estimated = |device: &ObservedDevice| device.seeks == Some(SeekMethod::Estimated);
     if observed.devices.iter().any(estimated) {
@@ -166,24 +146,24 @@ fn queue_text(device: &ObservedDevice) -> String {
 
 /// `8 KiB 92 %, 64 KiB 5 %, others 3 %`.
 fn sizes_text(sizes: &[ObservedSize]) -> String {
-    let count = |size: &ObservedSize| size.random.saturating_add(size.sequential);
-    let sum: u64 = sizes.iter().map(count).sum();
-    let mut sizes: Vec<&ObservedSize> = sizes.iter().collect();
-    sizes.sort_by_key(|size| std::cmp::Reverse(count(size)));
-    let share = |count: u64| format_percent(count as f64 / sum.max(1) as f64);
-    let mut parts: Vec<String> = sizes
+    let counts = sizes
         .iter()
-        .take(SIZES_MAX)
-        .map(|size| {
-            let bytes = format_bytes(u64::from(size.block_bytes));
-            glue(&format!("{bytes} {}", share(count(size))))
-        })
-        .collect();
-    let others: u64 = sizes.iter().skip(SIZES_MAX).map(|size| count(size)).sum();
-    if others > 0 {
-        parts.push(glue(&format!("others {}", share(others))));
-    }
-    parts.join(", ")
+        .map(|of| (of.random.saturating_add(of.sequential), of.block_bytes));
+    let mut counts: Vec<(u64, u32)> = counts.collect();
+    let sum: u64 = counts.iter().map(|(count, _)| count).sum();
+    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let share = |count: u64| format_percent(count as f64 / sum.max(1) as f64);
+    let (shown, rest) = counts.split_at(counts.len().min(SIZES_MAX));
+    let size = |(count, bytes): &(u64, u32)| {
+        glue(&format!(
+            "{} {}",
+            format_bytes(u64::from(*bytes)),
+            share(*count)
+        ))
+    };
+    let others: u64 = rest.iter().map(|(count, _)| count).sum();
+    let others = (others > 0).then(|| glue(&format!("others {}", share(others))));
+    joined(shown.iter().map(size).chain(others), ", ").unwrap_or_default()
 }
 
 fn processes_text(device: &ObservedDevice) -> Option<String> {
@@ -192,16 +172,11 @@ fn processes_text(device: &ObservedDevice) -> Option<String> {
         .iter()
         .map(|process| process.requests)
         .sum();
-    let known: Vec<String> = device
-        .processes
-        .iter()
-        .take(PROCESSES_MAX)
-        .map(|process| {
-            let share = format_percent(process.requests as f64 / sum.max(1) as f64);
-            glue(&format!("{} ({}) {share}", process.name, process.pid))
-        })
-        .collect();
-    (!known.is_empty()).then(|| known.join(", "))
+    let known = device.processes.iter().take(PROCESSES_MAX).map(|process| {
+        let share = format_percent(process.requests as f64 / sum.max(1) as f64);
+        glue(&format!("{} ({}) {share}", process.name, process.pid))
+    });
+    joined(known, ", ")
 }
 
 /// How closely a run matched the load that it repeats; nothing for other runs.
@@ -210,46 +185,25 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
         return Vec::new();
     };
     let run = MatchedLoad::of(&record.measurements);
-    let both = |name: &str, show: &dyn Fn(f64) -> String, wanted: f64, measured: f64| {
-        vec![name.to_owned(), show(wanted), show(measured)]
-    };
     let rate = |value: f64| format!("{}/s", format_rate(value));
     let bytes = |value: f64| format_bytes(value.round() as u64);
     let depth = |value: f64| format!("{value:.1}");
+    let share = |part: f64| part / run.rate.max(1e-9);
+    let both = |name: &str, show: &dyn Fn(f64) -> String, wanted: f64, measured: f64| {
+        vec![name.to_owned(), show(wanted), show(measured)]
+    };
     let rows = vec![
         both("rate", &rate, like.rate, run.rate),
-        both(
-            "reads",
-            &format_percent,
-            like.read_share,
-            run.share(run.reads),
-        ),
-        both(
-            "seeks",
-            &format_percent,
-            like.seek_share,
-            run.share(run.seeks),
-        ),
-        both(
-            "mean size",
-            &bytes,
-            like.block_mean_bytes,
-            run.bytes / run.rate.max(1e-9),
-        ),
+        both("reads", &format_percent, like.read_share, share(run.reads)),
+        both("seeks", &format_percent, like.seek_share, share(run.seeks)),
+        both("mean size", &bytes, like.block_mean_bytes, share(run.bytes)),
         both("in flight", &depth, like.queue_depth, run.depth),
     ];
+    let (device, run) = (&like.device, short_id(&like.run_id));
     vec![
-        Block::Heading(format!("compared with {}", source_text(like))),
+        Block::Heading(format!("compared with the load of {device} in run {run}")),
         Block::table("Likeness", ["", "observed", "this run"], rows),
     ]
-}
-
-fn source_text(like: &LikePlan) -> String {
-    format!(
-        "the load of {} in run {}",
-        like.device,
-        short_id(&like.run_id)
-    )
 }
 
 /// Sums over the workloads that ran together, per second.
@@ -266,11 +220,10 @@ impl MatchedLoad {
     fn of(measurements: &[MeasurementRecord]) -> Self {
         let mut sum = Self::default();
         for m in measurements {
-            let ops = m
-                .ops
-                .iter()
-                .filter(|(kind, _)| matches!(kind, OpKind::Read | OpKind::Write));
-            for (kind, op) in ops {
+            for (kind, op) in &m.ops {
+                if !matches!(kind, OpKind::Read | OpKind::Write) {
+                    continue;
+                }
                 let rate = op.iops.value;
                 sum.rate += rate;
                 sum.bytes += op.throughput.value;
@@ -284,9 +237,5 @@ impl MatchedLoad {
             sum.depth += m.achieved_depth;
         }
         sum
-    }
-
-    fn share(&self, part: f64) -> f64 {
-        part / self.rate.max(1e-9)
     }
 }

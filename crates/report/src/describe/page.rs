@@ -10,8 +10,9 @@ use super::runs::run_id;
 use super::target::{disk_name, host_text, summary};
 use super::verdict::{grades, verdict};
 use super::{files, inserts, latency_search, layers, method, observed, ping, surface, sweep};
-use crate::text::{glue, list};
+use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
+use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;
@@ -38,27 +39,25 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     ];
     sections.extend(figures(record));
     let caveats = record.verdict.iter().flat_map(|verdict| &verdict.caveats);
-    let caveats = caveats
-        .map(|caveat| Block::text(Tone::Dim, caveat))
-        .collect();
-    let postgres = record.postgres.iter();
+    let caveats = caveats.map(|caveat| Block::text(Tone::Dim, caveat));
+    let postgres = || record.postgres.iter();
     // On one screen, the end follows the figures as their notes do.
     let (caveats_on, end_id) = match is_brief(record) {
         true => (Whole, "notes"),
         false => (Always, "end"),
     };
     sections.extend([
-        Section::new("caveats", caveats_on, caveats),
+        Section::new("caveats", caveats_on, caveats.collect()),
         Section::new("figures", Always, observed::likeness(record)),
         Section::new(
             "figures",
             Whole,
-            postgres.clone().flat_map(inserts::blocks).collect(),
+            postgres().flat_map(inserts::blocks).collect(),
         ),
         Section::new(
             "figures",
             Short,
-            postgres.flat_map(inserts::digest).collect(),
+            postgres().flat_map(inserts::digest).collect(),
         ),
         Section::new("findings", Whole, findings(&record.findings)),
         Section::new("advice", Whole, advice(&record.advice)),
@@ -75,71 +74,70 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
 /// What was measured.
 fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
-    let part = |shown, blocks| vec![Section::new("figures", shown, blocks)];
-    let own_form = if let Some(of) = &record.sweep {
-        Some(sweep::blocks(record, of))
-    } else if let Some(of) = &record.files {
-        Some(files::blocks(record, of))
-    } else if let Some(of) = &record.layers {
-        Some(layers::blocks(record, of))
-    } else {
-        record.observed.as_ref().map(observed::blocks)
+    let mut sections = Vec::new();
+    let mut add = |shown, blocks| sections.push(Section::new("figures", shown, blocks));
+    let own_form = match record {
+        Record {
+            sweep: Some(of), ..
+        } => Some(sweep::blocks(record, of)),
+        Record {
+            files: Some(of), ..
+        } => Some(files::blocks(record, of)),
+        Record {
+            layers: Some(of), ..
+        } => Some(layers::blocks(record, of)),
+        _ => record.observed.as_ref().map(observed::blocks),
     };
     if let Some(blocks) = own_form {
-        let mut sections = part(Always, blocks);
+        add(Always, blocks);
         let rows = (0..targets(record)).filter_map(|target| Figures::of(record, target, |_| true));
-        sections.extend(rows.flat_map(|rows| part(File, rows.blocks())));
+        rows.for_each(|rows| add(File, rows.blocks()));
         return sections;
     }
     let searched = record.latency_search.iter();
     let searched = searched.flat_map(|of| latency_search::blocks(record, of));
-    let mut sections = part(Always, searched.collect());
+    add(Always, searched.collect());
     for target in 0..targets(record) {
-        sections.extend(part(Always, heading(record, target)));
+        add(Always, heading(record, target));
         let surveyed = record.surface.as_ref().filter(|s| s.target == target);
         let figures = Figures::of(record, target, |m| m.ping.is_none());
         if let Some(of) = surveyed {
             let mut blocks = surface::blocks(record, of);
             blocks.extend(of.scan.as_ref().map(|_| Block::Scan));
             // The answer of a run that measured nothing else.
-            let shown = if figures.is_some() { Whole } else { Always };
-            sections.extend(part(shown, blocks));
+            add(if figures.is_some() { Whole } else { Always }, blocks);
         }
-        let pinged = record.measurements.iter().enumerate();
-        let pinged = pinged.filter(|(_, m)| m.target == target && m.ping.is_some());
-        for (index, m) in pinged {
-            let ping = m.ping.iter();
-            let after_idle = ping.clone().any(|ping| !ping.after_idle.is_empty());
-            sections.extend(part(
-                if after_idle { Always } else { Whole },
-                vec![Block::Ping(index)],
-            ));
-            let digest = ping
-                .filter(|_| !after_idle)
-                .flat_map(|ping| ping::digest(m, ping));
-            sections.extend(part(Short, digest.collect()));
+        let all = record.measurements.iter().enumerate();
+        for (index, m) in all.filter(|(_, m)| m.target == target) {
+            let Some(ping) = &m.ping else { continue };
+            if ping.after_idle.is_empty() {
+                add(Whole, vec![Block::Ping(index)]);
+                add(Short, ping::digest(m, ping));
+            } else {
+                add(Always, vec![Block::Ping(index)]);
+            }
         }
         if let Some(pinged) = Figures::of(record, target, |m| m.ping.is_some()) {
-            sections.extend(part(File, pinged.blocks()));
+            add(File, pinged.blocks());
         }
         if let Some(figures) = figures {
-            sections.extend(part(Whole, figures.blocks()));
+            add(Whole, figures.blocks());
             let (rows_max, notes_max) = limits(record);
-            sections.extend(part(Short, figures.digest(rows_max, notes_max)));
+            add(Short, figures.digest(rows_max, notes_max));
         }
         let missing = not_run(record, target);
         if !missing.is_empty() {
             let text = format!("not run: {}", list(missing));
-            sections.extend(part(Always, vec![Block::text(Tone::Error, text)]));
+            add(Always, vec![Block::text(Tone::Error, text)]);
         }
     }
     if record.measurements.is_empty() && record.surface.is_none() {
-        sections.extend(part(
+        add(
             Always,
             vec![Block::text(Tone::Error, "nothing was measured")],
-        ));
+        );
     }
-    sections.extend(part(Always, skipped_facts(&record.plan).collect()));
+    add(Always, skipped_facts(&record.plan).collect());
     sections
 }
 
@@ -172,12 +170,7 @@ fn title(record: &Record) -> Vec<Block> {
         glue(&format_duration(record.elapsed_ns())),
     ];
     let disks = record.targets.iter().flat_map(|target| target.disks());
-    let mut names: Vec<String> = Vec::new();
-    for name in disks.map(disk_name) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = distinct(disks.map(disk_name));
     names.push(format!("host {}", record.host.name));
     names.push(format!("run {}", run_id(&record.run_id)));
     let mut blocks = vec![
@@ -215,67 +208,46 @@ fn details(record: &Record) -> Vec<Block> {
         |m: &&MeasurementRecord| found.is_none_or(|found| found.workload == m.workload.name);
     let measured = listed.iter().filter(is_result).map(|m| {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
-        let limit = m
-            .limited_by
-            .as_ref()
-            .map(|limit| format!("; {}", limited_by_text(limit)));
-        let text = format!(
-            "{}; {cpu}{}",
-            conditions(&m.workload),
-            limit.unwrap_or_default()
-        );
+        let mut text = format!("{}; {cpu}", conditions(&m.workload));
+        if let Some(limit) = &m.limited_by {
+            text += &format!("; {}", limited_by_text(limit));
+        }
         Block::toned_fact(Tone::Plain, &m.workload.name, text)
     });
-    let mut measured = measured.peekable();
-    if measured.peek().is_some() {
-        blocks.push(Block::Heading("conditions".to_owned()));
-    }
-    blocks.extend(measured);
+    blocks.extend(Block::headed("conditions", measured));
     blocks
 }
 
 fn of_target(record: &Record, target: &TargetIdentity, index: usize) -> Vec<Block> {
-    let facts = summary(target, &record.plan).into_iter();
-    let facts = facts.filter_map(|(label, value)| Some((label, value?)));
-    let health = record.health.iter();
-    let health = health.filter(|health| target.disks().any(|disk| disk.name == health.disk));
-    let own: Vec<&MeasurementRecord> = record
-        .measurements
-        .iter()
-        .filter(|m| m.target == index)
-        .collect();
-    let all = facts
-        .chain(health.map(|health| ("health", health_text(health))))
-        .chain(engines_text(&own).map(|text| ("engine", text)))
-        .chain(proof_text(record, index).map(|text| ("proof", text)));
+    let is_own = |health: &&DiskHealth| target.disks().any(|disk| disk.name == health.disk);
+    let health = record.health.iter().filter(is_own);
+    let all = summary(target, &record.plan).into_iter();
+    let all = all
+        .chain(health.map(|health| ("health", Some(health_text(health)))))
+        .chain([
+            ("engine", engines_text(record, index)),
+            ("proof", proof_text(record, index)),
+        ]);
     Block::facts(all).collect()
 }
 
 /// The run, and where more is.
 fn end(record: &Record) -> Vec<Block> {
-    let more = "commands that reproduce each figure: --commands · all data: --json";
-    vec![
-        Block::text(Tone::Dim, run(record)),
-        Block::text(Tone::Dim, more),
-    ]
-}
-
-fn run(record: &Record) -> String {
     let (run, method, seed) = (&record.run_id, record.method, record.plan.seed);
-    format!("run {run} · method {method} · seed {seed}")
+    let run = format!("run {run} · method {method} · seed {seed}");
+    let more = "commands that reproduce each figure: --commands · all data: --json";
+    vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)]
 }
 
 /// Rows and notes of a table on a short page.
 fn limits(record: &Record) -> (usize, usize) {
-    let rows_max = match record.postgres {
-        Some(_) => ROWS_WITH_SERVER,
-        None => ROWS_MAX,
+    let (has_server, is_brief) = (record.postgres.is_some(), is_brief(record));
+    let rows_max = if has_server {
+        ROWS_WITH_SERVER
+    } else {
+        ROWS_MAX
     };
-    let notes_max = match is_brief(record) {
-        true => NOTES_BRIEF,
-        false => NOTES_MAX,
-    };
-    (rows_max, notes_max)
+    (rows_max, if is_brief { NOTES_BRIEF } else { NOTES_MAX })
 }
 
 /// Whether the page is one screen: of a quick run, and below the lines of single requests.
@@ -294,11 +266,8 @@ fn end_in_short(record: &Record) -> Vec<Block> {
     };
     let mut blocks = findings_in_short(&record.findings, urgent);
     blocks.extend(advice_in_short(&record.advice));
-    let conditions = shared_conditions(record);
-    let method = format!(
-        "{}all: -v",
-        conditions.map_or(String::new(), |text| text + " · ")
-    );
+    let conditions = shared_conditions(record).map(|text| text + " · ");
+    let method = format!("{}all: -v", conditions.unwrap_or_default());
     blocks.push(Block::text(Tone::Dim, method));
     blocks
 }

@@ -34,11 +34,8 @@ pub(crate) fn title(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> Strin
         kind => kind.plural(),
     };
     let block = format_bytes(u64::from(m.workload.block_bytes));
-    let count = counted(op.count, "request");
-    format!(
-        "{operations} of {block}: {count} in {}",
-        format_duration(m.wall_ns)
-    )
+    let (count, time) = (counted(op.count, "request"), format_duration(m.wall_ns));
+    format!("{operations} of {block}: {count} in {time}")
 }
 
 /// The errors of an operation; empty for none. A durable write fails in one of its two calls.
@@ -53,14 +50,10 @@ pub(crate) fn errors(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> Stri
 /// Reads, and writes with what makes them durable.
 pub(crate) fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, &OpRecord)> {
     let commits = m.ops.contains_key(&OpKind::Commit);
-    m.ops.iter().filter_map(move |(kind, op)| {
-        let is_shown = match kind {
-            OpKind::Read | OpKind::Commit => true,
-            // A failed sync counts as one.
-            _ => !commits,
-        };
-        is_shown.then_some((*kind, op))
-    })
+    // A failed sync counts as a durable write.
+    let is_shown = move |kind| matches!(kind, OpKind::Read | OpKind::Commit) || !commits;
+    let ops = m.ops.iter().map(|(kind, op)| (*kind, op));
+    ops.filter(move |(kind, _)| is_shown(*kind))
 }
 
 /// `mean 131 µs ±4 %, deviation 12.1 µs`. One request is its own mean, and does not deviate.
@@ -76,10 +69,7 @@ pub(crate) fn mean_text(count: u64, latency: &PingLatency) -> String {
 
 /// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
 pub(crate) fn percentiles(latency: &LatencySummary) -> String {
-    let of = |name: &str, ns: Option<u64>| {
-        let text = ns.map_or(labels::UNKNOWN.to_owned(), format_latency);
-        glue(&format!("{name} {text}"))
-    };
+    let of = |name: &str, ns| glue(&format!("{name} {}", labels::latency(ns)));
     [
         of("min", Some(latency.min)),
         of("p50", latency.p50),

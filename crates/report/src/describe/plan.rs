@@ -6,14 +6,14 @@ use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
 use super::trials;
 use crate::labels;
-use crate::text::{clean, glue, list, wrap};
+use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Row, Table, Tone};
 use diskproof_model::files::{FILES_DIRECTORY, FileStep, FilesPlan};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Plan, Start, Workload};
-use diskproof_model::surface::{Coverage, CurvePlan, Survey};
+use diskproof_model::surface::{Coverage, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
@@ -62,29 +62,26 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
 
 /// The steps of a survey.
 fn survey_text(survey: &Survey) -> String {
-    let operation = if survey.operation == OpKind::Write {
-        "written"
-    } else {
-        "read"
+    let operation = match survey.operation {
+        OpKind::Write => "written",
+        _ => "read",
     };
-    let points = |plan: CurvePlan| format!("curve of {}", counted(u64::from(plan.points), "point"));
-    let curve = survey.curve.map(|plan| match plan.coverage {
-        Coverage::Full => format!("{}, all of it {operation}", points(plan)),
-        Coverage::Sampled {
-            sample_bytes: Some(bytes),
-        } => {
-            format!(
-                "{}, {} {operation} at each",
-                points(plan),
-                format_bytes(bytes)
-            )
-        }
-        Coverage::Sampled { sample_bytes: None } => {
-            format!(
-                "{}, samples as large as the precision requires",
-                points(plan)
-            )
-        }
+    let curve = survey.curve.map(|plan| {
+        let each = match plan.coverage {
+            Coverage::Full => format!("all of it {operation}"),
+            Coverage::Sampled {
+                sample_bytes: Some(bytes),
+            } => {
+                format!("{} {operation} at each", format_bytes(bytes))
+            }
+            Coverage::Sampled { sample_bytes: None } => {
+                "samples as large as the precision requires".to_owned()
+            }
+        };
+        format!(
+            "curve of {}, {each}",
+            counted(u64::from(plan.points), "point")
+        )
     });
     let burst = survey
         .burst
@@ -99,27 +96,18 @@ fn survey_text(survey: &Survey) -> String {
         0 => "scan of every block".to_owned(),
         at => format!("scan of every block from byte {at}"),
     });
-    let span = survey
-        .span
+    let span = survey.span;
+    let span = span
         .length_bytes
-        .map(|length| labels::span(survey.span.start_bytes, length));
-    span.into_iter()
-        .chain(curve)
-        .chain(burst)
-        .chain(access)
-        .chain(scan)
-        .collect::<Vec<_>>()
-        .join("; ")
+        .map(|length| labels::span(span.start_bytes, length));
+    let steps = [span, curve, burst, access, scan];
+    joined(steps.into_iter().flatten(), "; ").unwrap_or_default()
 }
 
 /// The budget in one line: shown before the first write.
 pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
-    wrap(
-        &clean(&budget_text(plan, identities)),
-        usize::MAX,
-        usize::MAX,
-    )
-    .concat()
+    let text = clean(&budget_text(plan, identities));
+    wrap(&text, usize::MAX, usize::MAX).concat()
 }
 
 fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
@@ -128,20 +116,16 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         Some(_) => 1,
         None => identities.len(),
     };
-    let writes: Vec<String> = identities
-        .iter()
-        .take(written)
+    let written = identities.iter().take(written);
+    let writes: Vec<String> = written
         .map(|identity| writes_text(plan, identity))
         .collect();
-    let load = plan
-        .workloads
-        .first()
-        .zip(plan.ping.as_ref())
-        .map_or(String::new(), |(workload, ping)| {
-            format!("sends {}; ", load_text(workload, ping, identities.len()))
-        });
+    let load = plan.workloads.first().zip(plan.ping.as_ref());
+    let load = load
+        .map(|(workload, ping)| format!("sends {}; ", load_text(workload, ping, identities.len())));
     format!(
-        "{load}takes {}; {}",
+        "{}takes {}; {}",
+        load.unwrap_or_default(),
         time_text(plan, identities),
         writes.join("; ")
     )
@@ -159,24 +143,19 @@ fn load_text(workload: &Workload, ping: &PingPlan, targets: usize) -> String {
         0 | 1 => String::new(),
         n => format!(" to each of {n} targets"),
     };
-    let requests = match (workload.rate, ping.idle_ns.as_slice()) {
-        (_, idle_ns @ [_, ..]) => {
-            let longest = idle_ns.iter().max().copied().unwrap_or(0);
-            format!(
-                "{} of {block}{each} after idle times of up to {}",
-                counted(idle_ns.len() as u64, "request"),
-                glue(&format_duration(longest))
-            )
+    let requests = match (ping.idle_ns.iter().max(), workload.rate) {
+        (Some(longest), _) => {
+            let requests = counted(ping.idle_ns.len() as u64, "request");
+            let longest = glue(&format_duration(*longest));
+            format!("{requests} of {block}{each} after idle times of up to {longest}")
         }
-        (Some(rate), []) => {
-            let kilobytes = rate * f64::from(workload.block_bytes) / 1e3;
-            format!(
-                "at most {} of {block} ({}){each}",
-                glue(&format!("{} requests/s", format_rate(rate))),
-                glue(&format!("{} kB/s", format_rate(kilobytes))),
-            )
+        (None, Some(rate)) => {
+            let kilobytes = format_rate(rate * f64::from(workload.block_bytes) / 1e3);
+            let requests = glue(&format!("{} requests/s", format_rate(rate)));
+            let kilobytes = glue(&format!("{kilobytes} kB/s"));
+            format!("at most {requests} of {block} ({kilobytes}){each}")
         }
-        (None, []) => format!("requests of {block}{each} one after the other without a pause"),
+        (None, None) => format!("requests of {block}{each} one after the other without a pause"),
     };
     format!("{requests}, {operations}")
 }
@@ -190,15 +169,13 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
             None => amount_text(plan),
         };
     };
-    let time = format_duration(ns);
-    let fill = plan.fill_ns_max().filter(|ns| *ns < u64::MAX);
-    let fill = fill.map_or(String::new(), |ns| {
+    let mut time = format_duration(ns);
+    if let Some(fill_ns) = plan.fill_ns_max().filter(|ns| *ns < u64::MAX) {
         let is_directory = |one: &&TargetIdentity| one.kind == TargetKind::Directory;
         let files = identities.iter().filter(is_directory).count() as u64;
-        let most = format_duration(ns.saturating_mul(files));
-        format!(" after at most {most} to fill the scratch file")
-    });
-    let time = format!("{time}{fill}");
+        let most = format_duration(fill_ns.saturating_mul(files));
+        time += &format!(" after at most {most} to fill the scratch file");
+    }
     if plan.files.is_some() {
         return format!("at most {time}, and the removal of files");
     }
@@ -209,15 +186,14 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         Some(false) => "an SSD",
         _ => "a rotating disk",
     };
-    let most = plan.deadline_ns(identities);
-    if most.is_none() {
-        return format!("as long as the disk needs, {time} at the usual speed of {kind}");
+    match plan.deadline_ns(identities) {
+        None => format!("as long as the disk needs, {time} at the usual speed of {kind}"),
+        Some(most_ns) if most_ns > ns => {
+            let most = format_duration(most_ns);
+            format!("about {time} at the usual speed of {kind}, at most {most}")
+        }
+        Some(_) => format!("about {time} at the usual speed of {kind}"),
     }
-    let most = most.filter(|most_ns| *most_ns > ns);
-    let most = most.map_or(String::new(), |ns| {
-        format!(", at most {}", format_duration(ns))
-    });
-    format!("about {time} at the usual speed of {kind}{most}")
 }
 
 /// What a plan without a time limit takes: the time that its bytes or operations need, if they
@@ -237,48 +213,42 @@ fn amount_text(plan: &Plan) -> String {
 /// What the run writes to a target, and which data it destroys.
 fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let path = &identity.path;
-    let limit = |verb: &str, bytes: Option<u64>| {
-        let unlimited = if plan.time_ns_max().is_some() {
+    let limit = |verb: &str, bytes: Option<u64>| match bytes {
+        Some(bytes) => format!("{verb} at most {}", glue(&format_bytes(bytes))),
+        None if plan.time_ns_max().is_some() => {
             format!("{verb} as much as the disk accepts in that time")
-        } else {
-            format!("{verb} without a limit")
-        };
-        bytes.map_or(unlimited, |bytes| {
-            format!("{verb} at most {}", glue(&format_bytes(bytes)))
-        })
+        }
+        None => format!("{verb} without a limit"),
     };
     let trims = plan.workloads.iter().any(|w| w.makes(OpKind::Trim));
     let trims = trims.then(|| limit("trims", plan.trim_bytes_max()));
+    let place = || place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
     if let Some(files) = &plan.files {
-        let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+        let (place, count) = (place(), glue(&counted(files.count, "file")));
+        let bytes = glue(&format_bytes(files.write_bytes()));
         return format!(
-            "writes about {} into {} at a time in {path}/{FILES_DIRECTORY}{place}, removed \
-             afterwards",
-            glue(&format_bytes(files.write_bytes())),
-            glue(&counted(files.count, "file")),
+            "writes about {bytes} into {count} at a time in {path}/{FILES_DIRECTORY}{place}, \
+             removed afterwards"
         );
     }
     if identity.kind == TargetKind::Directory {
-        let scratch = plan.scratch_bytes.map_or(String::new(), |bytes| {
-            format!(" of {}", glue(&format_bytes(bytes)))
-        });
-        let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+        let scratch = plan
+            .scratch_bytes
+            .map(|bytes| format!(" of {}", glue(&format_bytes(bytes))));
+        let (scratch, place) = (scratch.unwrap_or_default(), place());
         let trims = trims.map_or(String::new(), |trims| format!(", {trims} of it"));
+        let writes = limit("writes", plan.scratch_write_bytes_max());
         return format!(
-            "{} into a scratch file{scratch} in {path}{place}{trims}, removed afterwards",
-            limit("writes", plan.scratch_write_bytes_max())
+            "{writes} into a scratch file{scratch} in {path}{place}{trims}, removed afterwards"
         );
     }
-    let writes = plan.writes();
-    // The speed of the disk decides how much a survey writes.
-    let surveyed = plan
-        .survey
-        .as_ref()
-        .is_some_and(|survey| survey.operation == OpKind::Write);
-    let most = plan.write_bytes_max().filter(|_| !surveyed);
-    if !writes {
+    if !plan.writes() {
         return format!("writes nothing to {path}");
     }
+    // The speed of the disk decides how much a survey writes.
+    let mut survey = plan.survey.iter();
+    let surveyed = survey.any(|survey| survey.operation == OpKind::Write);
+    let most = plan.write_bytes_max().filter(|_| !surveyed);
     let (noun, preposition) = match identity.kind {
         TargetKind::BlockDevice => ("device", "to"),
         _ => ("file", "into"),
@@ -288,10 +258,8 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         Some(trims) if only_trims => format!("{trims} of the {noun} {path}"),
         trims => {
             let trims = trims.map_or(String::new(), |trims| format!(" and {trims} of it"));
-            format!(
-                "{} {preposition} the {noun} {path}{trims}",
-                limit("writes", most)
-            )
+            let writes = limit("writes", most);
+            format!("{writes} {preposition} the {noun} {path}{trims}")
         }
     };
     format!("{done}; its content is lost")
@@ -304,84 +272,63 @@ fn place_text(identity: &TargetIdentity) -> Option<String> {
         .as_ref()
         .map(|filesystem| filesystem.kind.clone());
     let free = free_bytes(identity).map(|bytes| glue(&format!("{} free", format_bytes(bytes))));
-    let facts: Vec<String> = kind.into_iter().chain(free).collect();
-    (!facts.is_empty()).then(|| facts.join(", "))
+    joined(kind.into_iter().chain(free), ", ")
 }
 
 fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
-    identity.free_bytes.or_else(|| {
-        identity
-            .filesystem
-            .as_ref()
-            .map(|filesystem| filesystem.free_bytes)
-    })
+    let filesystem = identity.filesystem.as_ref();
+    identity
+        .free_bytes
+        .or(filesystem.map(|filesystem| filesystem.free_bytes))
 }
 
 /// The free space that remains during the run.
 fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
     let files = plan.files.as_ref().map(FilesPlan::set_bytes);
     let (scratch, free) = (plan.scratch_bytes.or(files)?, free_bytes(identity)?);
-    let left = glue(&format_bytes(free.saturating_sub(scratch)));
-    (identity.kind == TargetKind::Directory).then(|| {
-        format!(
-            "{left} of {} free space remain during the run",
-            glue(&format_bytes(free))
-        )
-    })
+    let [left, free] = [free.saturating_sub(scratch), free].map(|bytes| glue(&format_bytes(bytes)));
+    (identity.kind == TargetKind::Directory)
+        .then(|| format!("{left} of {free} free space remain during the run"))
 }
 
 fn target_text(identity: &TargetIdentity) -> String {
-    format!(
-        "{} ({}, {})",
-        identity.path,
-        labels::target_kind(identity.kind),
-        glue(&format_bytes(identity.size_bytes))
-    )
+    let kind = labels::target_kind(identity.kind);
+    let size = glue(&format_bytes(identity.size_bytes));
+    format!("{} ({kind}, {size})", identity.path)
 }
 
 /// The workloads in order.
 fn workloads(plan: &Plan) -> Table {
-    let groups = plan.groups();
-    let rows = groups.flat_map(|group| {
+    let rows = plan.groups().flat_map(|group| {
         let workloads = group.workloads.iter();
         workloads.map(move |workload| Row::from(workload_row(group, workload)))
     });
-    let words = |name: &str| Column::new(name, Align::Left);
-    let number = |name: &str| Column::new(name, Align::Right);
-    Table {
-        caption: "Workloads".to_owned(),
-        columns: vec![
-            words("workload"),
-            number("block"),
-            number("depth"),
-            words("access"),
-            number("time"),
-            number("bytes"),
-        ],
-        rows: rows.collect(),
-        ..Table::default()
-    }
+    let names = ["workload", "block", "depth", "access", "time", "bytes"];
+    let mut columns = Column::numbers(names);
+    columns[3].align = Align::Left;
+    Table::new("Workloads", columns, rows.collect())
 }
 
 fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
-    let time = group.time_ns().map_or(NO_LIMIT.to_owned(), |ns| {
-        format_duration(ns + group.warmup_ns())
-    });
+    let no_limit = || NO_LIMIT.to_owned();
+    let time = group
+        .time_ns()
+        .map(|ns| format_duration(ns + group.warmup_ns()));
     let bytes = match (workload.stop.bytes, workload.stop.ops) {
         (Some(bytes), _) => format_bytes(bytes),
         (None, Some(ops)) => format!("{ops} ops"),
-        (None, None) => NO_LIMIT.to_owned(),
+        (None, None) => no_limit(),
+    };
+    let name = match workload.start {
+        Start::WithPrevious => format!("{TOGETHER}{}", workload.name),
+        _ => workload.name.clone(),
     };
     vec![
-        if workload.start == Start::WithPrevious {
-            format!("{TOGETHER}{}", workload.name)
-        } else {
-            workload.name.clone()
-        },
+        name,
         labels::block(workload.block_bytes, &workload.block_mix),
         labels::depth(workload.depth, workload.workers),
         access_text(workload),
-        time,
+        time.unwrap_or_else(no_limit),
         bytes,
     ]
 }
@@ -390,11 +337,10 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
 fn access_text(workload: &Workload) -> String {
     let operation = labels::operation(&workload.streams, workload.sync);
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
+    let span = &workload.span;
     facts.extend(
-        workload
-            .span
-            .length_bytes
-            .map(|length| labels::span(workload.span.start_bytes, length)),
+        span.length_bytes
+            .map(|length| labels::span(span.start_bytes, length)),
     );
     facts.extend(labels::offered(workload.rate));
     if workload.cache != CachePolicy::Direct {
@@ -408,33 +354,25 @@ fn ends(plan: &Plan) -> Block {
     let workloads = &plan.workloads;
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
     let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
-    let (finest, widest) = (
-        precisions.iter().copied().reduce(f64::min),
-        precisions.iter().copied().reduce(f64::max),
-    );
-    if let (Some(finest), Some(widest)) = (finest, widest) {
-        let who = if precisions.len() == workloads.len() {
-            "A workload ends"
-        } else {
-            "Some workloads end"
+    let end = |of: fn(f64, f64) -> f64| precisions.iter().copied().reduce(of);
+    if let (Some(finest), Some(widest)) = (end(f64::min), end(f64::max)) {
+        let who = match precisions.len() == workloads.len() {
+            true => "A workload ends",
+            false => "Some workloads end",
         };
-        let range = if finest == widest {
-            format_percent(widest)
-        } else {
-            format!("{} to {}", format_percent(finest), format_percent(widest))
+        let [finest_text, widest_text] = [finest, widest].map(format_percent);
+        let range = match finest == widest {
+            true => widest_text,
+            false => format!("{finest_text} to {widest_text}"),
         };
-        text.push_str(&format!(
-            " {who} earlier once the rate is known to {}.",
-            glue(&format!("± {range}"))
-        ));
+        let range = glue(&format!("± {range}"));
+        text += &format!(" {who} earlier once the rate is known to {range}.");
     }
     if workloads
         .iter()
         .any(|workload| workload.start == Start::WithPrevious)
     {
-        text.push_str(
-            " + runs at the same time as the one above; the first to reach a limit ends all.",
-        );
+        text += " + runs at the same time as the one above; the first to reach a limit ends all.";
     }
     Block::text(Tone::Dim, text)
 }

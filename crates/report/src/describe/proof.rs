@@ -1,10 +1,10 @@
 //! Whether the figures of a target came from its disks, by the disks' own counters; which engines
 //! carried the operations.
 
-use crate::text::{glue, list};
+use crate::text::{glue, grouped, list};
 use diskproof_model::measurement::DeviceUse;
-use diskproof_model::plan::EngineKind;
-use diskproof_model::record::{MeasurementRecord, Record};
+
+use diskproof_model::record::Record;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -12,42 +12,33 @@ use std::collections::BTreeSet;
 pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
     let measured = record.measurements.iter().filter(|m| m.target == target);
     let surveyed = record.surface.iter().filter(|s| s.target == target);
-    let devices: Vec<&DeviceUse> = measured
+    let devices = measured
         .map(|m| &m.device)
-        .chain(surveyed.map(|s| &s.device))
+        .chain(surveyed.map(|s| &s.device));
+    let devices: Vec<&DeviceUse> = devices.collect();
+    let unknown = devices.iter().filter(|device| device.accounted.is_none());
+    let unknown: BTreeSet<&str> = unknown
+        .filter_map(|one| one.unresolved.as_deref())
         .collect();
-    let unknown = devices
-        .iter()
-        .filter(|device| device.accounted.is_none())
-        .filter_map(|device| device.unresolved.as_deref());
-    let unknown: BTreeSet<&str> = unknown.collect();
     let why = Vec::from_iter(unknown).join("; ");
     let known = record.accounted_range(target).map(|range| {
-        let mut disks: BTreeSet<&str> = devices
-            .iter()
-            .flat_map(|device| &device.disks)
-            .map(String::as_str)
-            .collect();
+        let disks = devices.iter().flat_map(|device| &device.disks);
+        let mut disks: BTreeSet<&str> = disks.map(String::as_str).collect();
         disks.extend(trimmed_device(record, target));
         let disks = Vec::from_iter(disks).join(", ");
-        match range.1 {
-            MANY.. => format!(
-                "the kernel's counters of {disks} show up to {:.0} times the bytes{}",
-                range.1,
-                why_apart(range)
-            ),
-            _ => format!(
-                "the kernel's counters of {disks} confirm {} of the bytes{}",
-                share_text(range),
-                why_apart(range)
-            ),
-        }
+        let bytes = match range.1 {
+            MANY.. => format!("show up to {:.0} times the bytes", range.1),
+            _ => format!("confirm {} of the bytes", share_text(range)),
+        };
+        format!(
+            "the kernel's counters of {disks} {bytes}{}",
+            why_apart(range)
+        )
     });
-    match (known, why.is_empty()) {
-        (None, true) => None,
-        (Some(known), true) => Some(known),
-        (Some(known), false) => Some(format!("{known}; in part unknown: {why}")),
-        (None, false) => Some(format!(
+    match (known, why.as_str()) {
+        (known, "") => known,
+        (Some(known), why) => Some(format!("{known}; in part unknown: {why}")),
+        (None, why) => Some(format!(
             "unknown, the disk's counters are not available: {why}"
         )),
     }
@@ -83,32 +74,21 @@ fn why_apart((low, high): (f64, f64)) -> &'static str {
 /// `99.6 % to 100.3 %`
 fn share_text((low, high): (f64, f64)) -> String {
     let [low, high] = [low, high].map(|share| glue(&format!("{:.1} %", share * 100.0)));
-    if low == high {
-        low
-    } else {
-        format!("{low} to {high}")
+    match low == high {
+        true => low,
+        false => format!("{low} to {high}"),
     }
 }
 
 /// The engines of a target: the most used one, then each other one with its workloads.
-pub(crate) fn engines_text(measurements: &[&MeasurementRecord]) -> Option<String> {
-    let mut engines: Vec<(EngineKind, Vec<&str>)> = Vec::new();
-    for workload in measurements.iter().map(|m| &m.workload) {
-        match engines
-            .iter_mut()
-            .find(|(engine, _)| *engine == workload.engine)
-        {
-            Some((_, names)) => names.push(&workload.name),
-            None => engines.push((workload.engine, vec![&workload.name])),
-        }
-    }
+pub(crate) fn engines_text(record: &Record, target: usize) -> Option<String> {
+    let own = record.measurements.iter().filter(|m| m.target == target);
+    let mut engines = grouped(own.map(|m| (m.workload.engine, &m.workload.name)));
     engines.sort_by_key(|(_, names)| Reverse(names.len()));
-    let mut texts = Vec::new();
-    for (index, (engine, names)) in engines.iter().enumerate() {
-        texts.push(match index {
-            0 => engine.as_str().to_owned(),
-            _ => format!("{} for {}", engine.as_str(), list(names)),
-        });
+    let (first, others) = engines.split_first()?;
+    let mut text = first.0.as_str().to_owned();
+    for (engine, names) in others {
+        text += &format!("; {} for {}", engine.as_str(), list(names));
     }
-    (!texts.is_empty()).then(|| texts.join("; "))
+    Some(text)
 }

@@ -1,7 +1,7 @@
 //! Remarks on the figures of a measurement: failed operations, the page cache, a rate that did not
 //! settle, the result of a verification.
 
-use crate::text::list;
+use crate::text::{grouped, list};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
 use diskproof_model::plan::CachePolicy;
@@ -49,17 +49,13 @@ pub(crate) fn notes(
     measurements: &[&MeasurementRecord],
     is_selected: fn(RemarkKind) -> bool,
 ) -> Vec<Block> {
-    let mut notes: Vec<(MeasurementRemark, Vec<&str>)> = Vec::new();
-    for m in measurements {
-        for remark in remarks(m).into_iter().filter(|one| is_selected(one.kind)) {
-            match notes.iter_mut().find(|(known, _)| *known == remark) {
-                Some((_, names)) => names.push(&m.workload.name),
-                None => notes.push((remark, vec![&m.workload.name])),
-            }
-        }
-    }
+    let all = measurements.iter().flat_map(|m| {
+        let own = remarks(m).into_iter().filter(|one| is_selected(one.kind));
+        own.map(|one| (one, &m.workload.name))
+    });
+    let mut notes = grouped(all);
     notes.sort_by_key(|(remark, _)| remark.kind);
-    let note = |(remark, names): (MeasurementRemark, Vec<&str>)| {
+    let note = |(remark, names): (MeasurementRemark, Vec<&String>)| {
         let text = match names.len() == measurements.len() {
             true => remark.text,
             false => format!("{}: {}", list(names), remark.text),
@@ -112,10 +108,8 @@ fn shortened(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
 fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let (_, earlier) = measurement.phases.split_last()?;
     let length_ns = |phase: &PhaseRecord| phase.end_ns.saturating_sub(phase.start_ns);
-    let omitted = earlier
-        .iter()
-        .filter(|phase| phase.name != PhaseKind::FirstWrite);
-    let omitted_ns: u64 = omitted.map(length_ns).sum();
+    let is_omitted = |phase: &&PhaseRecord| phase.name != PhaseKind::FirstWrite;
+    let omitted_ns: u64 = earlier.iter().filter(is_omitted).map(length_ns).sum();
     let told = earlier
         .iter()
         .filter(|phase| is_notable(measurement, phase));
@@ -125,20 +119,15 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
             let p50 = op
                 .latency
                 .p50
-                .map_or_else(String::new, |ns| format!(", p50 {}", format_latency(ns)));
-            let rate = if measurement.is_rated_in_bytes() {
-                op.throughput.text()
-            } else {
-                op.rate.text()
+                .map(|ns| format!(", p50 {}", format_latency(ns)));
+            let rate = match measurement.is_rated_in_bytes() {
+                true => op.throughput.text(),
+                false => op.rate.text(),
             };
-            format!("{}s at {rate}{p50}", kind.as_str())
+            format!("{}s at {rate}{}", kind.as_str(), p50.unwrap_or_default())
         });
-        format!(
-            "{} of {} ({})",
-            format_duration(length_ns(phase)),
-            phase.name.as_str(),
-            list(rates)
-        )
+        let (length, name) = (format_duration(length_ns(phase)), phase.name.as_str());
+        format!("{length} of {name} ({})", list(rates))
     });
     let text = list(each);
     (!text.is_empty()).then(|| {
@@ -153,13 +142,13 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
 /// A slow start is ordinary; only a phase of another kind needs a remark.
 fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
     let steady = measurement.phases.last();
-    phase.name != PhaseKind::Settling
-        && phase.ops.iter().any(|(kind, op)| {
-            let later = steady.and_then(|steady| steady.ops.get(kind));
-            later.is_none_or(|later| {
-                (op.rate.value / later.rate.value - 1.0).abs() > NOTABLE_DIFFERENCE
-            })
+    let mut changes = phase.ops.iter().map(|(kind, op)| {
+        let later = steady.and_then(|steady| steady.ops.get(kind));
+        later.map_or(f64::INFINITY, |later| {
+            (op.rate.value / later.rate.value - 1.0).abs()
         })
+    });
+    phase.name != PhaseKind::Settling && changes.any(|change| change > NOTABLE_DIFFERENCE)
 }
 
 /// Difference between the rates of two phases that needs a remark.
@@ -216,18 +205,15 @@ fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     // The page cache cannot answer synced writes.
     let is_commit = measurement.ops.contains_key(&OpKind::Commit)
         && !measurement.workload.streams.makes(OpKind::Read);
-    let text = match (cache.used, &cache.why) {
+    let why = match (cache.used, &cache.why) {
         (CachePolicy::Direct, _) => return None,
-        (used, Some(why)) => format!("{}: {why}", used.as_str()),
-        (CachePolicy::Buffered, None) => {
-            "buffered: through the page cache, emptied continuously".to_owned()
-        }
+        (_, Some(why)) => why,
+        (CachePolicy::Buffered, None) => "through the page cache, emptied continuously",
         (CachePolicy::Cached, None) if is_commit => return None,
-        (CachePolicy::Cached, None) => {
-            "cached: the page cache may have answered instead of the disk".to_owned()
-        }
+        (CachePolicy::Cached, None) => "the page cache may have answered instead of the disk",
     };
-    Some(remark(RemarkKind::Cached, cache.used.as_str(), text))
+    let used = cache.used.as_str();
+    Some(remark(RemarkKind::Cached, used, format!("{used}: {why}")))
 }
 
 /// Whether the blocks that earlier runs wrote were correct.
@@ -278,32 +264,25 @@ fn verification(verify: &VerifyResult) -> Option<MeasurementRemark> {
     }
     let written = counted(verify.blocks_written.unwrap_or(verify.blocks), "block");
     let is_whole = verify.unchecked() == 0;
-    let (kind, text) = match (verify.blocks, verify.bad_blocks) {
+    let interrupted = if is_whole {
+        ""
+    } else {
+        " before an interruption"
+    };
+    let kind = match verify.bad_blocks {
+        0 if is_whole => RemarkKind::Verified,
+        _ => RemarkKind::Failed,
+    };
+    let text = match (verify.blocks, verify.bad_blocks) {
         (0, _) if is_whole => return None,
-        (0, _) => {
-            let text = format!("0 of {written} read back before an interruption");
-            (RemarkKind::Failed, text)
-        }
-        (_, 0) if is_whole => {
-            let text = format!("{written} read back, all correct");
-            (RemarkKind::Verified, text)
-        }
-        (blocks, 0) => {
-            let text =
-                format!("{blocks} of {written} read back before an interruption, all correct");
-            (RemarkKind::Failed, text)
-        }
+        (0, _) => format!("0 of {written} read back{interrupted}"),
+        (_, 0) if is_whole => format!("{written} read back, all correct"),
+        (blocks, 0) => format!("{blocks} of {written} read back{interrupted}, all correct"),
         (blocks, bad) => {
-            let interrupted = if is_whole {
-                ""
-            } else {
-                " before an interruption"
-            };
-            let text = format!(
+            format!(
                 "{bad} of {} read back wrong{interrupted}",
                 counted(blocks, "block")
-            );
-            (RemarkKind::Failed, text)
+            )
         }
     };
     Some(verified(kind, verify.bad_blocks > 0, text))

@@ -1,7 +1,7 @@
 //! A run in words: what was requested, when, and how its expectations came out.
 
-use crate::text::list;
-use diskproof_model::block::{Align, Block, Cell, Column, Row, Table, Tone};
+use crate::text::{grouped, list};
+use diskproof_model::block::{Block, Cell, Row, Tone};
 use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
 use diskproof_model::figure::unit_of;
 use diskproof_model::measurement::StopReason;
@@ -24,14 +24,11 @@ pub(crate) fn request_text(plan: &Plan) -> String {
 
 /// `2026-11-20T10:00:00Z` as `2026-11-20 10:00 UTC`; other texts stay as they are.
 pub(crate) fn start_text(started: &str) -> String {
-    let parts = (
-        started.get(..10),
-        started.get(10..11),
-        started.get(11..16),
-        started.ends_with('Z'),
-    );
+    let parts = (started.get(..10), started.get(10..11), started.get(11..16));
     match parts {
-        (Some(day), Some("T"), Some(minute), true) => format!("{day} {minute} UTC"),
+        (Some(day), Some("T"), Some(minute)) if started.ends_with('Z') => {
+            format!("{day} {minute} UTC")
+        }
         _ => started.to_owned(),
     }
 }
@@ -79,21 +76,10 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
     planned.filter(|name| !is_measured(name)).collect()
 }
 
-/// Workloads that the plan skips, by reason.
-fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for skipped in &plan.skipped {
-        match reasons.iter_mut().find(|(why, _)| *why == skipped.why) {
-            Some((_, names)) => names.push(&skipped.workload),
-            None => reasons.push((&skipped.why, vec![&skipped.workload])),
-        }
-    }
-    reasons
-}
-
 /// The workloads that the plan skips, a fact per reason.
 pub(crate) fn skipped_facts(plan: &Plan) -> impl Iterator<Item = Block> {
-    let skipped = skipped(plan).into_iter();
+    let skipped = grouped(plan.skipped.iter().map(|one| (&one.why, &one.workload)));
+    let skipped = skipped.into_iter();
     skipped.map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
 }
 
@@ -105,26 +91,20 @@ pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
             ExpectationOutcome::Undecided => Cell::toned(Tone::Warning, "UNDECIDED"),
             ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
         };
-        Row {
-            cells: vec![outcome, promise_text(one).into(), measured_text(one).into()],
-            ..Row::default()
-        }
+        Row::from(vec![
+            outcome,
+            promise_text(one).into(),
+            measured_text(one).into(),
+        ])
     };
     let names = ["result", "promised, allowance", "measured (95 % interval)"];
-    let table = Table {
-        caption: "Promised and measured".to_owned(),
-        columns: names.map(|name| Column::new(name, Align::Left)).to_vec(),
-        rows: all.iter().map(row).collect(),
-        ..Table::default()
-    };
+    let rows: Vec<Row> = all.iter().map(row).collect();
+    let table = (!rows.is_empty()).then(|| Block::words("Promised and measured", names, rows));
     let open = all.iter().filter_map(|one| {
         let text = format!("{}: {}", promise_text(one), decision_text(one)?);
         Some(Block::toned_fact(Tone::Warning, "undecided", text))
     });
-    match all {
-        [] => Vec::new(),
-        _ => [Block::Table(table)].into_iter().chain(open).collect(),
-    }
+    table.into_iter().chain(open).collect()
 }
 
 /// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92 MB/s, −5 %`.
@@ -186,19 +166,14 @@ fn decision_text(expectation: &Expectation) -> Option<String> {
 /// With three digits, or as many as tell it from the threshold: 199.6 is not 200.
 fn compared_text(unit: &str, value: f64, threshold: Option<f64>) -> String {
     let usual = unit_text(unit, value);
-    let Some(threshold) = threshold.filter(|other| *other != value && unit != "rpm") else {
-        return usual;
-    };
-    if unit_text(unit, threshold) != usual {
-        return usual;
-    }
-    for digits in DIGITS {
-        let text = figure_to_digits(value, digits, unit);
-        if text != figure_to_digits(threshold, digits, unit) {
-            return text;
-        }
-    }
-    usual
+    let is_alike =
+        |other: &f64| *other != value && unit != "rpm" && unit_text(unit, *other) == usual;
+    let apart = threshold.filter(is_alike).and_then(|threshold| {
+        let mut texts = DIGITS
+            .map(|digits| [value, threshold].map(|figure| figure_to_digits(figure, digits, unit)));
+        texts.find(|[text, other]| text != other)
+    });
+    apart.map_or(usual, |[text, _]| text)
 }
 
 /// With three digits.
@@ -211,10 +186,9 @@ fn unit_text(unit: &str, value: f64) -> String {
 
 /// One unit of the third digit of a value: as its half-width it makes three digits print.
 pub(crate) fn third_digit(value: f64) -> f64 {
-    if value == 0.0 {
-        0.0
-    } else {
-        10.0_f64.powf(value.abs().log10().floor() - 2.0)
+    match value {
+        0.0 => 0.0,
+        _ => 10.0_f64.powf(value.abs().log10().floor() - 2.0),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::run::start_text;
 use crate::labels;
 use crate::text::{clean, glue, list, shortened};
-use diskproof_model::block::{Align, Block, Column, Narrow, Place, Row, Table, Tone};
+use diskproof_model::block::{Block, Column, Narrow, Place, Row, Table, Tone};
 use diskproof_model::digits;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
@@ -31,27 +31,25 @@ const NAMING: usize = 5;
 
 /// The runs in the order given.
 pub(crate) fn blocks(runs: &[SavedRun]) -> Vec<Block> {
-    let mut columns: Vec<Column> = HEADING.map(|name| Column::new(name, Align::Left)).into();
+    let mut columns = Column::words(HEADING);
     for (rank, column) in columns.iter_mut().rev().take(2).enumerate() {
         column.place = Place::Roomy(rank as u8);
     }
     vec![Block::Table(Table {
-        caption: "saved runs".to_owned(),
-        columns,
-        rows: runs.iter().map(row).collect(),
         narrow: Narrow::Titled(NAMING),
-        ..Table::default()
+        ..Table::new("saved runs", columns, runs.iter().map(row).collect())
     })]
 }
 
 fn row(run: &SavedRun) -> Row {
+    let worst = run.worst.as_ref();
+    let partial = run.partial.then(|| "PARTIAL".to_owned());
+    let finding = worst.map(|of| glue(&format!("{}: {}", labels::severity(of.severity), of.code)));
     let figures = run.figures.iter().take(FIGURES_MAX).map(figure_text);
     let disks: Vec<&str> = run.disks.iter().map(|disk| disk.best_name()).collect();
     let cell = |text: &str| shortened(&clean(text), CELL_MAX);
-    let optional = |text: &Option<String>, written: fn(&str) -> String| {
-        text.as_deref()
-            .map_or(String::new(), |text| shortened(&written(text), CELL_MAX))
-    };
+    let label = run.label.as_ref().map(|label| cell(&format!("[{label}]")));
+    let note = run.note.as_ref().map(|note| cell(&format!("note: {note}")));
     let started = start_text(&run.started);
     let cells = vec![
         run_id(&run.run_id),
@@ -59,14 +57,20 @@ fn row(run: &SavedRun) -> Row {
         started.trim_end_matches(" UTC").to_owned(),
         cell(&run.verb),
         cell(&run.targets.join(" ")),
-        optional(&run.label, |label| format!("[{}]", clean(label))),
+        label.unwrap_or_default(),
         cell(&disks.join(" ")),
-        list(remarks(run).into_iter().chain(figures)),
+        list(partial.into_iter().chain(finding).chain(figures)),
         cell(&run.host),
-        optional(&run.note, |note| format!("note: {}", clean(note))),
+        note.unwrap_or_default(),
     ];
+    let is_failure = worst.is_some_and(|of| of.severity == Severity::Failure);
+    let tone = if run.partial || is_failure {
+        Tone::Error
+    } else {
+        Tone::Plain
+    };
     Row {
-        tone: tone(run),
+        tone,
         ..Row::from(cells)
     }
 }
@@ -76,36 +80,14 @@ pub(crate) fn run_id(id: &str) -> String {
     id.chars().take(ID_DIGITS).collect()
 }
 
-/// Partial, and the most severe finding.
-fn remarks(run: &SavedRun) -> Vec<String> {
-    let partial = run.partial.then(|| "PARTIAL".to_owned());
-    let worst = run.worst.as_ref().map(|worst| {
-        glue(&format!(
-            "{}: {}",
-            labels::severity(worst.severity),
-            worst.code
-        ))
-    });
-    partial.into_iter().chain(worst).collect()
-}
-
-fn tone(run: &SavedRun) -> Tone {
-    match run.worst.as_ref().map(|worst| worst.severity) {
-        _ if run.partial => Tone::Error,
-        Some(Severity::Failure) => Tone::Error,
-        Some(Severity::Warning | Severity::Note) | None => Tone::Plain,
-    }
-}
-
 fn figure_text(figure: &Headline) -> String {
     let value = digits::figure_text(figure.value, figure.half_width_95, &figure.unit);
     let name = &figure.workload;
     // A name that contains the operation does not need it twice.
+    let is_named = name.contains("read") || name.contains("write");
     match figure.operation {
-        operation @ (OpKind::Read | OpKind::Write)
-            if !name.contains("read") && !name.contains("write") =>
-        {
-            format!("{name} {} {value}", operation.as_str())
+        of @ (OpKind::Read | OpKind::Write) if !is_named => {
+            format!("{name} {} {value}", of.as_str())
         }
         _ => format!("{name} {value}"),
     }

@@ -13,9 +13,9 @@ const IDLE_BYTES_PER_SECOND: f64 = 50e3;
 /// Rows that are shown.
 const ROWS_MAX: usize = 12;
 
-/// Columns of the table, behind the kind of process.
-const COLUMNS: [&str; 9] = [
-    "read/s", "MB/s", "mean", "write/s", "extend/s", "MB/s", "mean", "fsync/s", "evict/s",
+/// Columns of the table.
+const COLUMNS: [&str; 10] = [
+    "server", "read/s", "MB/s", "mean", "write/s", "extend/s", "MB/s", "mean", "fsync/s", "evict/s",
 ];
 
 fn per_second(count: u64, wall_ns: u64) -> f64 {
@@ -42,28 +42,17 @@ impl ExplainedDirection {
         ]
     }
 
-    fn is_idle(&self) -> bool {
-        self.device < IDLE_BYTES_PER_SECOND
-    }
-
     /// `up to 84 % of the reads`.
     fn share(&self) -> String {
-        let share = (self.server / self.device).min(1.0);
-        glue(&format!(
-            "up to {} of the {}",
-            format_percent(share),
-            self.name
-        ))
+        let share = format_percent((self.server / self.device).min(1.0));
+        glue(&format!("up to {share} of the {}", self.name))
     }
 
     /// The bytes that the share comes from.
     fn bytes(&self) -> String {
-        format!(
-            "{}: the server {}, the disk {}",
-            self.name,
-            glue(&format_throughput(self.server)),
-            glue(&format_throughput(self.device))
-        )
+        let [server, device] =
+            [self.server, self.device].map(|rate| glue(&format_throughput(rate)));
+        format!("{}: the server {server}, the disk {device}", self.name)
     }
 }
 
@@ -71,14 +60,13 @@ impl ExplainedDirection {
 pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
     let devices = load.devices.join(" and ");
     let both = ExplainedDirection::both(load);
-    let busy: Vec<&ExplainedDirection> = both.iter().filter(|one| !one.is_idle()).collect();
-    match busy.as_slice() {
-        [] => format!("{devices} is almost idle"),
-        [one] => format!("PostgreSQL explains {} of {devices}", one.share()),
-        all => {
-            let shares = list(all.iter().map(|one| one.share()));
-            format!("PostgreSQL explains {shares} of {devices}")
-        }
+    let busy = both
+        .iter()
+        .filter(|one| one.device >= IDLE_BYTES_PER_SECOND);
+    let shares = list(busy.map(ExplainedDirection::share));
+    match shares.as_str() {
+        "" => format!("{devices} is almost idle"),
+        shares => format!("PostgreSQL explains {shares} of {devices}"),
     }
 }
 
@@ -99,12 +87,11 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
         format!("writes {}", rate(counters.write_bytes())),
         format!("WAL {}", rate(counters.wal.write_bytes)),
     ];
-    if let Some(syncs) = counters.wal.syncs {
-        parts.push(format!(
-            "{} syncs/s",
-            format_rate(per_second(syncs, wall_ns))
-        ));
-    }
+    let syncs = counters
+        .wal
+        .syncs
+        .map(|syncs| format_rate(per_second(syncs, wall_ns)));
+    parts.extend(syncs.map(|rate| format!("{rate} syncs/s")));
     let hits: u64 = counters.io.iter().filter_map(|io| io.hits).sum();
     let reads: u64 = counters.io.iter().map(|io| io.read_ops).sum();
     if hits > 0 {
@@ -119,43 +106,45 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
 
 /// A row for each kind of process, without the columns that are empty.
 pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64) -> Table {
-    let all: Vec<_> = io.into_iter().map(|io| row(io, wall_ns)).collect();
-    let is_used = |column: &usize| all.iter().any(|(_, cells)| !cells[*column].is_empty());
-    let used: Vec<usize> = (0..COLUMNS.len()).filter(is_used).collect();
-    let columns = used.iter().map(|column| COLUMNS[*column]);
-    let line = |(name, cells): &(String, [String; COLUMNS.len()])| {
-        let cells = used.iter().map(|column| cells[*column].clone());
-        Row::from(
-            std::iter::once(name.clone())
-                .chain(cells)
-                .collect::<Vec<_>>(),
-        )
-    };
-    Table {
-        caption: "PostgreSQL server".to_owned(),
-        columns: Column::numbers(std::iter::once("server").chain(columns)),
-        rows: all.iter().map(line).collect(),
-        ..Table::default()
+    let rows = io
+        .into_iter()
+        .map(|io| Row::from(row(io, wall_ns).to_vec()));
+    let mut table = Table::new(
+        "PostgreSQL server",
+        Column::numbers(COLUMNS),
+        rows.collect(),
+    );
+    for index in (1..COLUMNS.len()).rev() {
+        if table
+            .rows
+            .iter()
+            .all(|row| row.cells[index].text.is_empty())
+        {
+            table.columns.remove(index);
+            for row in &mut table.rows {
+                row.cells.remove(index);
+            }
+        }
     }
+    table
 }
 
-/// The name of a kind of process, and the cells of [`COLUMNS`].
-fn row(io: &ServerIo, wall_ns: u64) -> (String, [String; COLUMNS.len()]) {
+/// The cells of [`COLUMNS`].
+fn row(io: &ServerIo, wall_ns: u64) -> [String; COLUMNS.len()] {
     let rate = |count: u64| match count {
         0 => String::new(),
         count => format_rate(per_second(count, wall_ns)),
     };
     let megabytes = |bytes: u64| match bytes {
         0 => String::new(),
-        bytes => format_throughput(per_second(bytes, wall_ns))
-            .trim_end_matches(" MB/s")
-            .to_owned(),
+        bytes => format_throughput(per_second(bytes, wall_ns)).replace(" MB/s", ""),
     };
     let mean = |ns: Option<u64>, count: u64| match (ns, count) {
         (Some(ns), 1..) => format_latency(ns / count),
         _ => String::new(),
     };
-    let cells = [
+    [
+        process_name(io),
         rate(io.read_ops),
         megabytes(io.read_bytes),
         mean(io.read_ns, io.read_ops),
@@ -165,8 +154,7 @@ fn row(io: &ServerIo, wall_ns: u64) -> (String, [String; COLUMNS.len()]) {
         mean(io.write_ns, io.write_ops),
         rate(io.fsyncs.unwrap_or(0)),
         rate(io.evictions.unwrap_or(0)),
-    ];
-    (process_name(io), cells)
+    ]
 }
 
 /// `client`, `client bulkread`, `autovacuum vacuum`, `walwriter WAL`.
@@ -194,45 +182,35 @@ fn process_name(io: &ServerIo) -> String {
 /// The processes with most bytes, and what the server did while its disks were watched.
 pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
     let table = table(server.io.iter().take(ROWS_MAX), server.wall_ns);
-    let table = (!table.rows.is_empty()).then_some(Block::Table(table));
-    table
-        .into_iter()
-        .chain(Block::facts(facts(server)))
-        .collect()
-}
-
-/// Label and text of each fact.
-fn facts(server: &ObservedServer) -> Vec<(&'static str, String)> {
-    let mut facts = Vec::new();
+    let mut blocks = Vec::new();
+    if !table.rows.is_empty() {
+        blocks.push(Block::Table(table));
+    }
     if let Some(load) = &server.explained {
-        facts.push((
-            "explains",
-            format!("{}; {}", explained_text(load), explained_bytes(load)),
-        ));
+        let text = format!("{}; {}", explained_text(load), explained_bytes(load));
+        blocks.push(Block::fact("explains", text));
     }
     let counters = ServerCounters {
         io: server.io.clone(),
         wal: server.wal,
         temp_bytes: server.temp_bytes,
     };
-    facts.push((
-        "server",
-        format!(
-            "PostgreSQL {} at {}: {}, in {}",
-            server.version,
-            server.address,
-            rates_text(&counters, server.wall_ns),
-            glue(&format_duration(server.wall_ns)),
-        ),
-    ));
+    let (version, address) = (&server.version, &server.address);
+    let rates = rates_text(&counters, server.wall_ns);
+    let time = glue(&format_duration(server.wall_ns));
+    let text = format!("PostgreSQL {version} at {address}: {rates}, in {time}");
+    blocks.push(Block::fact("server", text));
     if let (Some(ns), Some(syncs @ 1..)) = (server.wal.sync_ns, server.wal.syncs) {
-        facts.push((
-            "WAL",
-            format!("a sync takes {}", format_latency(ns / syncs)),
-        ));
+        let text = format!("a sync takes {}", format_latency(ns / syncs));
+        blocks.push(Block::fact("WAL", text));
     }
-    facts.extend(server.missing.iter().map(|what| ("missing", what.clone())));
-    facts
+    blocks.extend(
+        server
+            .missing
+            .iter()
+            .map(|what| Block::fact("missing", what)),
+    );
+    blocks
 }
 
 #[cfg(test)]
@@ -289,9 +267,9 @@ mod tests {
             evictions: Some(7),
             ..ServerIo::default()
         };
-        let (name, cells) = row(&io, 2 * SECOND);
-        assert_eq!(name, "client temp bulkread");
-        assert_eq!(cells[..3], ["50.0", "0.41", "2.00 ms"].map(str::to_owned));
-        assert_eq!((cells[3].as_str(), cells[8].as_str()), ("", "3.50"));
+        let cells = row(&io, 2 * SECOND);
+        let first = ["client temp bulkread", "50.0", "0.41", "2.00 ms"];
+        assert_eq!(cells[..4], first.map(str::to_owned));
+        assert_eq!((cells[4].as_str(), cells[9].as_str()), ("", "3.50"));
     }
 }

@@ -2,7 +2,7 @@
 //! pattern, short strokes, and which part a scan read.
 
 use crate::labels;
-use crate::text::glue;
+use crate::text::list;
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
@@ -17,73 +17,69 @@ use diskproof_model::units::{
 /// Readings that differ by a smaller share count as the same.
 const CONFIRMED: f64 = 0.02;
 
+/// Columns of the tables.
+const ENDS: [&str; 5] = ["", "min", "average", "± 95 %", "max"];
+const SEEKS: [&str; 9] = [
+    "seeks", "number", "distance", "average", "± 95 %", "min", "median", "max", "IOPS",
+];
+const STROKES: [&str; 8] = [
+    "short stroke",
+    "size",
+    "IOPS",
+    "± 95 %",
+    "gain",
+    "average",
+    "longest",
+    "transfer",
+];
+
 /// Everything but the scan.
 pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = vec![Block::fact("surface", conditions(s)), Block::Chart("curve")];
     blocks.extend(errors(record, s));
     blocks.extend(repeats(record));
     blocks.extend(s.burst.as_ref().map(|burst| {
+        let (bytes, rounds) = (format_bytes(burst.bytes), counted(burst.rounds, "time"));
         let text = format!(
-            "reads the same {} {}: the speed of the device's cache and its link",
-            format_bytes(burst.bytes),
-            counted(burst.rounds, "time")
+            "reads the same {bytes} {rounds}: the speed of the device's cache and its link"
         );
         Block::fact("burst", text)
     }));
+    let seeks = s.seeks.iter().map(|(of, seek)| seek_row(*of, seek));
+    let strokes = s.short_strokes.iter().map(stroke_row);
     let tables = [
-        Block::table(
-            "Survey of the surface",
-            ["", "min", "average", "± 95 %", "max"],
-            ends(s),
-        ),
-        Block::table(
-            "Access times by seek pattern",
-            [
-                "seeks", "number", "distance", "average", "± 95 %", "min", "median", "max", "IOPS",
-            ],
-            s.seeks
-                .iter()
-                .map(|(of, seek)| seek_row(*of, seek))
-                .collect(),
-        ),
-        Block::table(
+        ("Survey of the surface", ENDS.as_slice(), ends(s)),
+        ("Access times by seek pattern", &SEEKS, seeks.collect()),
+        (
             "Random reads within the first part of the disk",
-            [
-                "short stroke",
-                "size",
-                "IOPS",
-                "± 95 %",
-                "gain",
-                "average",
-                "longest",
-                "transfer",
-            ],
-            s.short_strokes.iter().map(stroke_row).collect(),
+            &STROKES,
+            strokes.collect(),
         ),
     ];
-    let is_filled = |block: &Block| matches!(block, Block::Table(table) if !table.rows.is_empty());
-    blocks.extend(tables.into_iter().filter(is_filled));
+    let filled = tables.into_iter().filter(|(.., rows)| !rows.is_empty());
+    blocks.extend(
+        filled.map(|(caption, columns, rows)| Block::table(caption, columns.iter().copied(), rows)),
+    );
     blocks
 }
 
 fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
-    let fact = |text| Block::toned_fact(Tone::Error, "errors", text);
     let mut bad = record.curve.iter().filter(|point| point.errors > 0);
     let first = bad.next().map(|first| {
-        fact(format!(
-            "{} of {} of the curve failed, the first at {}",
-            bad.count() + 1,
-            counted(record.curve.len() as u64, "place"),
-            place(first.offset_bytes)
-        ))
+        let (count, place) = (bad.count() + 1, place(first.offset_bytes));
+        let places = counted(record.curve.len() as u64, "place");
+        format!("{count} of {places} of the curve failed, the first at {place}")
     });
-    let failed = s.access_errors.iter();
-    let failed: Vec<String> = failed
-        .map(|(errno, n)| glue(&format!("{n} × {errno}")))
-        .collect();
-    let failed =
-        (!failed.is_empty()).then(|| fact(format!("failed accesses: {}", failed.join(", "))));
-    first.into_iter().chain(failed).collect()
+    let failed = list(
+        s.access_errors
+            .iter()
+            .map(|(errno, n)| format!("{n} × {errno}")),
+    );
+    let failed = (!failed.is_empty()).then(|| format!("failed accesses: {failed}"));
+    let texts = first.into_iter().chain(failed);
+    texts
+        .map(|text| Block::toned_fact(Tone::Error, "errors", text))
+        .collect()
 }
 
 /// Points that were read again as outliers.
@@ -91,25 +87,25 @@ fn repeats(record: &Record) -> Option<Block> {
     let points = record.curve.iter();
     let repeated: Vec<_> = points.filter(|point| point.readings.len() > 1).collect();
     let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
-    let most = repeated
+    let largest = repeated
         .iter()
-        .max_by(|a, b| change(a).total_cmp(&change(b)))?;
-    let what = format!(
-        "{} of {} stood out and {} read again",
+        .max_by(|a, b| change(a).total_cmp(&change(b)));
+    let most = largest?;
+    let outcome = match change(most) < CONFIRMED {
+        true => ": confirmed".to_owned(),
+        false => format!(
+            "; the median counts (largest change: {} to {} at {})",
+            format_throughput(most.readings[0]),
+            format_throughput(most.bytes_per_second),
+            distance(most.offset_bytes as f64),
+        ),
+    };
+    let text = format!(
+        "{} of {} stood out and {} read again{outcome}",
         counted(repeated.len() as u64, "place"),
         record.curve.len(),
         if repeated.len() == 1 { "was" } else { "were" },
     );
-    let text = if change(most) < CONFIRMED {
-        format!("{what}: confirmed")
-    } else {
-        format!(
-            "{what}; the median counts (largest change: {} to {} at {})",
-            format_throughput(most.readings[0]),
-            format_throughput(most.bytes_per_second),
-            distance(most.offset_bytes as f64),
-        )
-    };
     Some(Block::fact("again", text))
 }
 
@@ -129,12 +125,8 @@ fn ends(s: &SurfaceRecord) -> Vec<Vec<String>> {
         row("access time", min, &seek.mean, max);
     }
     if let Some(burst) = &s.burst {
-        row(
-            "burst rate",
-            String::new(),
-            &burst.throughput,
-            String::new(),
-        );
+        let [min, max] = [String::new(), String::new()];
+        row("burst rate", min, &burst.throughput, max);
     }
     if s.rate.is_some() {
         let cpu = format_percent(s.curve_cpu_share);
@@ -174,28 +166,20 @@ fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
 
 /// Span, cache mode, engine, and how much the curve read.
 fn conditions(s: &SurfaceRecord) -> String {
-    let verb = if s.operation == OpKind::Write {
-        "writes"
-    } else {
-        "reads"
+    let (verb, done) = match s.operation {
+        OpKind::Write => ("writes", "wrote"),
+        _ => ("reads", "read"),
     };
+    let span = labels::span(s.span_start_bytes, s.span_bytes);
     let mut text = format!(
-        "{verb} {}, {}, {}",
-        labels::span(s.span_start_bytes, s.span_bytes),
+        "{verb} {span}, {}, {}",
         labels::cache(s.cache),
         s.engine.as_str()
     );
     if s.rate.is_some() {
-        let done = if s.operation == OpKind::Write {
-            "wrote"
-        } else {
-            "read"
-        };
         let (bytes, share) = (format_bytes(s.curve_bytes), format_percent(s.curve_share));
-        text.push_str(&format!(
-            "; the curve {done} {bytes} of it ({share}) in {}",
-            format_duration(s.curve_ns)
-        ));
+        let time = format_duration(s.curve_ns);
+        text += &format!("; the curve {done} {bytes} of it ({share}) in {time}");
     }
     text
 }
@@ -207,26 +191,27 @@ pub(crate) fn place(offset_bytes: u64) -> String {
 
 /// A distance in decimal units, as disks are sold.
 fn distance(bytes: f64) -> String {
-    if bytes < 1e9 {
-        format!("{:.1} MB", bytes / 1e6)
-    } else {
-        format!("{:.1} GB", bytes / 1e9)
+    match bytes {
+        bytes if bytes < 1e9 => format!("{:.1} MB", bytes / 1e6),
+        bytes => format!("{:.1} GB", bytes / 1e9),
     }
 }
 
 /// Which part of the span this run read. The part before a resumed scan may have gaps.
 pub(crate) fn reach(scan: &Scan, span_start_bytes: u64) -> String {
-    let from = if scan.from_bytes > span_start_bytes {
-        format!("from {} ", place(scan.from_bytes))
-    } else {
-        String::new()
-    };
-    match (scan.finished, from.is_empty()) {
-        (true, true) => "the whole span".to_owned(),
-        (true, false) => format!("{from}to the end; the part before was not read"),
-        (false, _) => format!(
-            "{from}up to {}; continue with --resume",
-            place(scan.to_bytes)
-        ),
+    let from = (scan.from_bytes > span_start_bytes).then(|| place(scan.from_bytes));
+    match (scan.finished, from) {
+        (true, None) => "the whole span".to_owned(),
+        (true, Some(from)) => format!("from {from} to the end; the part before was not read"),
+        (false, from) => {
+            let (from, to) = (
+                from.map(|from| format!("from {from} ")),
+                place(scan.to_bytes),
+            );
+            format!(
+                "{}up to {to}; continue with --resume",
+                from.unwrap_or_default()
+            )
+        }
     }
 }

@@ -3,8 +3,8 @@
 
 use super::sweep_view;
 use crate::labels;
-use crate::text::list;
-use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Row, Table, Tone};
+use crate::text::{distinct, grouped, joined, list};
+use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Place, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::sweep::{
@@ -32,11 +32,10 @@ const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured
 /// The answers of a sweep, then its matrices.
 pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     let view = record.plan.sweep.as_ref().and_then(|plan| plan.view);
-    let mut blocks = Vec::new();
-    blocks.extend(
-        view.into_iter()
-            .flat_map(|view| sweep_view::blocks(record, sweep, view)),
-    );
+    let own = view
+        .into_iter()
+        .flat_map(|view| sweep_view::blocks(record, sweep, view));
+    let mut blocks: Vec<Block> = own.collect();
     blocks.extend(sweep.matrices.iter().flat_map(answers));
     // A view has the figures of a single depth already.
     let is_shown = |matrix: &&SweepMatrix| view.is_none() || axes(matrix).1.len() > 1;
@@ -46,8 +45,8 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     if !sweep.spans.is_empty() {
         blocks.extend(spans(record, sweep));
     }
-    blocks.extend(intervals_text(record).map(|text| Block::fact("± 95 %", text)));
-    let missing = missing_texts(record).into_iter();
+    blocks.extend(intervals_text(sweep).map(|text| Block::fact("± 95 %", text)));
+    let missing = missing_texts(sweep).into_iter();
     blocks.extend(missing.map(|text| Block::text(Tone::Plain, text)));
     if !shown.is_empty() {
         blocks.push(Block::text(Tone::Dim, LEGEND));
@@ -78,16 +77,11 @@ fn answers(matrix: &SweepMatrix) -> Vec<Block> {
 
 /// The sizes and depths of a matrix, in order.
 fn axes(matrix: &SweepMatrix) -> (Vec<u32>, Vec<u32>) {
-    let (mut sizes, mut depths) = (Vec::new(), Vec::new());
-    for cell in &matrix.cells {
-        if !sizes.contains(&cell.block_bytes) {
-            sizes.push(cell.block_bytes);
-        }
-        if !depths.contains(&cell.depth) {
-            depths.push(cell.depth);
-        }
-    }
-    (sizes, depths)
+    let cells = || matrix.cells.iter();
+    (
+        distinct(cells().map(|cell| cell.block_bytes)),
+        distinct(cells().map(|cell| cell.depth)),
+    )
 }
 
 /// A table of sizes and depths under its title.
@@ -97,40 +91,32 @@ fn by_size_and_depth(
     of: impl Fn(&SweepCell) -> Cell,
 ) -> [Block; 2] {
     let (sizes, depths) = axes(matrix);
-    let title = format!("{}: {what}", matrix.operation.words());
-    let names = depths.iter().map(|depth| format!("d{depth}"));
-    let names: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let mut columns = Column::words([""]);
+    columns.extend(
+        depths
+            .iter()
+            .map(|depth| Column::number(&format!("d{depth}"), Place::Always)),
+    );
     let row = |size: &u32| {
-        let cells = depths.iter().map(|depth| {
-            let cell = matrix.cell(*size, *depth);
-            cell.map_or_else(Cell::default, &of)
-        });
-        let size = Cell::from(size_word(u64::from(*size)));
-        Row {
-            cells: std::iter::once(size).chain(cells).collect(),
-            ..Row::default()
-        }
+        let mut cells = vec![Cell::from(size_word(u64::from(*size)))];
+        let found = depths.iter().map(|depth| matrix.cell(*size, *depth));
+        cells.extend(found.map(|cell| cell.map_or_else(Cell::default, &of)));
+        Row::from(cells)
     };
+    let title = format!("{}: {what}", matrix.operation.words());
     let table = Table {
-        caption: what.to_owned(),
-        columns: Column::numbers(names.iter().map(String::as_str)),
-        rows: sizes.iter().map(row).collect(),
         narrow: Narrow::Split,
-        ..Table::default()
+        ..Table::new(what, columns, sizes.iter().map(row).collect())
     };
     [Block::Heading(title), Block::Table(table)]
 }
 
 /// The heat map of the rate.
 fn map(matrix: &SweepMatrix) -> [Block; 2] {
-    let measured = matrix
-        .cells
-        .iter()
-        .filter(|cell| cell.state == CellState::Measured);
-    let known = measured.filter_map(|cell| cell.iops.as_ref());
-    let logs = known
-        .filter(|rate| rate.value > 0.0)
-        .map(|rate| rate.value.ln());
+    let cells = matrix.cells.iter();
+    let measured = cells.filter(|cell| cell.state == CellState::Measured);
+    let rates = measured.filter_map(|cell| Some(cell.iops.as_ref()?.value));
+    let logs = rates.filter(|rate| *rate > 0.0).map(f64::ln);
     let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
         (low.min(log), high.max(log))
     });
@@ -144,28 +130,24 @@ fn map(matrix: &SweepMatrix) -> [Block; 2] {
                 ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
             };
         };
-        let p99 = cell.latency_p99_ns.map(format_latency);
-        let p99 = p99.map_or(String::new(), |p99| format!(", p99 {p99}"));
-        let is_measured = cell.state == CellState::Measured;
+        let p99 = cell
+            .latency_p99_ns
+            .map(|ns| format!(", p99 {}", format_latency(ns)));
+        let notes = [labels::interval(rate) + &p99.unwrap_or_default(), why];
         let share = (rate.value.ln() - low) / (high - low).max(f64::MIN_POSITIVE);
-        let text = format!(
-            "{}{}",
-            short_rate(rate.value, rate.half_width_95),
-            sign(cell)
-        );
+        let (tone, share) = match cell.state {
+            CellState::Measured => (Tone::Plain, Some(share)),
+            _ => (Tone::Dim, None),
+        };
         Cell {
-            text,
-            tone: if is_measured { Tone::Plain } else { Tone::Dim },
-            mark: if is_measured {
-                Mark::Heat(Some(share))
-            } else {
-                Mark::Heat(None)
-            },
-            note: list(
-                [labels::interval(rate) + &p99, why]
-                    .iter()
-                    .filter(|one| !one.is_empty()),
+            text: format!(
+                "{}{}",
+                short_rate(rate.value, rate.half_width_95),
+                sign(cell)
             ),
+            tone,
+            mark: Mark::Heat(share),
+            note: list(notes.iter().filter(|one| !one.is_empty())),
         }
     })
 }
@@ -200,12 +182,9 @@ fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
         return vec![Block::text(Tone::Dim, why)];
     }
     let what = format!("99th percentile of the latency in {unit}");
-    let table = by_size_and_depth(matrix, &what, |cell| {
-        let text = cell
-            .latency_p99_ns
-            .map(|ns| labels::three_digits(ns as f64 / scale));
-        let text = text.unwrap_or_else(|| no_figure(cell).to_owned());
-        Cell::from(text)
+    let table = by_size_and_depth(matrix, &what, |cell| match cell.latency_p99_ns {
+        Some(ns) => labels::three_digits(ns as f64 / scale).into(),
+        None => no_figure(cell).to_owned().into(),
     });
     table.into()
 }
@@ -214,24 +193,24 @@ fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
 fn spans(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
     let row = |span: &SpanRate| {
         let iops = span.iops.as_ref();
-        let mean = span
-            .latency_mean_ns
-            .map(|ns| format_latency(ns.max(0.0).round() as u64));
+        let mean = span.latency_mean_ns.map(|ns| ns.max(0.0).round() as u64);
         let rate = iops.map(|iops| rounded(iops.value, iops.half_width_95));
+        let gain = span.gain.map(|gain| format!("× {gain:.2}"));
         vec![
             format_bytes(span.span_bytes),
             rate.unwrap_or_else(|| "not measured".to_owned()),
             iops.map(labels::interval).unwrap_or_default(),
-            mean.unwrap_or_default(),
-            span.gain
-                .map_or(String::new(), |gain| format!("× {gain:.2}")),
+            mean.map(format_latency).unwrap_or_default(),
+            gain.unwrap_or_default(),
         ]
     };
     let title = "single random reads by span, from the start of the target";
     let names = ["span", "reads/s", "± 95 %", "mean", "gain"];
+    let disks = record.targets.iter().flat_map(TargetIdentity::disks);
+    let rotational: Vec<Option<bool>> = disks.map(|disk| disk.rotational).collect();
     [
         Block::Heading(title.to_owned()),
-        Block::text(Tone::Plain, spans_text(record, sweep)),
+        Block::text(Tone::Plain, spans_on(&rotational, sweep)),
         Block::table(title, names, sweep.spans.iter().map(row).collect()),
     ]
 }
@@ -241,26 +220,22 @@ fn three_digits(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
 
-/// What the reads over spans show: up to which span a cache answers, what a short stroke gains.
-fn spans_text(record: &Record, sweep: &SweepRecord) -> String {
-    let disks = record.targets.iter().flat_map(TargetIdentity::disks);
-    let rotational: Vec<Option<bool>> = disks.map(|disk| disk.rotational).collect();
-    spans_on(&rotational, sweep)
-}
-
-/// The same for disks that rotate, that do not, and of an unknown kind.
+/// What the reads over spans show: up to which span a cache answers, what a short stroke gains. On
+/// disks that rotate, that do not, and of an unknown kind.
 fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
     let step = sweep.span_step().map(|step| step_text(&step));
     let stroke = sweep.short_stroke().and_then(|stroke| {
         let rotates = match rotational {
-            [] | [None, ..] => slowest_ns(sweep) >= ARM_MIN_NS,
+            [] | [None, ..] => {
+                let whole = sweep.spans.last().and_then(|span| span.latency_mean_ns);
+                whole.is_some_and(|ns| ns >= ARM_MIN_NS)
+            }
             known => known.contains(&Some(true)),
         };
         rotates.then(|| stroke_text(&stroke))
     });
-    let known: Vec<String> = step.into_iter().chain(stroke).collect();
-    if !known.is_empty() {
-        return known.join(" ");
+    if let Some(known) = joined(step.into_iter().chain(stroke), " ") {
+        return known;
     }
     let spans = sweep.spans.iter();
     let fast = spans.filter(|span| span.gain.is_some_and(|gain| gain >= FAST_GAIN));
@@ -305,12 +280,6 @@ fn stroke_text(stroke: &SpanGain) -> String {
     )
 }
 
-/// The latency over the longest span.
-fn slowest_ns(sweep: &SweepRecord) -> f64 {
-    let whole = sweep.spans.last();
-    whole.and_then(|span| span.latency_mean_ns).unwrap_or(0.0)
-}
-
 /// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
 fn best_text(matrix: &SweepMatrix) -> String {
     let text = |cell: Option<&SweepCell>, of: fn(&SweepCell) -> Option<&Estimate>| {
@@ -324,53 +293,43 @@ fn best_text(matrix: &SweepMatrix) -> String {
     };
     let iops = text(matrix.best_iops(), |cell| cell.iops.as_ref());
     let throughput = text(matrix.best_throughput(), |cell| cell.throughput.as_ref());
-    match (iops, throughput) {
-        (None, None) => "nothing was measured".to_owned(),
-        (iops, throughput) => {
-            let known: Vec<String> = iops.into_iter().chain(throughput).collect();
-            known.join(", ")
-        }
-    }
+    let known = joined(iops.into_iter().chain(throughput), ", ");
+    known.unwrap_or_else(|| "nothing was measured".to_owned())
 }
 
 /// The knee: `depth 8 (4 to 16) at 8 KiB: 61,000/s, 7.4 times the rate of one request`.
 fn knee_text(knee: &DepthKnee) -> String {
-    let range = match knee.depth_high {
-        Some(high) if high == knee.depth_low => String::new(),
-        Some(high) => format!(" ({} to {high})", knee.depth_low),
-        None => format!(" ({} or more)", knee.depth_low),
-    };
-    let single = knee
-        .iops_single
-        .as_ref()
-        .filter(|single| single.value > 0.0);
-    let gain = single
-        .filter(|_| knee.depth > 1)
-        .map_or(String::new(), |single| {
-            let gain = knee.iops.value / single.value;
-            format!(", {gain:.1} times the rate of one request")
-        });
+    let range = range_text(knee.depth_low, knee.depth_high, |depth| depth.to_string());
+    let single = knee.iops_single.as_ref();
+    let single = single.filter(|single| single.value > 0.0 && knee.depth > 1);
+    let gain = single.map(|single| {
+        let gain = knee.iops.value / single.value;
+        format!(", {gain:.1} times the rate of one request")
+    });
     format!(
-        "depth {}{range} at {}: {}{gain}",
+        "depth {}{range} at {}: {}{}",
         knee.depth,
         format_bytes(u64::from(knee.block_bytes)),
-        knee.iops.text()
+        knee.iops.text(),
+        gain.unwrap_or_default()
     )
+}
+
+/// ` (4 to 16)`, ` (4 or more)`; empty where both are the same.
+fn range_text(low: u32, high: Option<u32>, text: impl Fn(u32) -> String) -> String {
+    match high {
+        Some(high) if high == low => String::new(),
+        Some(high) => format!(" ({} to {})", text(low), text(high)),
+        None => format!(" ({} or more)", text(low)),
+    }
 }
 
 /// Where bandwidth is the limit: `from 128 KiB on (32 KiB to 256 KiB), 3070 MB/s ±1 %`.
 fn limit_text(limit: &BandwidthLimit) -> String {
     let size = |bytes: u32| format_bytes(u64::from(bytes));
-    let range = match limit.block_bytes_high {
-        Some(high) if high == limit.block_bytes_low => String::new(),
-        Some(high) => format!(" ({} to {})", size(limit.block_bytes_low), size(high)),
-        None => format!(" ({} or more)", size(limit.block_bytes_low)),
-    };
-    format!(
-        "the limit from {}{range} on: {}",
-        size(limit.block_bytes),
-        limit.throughput.text()
-    )
+    let range = range_text(limit.block_bytes_low, limit.block_bytes_high, size);
+    let (from, rate) = (size(limit.block_bytes), limit.throughput.text());
+    format!("the limit from {from}{range} on: {rate}")
 }
 
 /// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
@@ -409,67 +368,50 @@ fn no_figure(cell: &SweepCell) -> &'static str {
 
 /// How well the cells of all matrices are known: `half of the intervals are below ±1.2 %, the
 /// widest is ±34 % (randread-4M-d64)`.
-fn intervals_text(record: &Record) -> Option<String> {
-    let sweep = record.sweep.as_ref()?;
+fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     let mut widths = Vec::new();
     for matrix in &sweep.matrices {
-        for cell in matrix
-            .cells
-            .iter()
-            .filter(|cell| cell.state == CellState::Measured)
-        {
+        let cells = matrix.cells.iter();
+        for cell in cells.filter(|cell| cell.state == CellState::Measured) {
             let width = cell.iops.as_ref()?.relative_half_width();
             let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
             widths.push((width.unwrap_or(f64::INFINITY), name));
         }
     }
     widths.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (median, (widest, name)) = (widths.get(widths.len() / 2)?.0, widths.last()?);
-    let text = |width: f64| match width.is_finite() {
-        true => format!("±{}", format_percent(width)),
+    let ((median, _), (widest, name)) = (widths.get(widths.len() / 2)?, widths.last()?);
+    let [median, widest] = [median, widest].map(|width| match width.is_finite() {
+        true => format!("±{}", format_percent(*width)),
         false => "unknown".to_owned(),
-    };
-    Some(format!(
-        "median {}, widest {} ({name})",
-        text(median),
-        text(*widest)
-    ))
+    });
+    Some(format!("median {median}, widest {widest} ({name})"))
 }
 
 /// How many cells were not measured, and the reasons.
-fn missing_texts(record: &Record) -> Vec<String> {
-    let mut reasons: Vec<(&str, CellState, Vec<String>)> = Vec::new();
-    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
-    for matrix in matrices {
-        for cell in &matrix.cells {
-            let Some(why) = cell.why.as_deref() else {
-                continue;
-            };
+fn missing_texts(sweep: &SweepRecord) -> Vec<String> {
+    let cells = sweep.matrices.iter().flat_map(|matrix| {
+        let missing = matrix
+            .cells
+            .iter()
+            .filter_map(|cell| Some((cell, cell.why.as_ref()?)));
+        missing.map(|(cell, why)| {
             let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
-            match reasons
-                .iter_mut()
-                .find(|(known, state, _)| *known == why && *state == cell.state)
-            {
-                Some((.., names)) => names.push(name),
-                None => reasons.push((why, cell.state, vec![name])),
-            }
-        }
-    }
-    let text = |(why, state, names): (&str, CellState, Vec<String>)| {
+            ((why, cell.state), name)
+        })
+    });
+    let text = |((why, state), names): ((&String, CellState), Vec<String>)| {
         let sign = match state {
             CellState::Impossible => "×",
             CellState::Predicted => "~",
             CellState::Measured | CellState::Unknown => "–",
         };
-        let first = names.first().map_or("", String::as_str);
         let which = match names.len() {
-            1 => first.to_owned(),
-            2 | 3 => list(names.iter().map(String::as_str)),
-            many => format!("{many} cells such as {first}"),
+            1..=3 => list(names),
+            many => format!("{many} cells such as {}", names[0]),
         };
         format!("{sign} {which}: {why}")
     };
-    reasons.into_iter().map(text).collect()
+    grouped(cells).into_iter().map(text).collect()
 }
 
 #[cfg(test)]

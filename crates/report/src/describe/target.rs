@@ -1,7 +1,7 @@
 //! A target in words: its disks, the layers above them, what was tested, the machine.
 
 use crate::labels;
-use crate::text::{glue, list};
+use crate::text::{glue, joined, list};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
@@ -12,25 +12,18 @@ pub(crate) type LabeledValue = (&'static str, Option<String>);
 
 /// A target in a few lines, from the disks up to the file.
 pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
-    let mut lines = Vec::new();
-    for disk in target.disks() {
-        lines.push(("disk", Some(disk_text(disk))));
-    }
-    if let Some(why) = &target.unresolved {
-        lines.push(("disk", Some(format!("unknown: {why}"))));
-    }
+    let disks = target.disks().map(|disk| ("disk", Some(disk_text(disk))));
+    let mut lines: Vec<LabeledValue> = disks.collect();
+    let unknown = target.unresolved.iter();
+    lines.extend(unknown.map(|why| ("disk", Some(format!("unknown: {why}")))));
     lines.push(("layers", layers_text(target)));
-    if let Some(fs) = &target.filesystem {
-        let text = format!(
-            "{} on {} mounted at {} ({}), {}",
-            fs.kind,
-            fs.source,
-            fs.mount_point,
-            fs.options.join(","),
-            glue(&format!("{} free", format_bytes(fs.free_bytes)))
-        );
-        lines.push(("on", Some(text)));
-    }
+    lines.extend(target.filesystem.iter().map(|fs| {
+        let (options, free) = (fs.options.join(","), format_bytes(fs.free_bytes));
+        let free = glue(&format!("{free} free"));
+        let (kind, source, mount_point) = (&fs.kind, &fs.source, &fs.mount_point);
+        let text = format!("{kind} on {source} mounted at {mount_point} ({options}), {free}");
+        ("on", Some(text))
+    }));
     lines.push(("test", Some(tested_text(target, plan))));
     lines
 }
@@ -38,30 +31,26 @@ pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue>
 /// The devices on top of others.
 pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     let above = target.layers.iter().filter(|layer| !layer.below.is_empty());
-    let texts: Vec<String> = above
-        .map(|layer| {
-            let kind = labels::layer_kind(layer.kind);
-            format!("{} ({kind}) on {}", layer.name, layer.below.join(", "))
-        })
-        .collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
+    let texts = above.map(|layer| {
+        let kind = labels::layer_kind(layer.kind);
+        format!("{} ({kind}) on {}", layer.name, layer.below.join(", "))
+    });
+    joined(texts, "; ")
 }
 
 /// The scratch file, file or device that the operations use.
 pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
-    let size = glue(&format_bytes(target.size_bytes));
+    let (path, size) = (&target.path, glue(&format_bytes(target.size_bytes)));
     match (target.kind, plan.scratch_bytes) {
         (TargetKind::Directory, _) if plan.files.is_some() => {
-            format!("files in {}/{FILES_DIRECTORY}", target.path)
+            format!("files in {path}/{FILES_DIRECTORY}")
         }
-        (TargetKind::Directory, Some(scratch)) => format!(
-            "scratch file of {} in {}",
-            glue(&format_bytes(scratch)),
-            target.path
-        ),
-        (TargetKind::Directory, None) => format!("scratch file in {}", target.path),
-        (TargetKind::File, _) => format!("the file {} itself, {size}", target.path),
-        (TargetKind::BlockDevice, _) => format!("the device {} itself, {size}", target.path),
+        (TargetKind::Directory, Some(scratch)) => {
+            format!("scratch file of {} in {path}", glue(&format_bytes(scratch)))
+        }
+        (TargetKind::Directory, None) => format!("scratch file in {path}"),
+        (TargetKind::File, _) => format!("the file {path} itself, {size}"),
+        (TargetKind::BlockDevice, _) => format!("the device {path} itself, {size}"),
     }
 }
 
@@ -79,13 +68,10 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     if disk.kind != LayerKind::Disk {
         facts.push(labels::layer_kind(disk.kind).to_owned());
     }
-    if let Some(link) = &disk.link {
-        facts.push(
-            link.speed
-                .as_ref()
-                .map_or(link.bus.clone(), |speed| format!("{} {speed}", link.bus)),
-        );
-    }
+    facts.extend(disk.link.iter().map(|link| match &link.speed {
+        Some(speed) => format!("{} {speed}", link.bus),
+        None => link.bus.clone(),
+    }));
     facts.push(format_bytes(disk.size_bytes));
     let named =
         |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
@@ -119,27 +105,22 @@ pub(crate) fn model(disk: &Layer) -> Option<String> {
 
 /// The machine.
 pub(crate) fn host_text(host: &HostFacts) -> String {
-    let cpus = counted(u64::from(host.cpus), "CPU");
     let mut facts = vec![
         host.name.clone(),
         format!("Linux {}", host.kernel),
-        cpus,
+        counted(u64::from(host.cpus), "CPU"),
         format_bytes(host.memory_bytes),
     ];
     facts.extend(
         host.hypervisor
-            .as_ref()
+            .iter()
             .map(|name| format!("virtual ({name})")),
     );
     facts.extend(
         host.container
-            .as_ref()
+            .iter()
             .map(|name| format!("in a container ({name})")),
     );
-    facts.extend(
-        host.load_average
-            .as_ref()
-            .map(|load| format!("load {load}")),
-    );
+    facts.extend(host.load_average.iter().map(|load| format!("load {load}")));
     list(facts)
 }

@@ -2,7 +2,7 @@
 //! screenshot.
 
 use crate::labels;
-use diskproof_model::block::{Align, Block, Column, Group, Row, Table};
+use diskproof_model::block::{Column, Group, Row, Table};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
@@ -11,9 +11,12 @@ use diskproof_model::units::{format_latency, format_percent, format_throughput};
 /// More workloads have no room.
 const WORKLOADS_MAX: usize = 12;
 
+/// Columns of the tables.
+const COLUMNS: [&str; 3] = ["operation", "figure", "interval"];
+
 /// A table of workloads and one of the survey: each group of rows is a tile, and a row has the
 /// operation, its figure, and how well it is known.
-pub(crate) fn blocks(record: &Record) -> Vec<Block> {
+pub(crate) fn blocks(record: &Record) -> Vec<Table> {
     let all = &record.measurements;
     let rows = all.iter().enumerate();
     let workloads: Vec<Row> = match all.len() {
@@ -23,16 +26,9 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
     let surveyed: Vec<Row> = record.surface.iter().flat_map(survey).collect();
     let tables = [workloads, surveyed].into_iter();
     let filled = tables.filter(|rows| !rows.is_empty());
-    filled.map(|rows| Block::Table(table(rows))).collect()
-}
-
-fn table(rows: Vec<Row>) -> Table {
-    let names = ["operation", "figure", "interval"];
-    Table {
-        columns: names.map(|name| Column::new(name, Align::Left)).to_vec(),
-        rows,
-        ..Table::default()
-    }
+    filled
+        .map(|rows| Table::new("", Column::words(COLUMNS), rows))
+        .collect()
 }
 
 fn workload(index: usize, m: &MeasurementRecord) -> Vec<Row> {
@@ -40,9 +36,11 @@ fn workload(index: usize, m: &MeasurementRecord) -> Vec<Row> {
     let row = |(kind, op): &(OpKind, &OpRecord)| {
         let name = if ops.len() > 1 { kind.as_str() } else { "" };
         let rate = m.rate(op);
-        let p99 = op.latency.p99.map(format_latency);
-        let p99 = p99.map_or_else(String::new, |p99| format!(" · p99 {p99}"));
-        let interval = labels::interval(rate) + &p99;
+        let p99 = op
+            .latency
+            .p99
+            .map(|ns| format!(" · p99 {}", format_latency(ns)));
+        let interval = labels::interval(rate) + &p99.unwrap_or_default();
         Row::from(vec![name.to_owned(), rate.value_text(), interval])
     };
     let mut rows: Vec<Row> = ops.iter().map(row).collect();
@@ -81,11 +79,8 @@ fn survey(surface: &SurfaceRecord) -> Vec<Row> {
     let burst = surface.burst.as_ref();
     tiles.extend(burst.map(|burst| known("Burst rate", &burst.throughput)));
     if surface.rate.is_some() {
-        tiles.push(tile(
-            "CPU use",
-            format_percent(surface.curve_cpu_share),
-            None,
-        ));
+        let cpu = format_percent(surface.curve_cpu_share);
+        tiles.push(tile("CPU use", cpu, None));
     }
     tiles
 }

@@ -1,7 +1,7 @@
 //! Settings that a PostgreSQL server tried, in words: the cells of the table and what they mean.
 
 use crate::labels;
-use diskproof_model::block::{Align, Block, Column, Table, Tone};
+use diskproof_model::block::{Block, Row, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::trial::{TrialGain, TrialOutcome, TrialPlan, TrialRecord};
 use diskproof_model::units::{counted, format_bytes, format_duration};
@@ -23,45 +23,39 @@ pub(crate) fn blocks(trials: &[TrialRecord]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
-    let table = Table {
-        caption: "Settings that were tried".to_owned(),
-        columns: COLUMNS.map(|name| Column::new(name, Align::Left)).to_vec(),
-        rows: trials.iter().map(|trial| row(trial).into()).collect(),
-        ..Table::default()
-    };
     vec![
         Block::Heading(TITLE.to_owned()),
-        Block::Table(table),
+        Block::words(
+            "Settings that were tried",
+            COLUMNS,
+            trials.iter().map(row).collect(),
+        ),
         Block::text(Tone::Dim, LEGEND),
     ]
 }
 
-fn row(tried: &TrialRecord) -> Vec<String> {
+fn row(tried: &TrialRecord) -> Row {
     let trial = &tried.trial;
-    let unknown = || labels::UNKNOWN.to_owned();
     let gain = tried.gain.as_ref();
     let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
     let ratio = gain.map(|gain| format!("{}×", rounded(gain.value, Some(half(gain)))));
     let interval = gain.map(|gain| format!("{:.2}–{:.2}", gain.low_95, gain.high_95));
-    vec![
-        trial.setting.clone(),
-        trial.default.clone(),
-        trial.candidate.clone().unwrap_or_else(unknown),
-        ratio.unwrap_or_else(unknown),
-        interval.unwrap_or_else(unknown),
-        outcome(tried.outcome).to_owned(),
-    ]
-}
-
-fn outcome(outcome: TrialOutcome) -> &'static str {
-    match outcome {
+    let outcome = match tried.outcome {
         TrialOutcome::Faster => "faster",
         TrialOutcome::Same => "no effect",
         TrialOutcome::Slower => "slower",
         TrialOutcome::Undecided => "not decided",
         TrialOutcome::Unproven => "not proven",
         TrialOutcome::Untested => "not tried",
-    }
+    };
+    Row::from(vec![
+        trial.setting.clone(),
+        trial.default.clone(),
+        labels::or_unknown(trial.candidate.clone()),
+        labels::or_unknown(ratio),
+        labels::or_unknown(interval),
+        outcome.to_owned(),
+    ])
 }
 
 /// What a plan tries.

@@ -3,7 +3,7 @@
 use super::commits;
 use super::findings::limits;
 use crate::labels;
-use diskproof_model::block::{Align, Block, Cell, Column, Place, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Place, Row, Table, Tone};
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Record;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
@@ -31,13 +31,13 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
 
 /// The headline and the trust once more, for the end of a page that is longer than the screen.
 pub(crate) fn answer(record: &Record) -> Vec<Block> {
-    let verdict = record.verdict.iter();
-    let limits = limits(&record.findings).collect::<Vec<_>>();
-    let answer = verdict.flat_map(|of| {
-        let headline = [Block::text(Tone::Bold, &of.headline)].into_iter();
-        headline.chain(limits.clone()).chain([trust(of)])
-    });
-    answer.collect()
+    let Some(verdict) = &record.verdict else {
+        return Vec::new();
+    };
+    let mut blocks = vec![Block::text(Tone::Bold, &verdict.headline)];
+    blocks.extend(limits(&record.findings));
+    blocks.push(trust(verdict));
+    blocks
 }
 
 /// The grades of the selected targets.
@@ -48,47 +48,32 @@ pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Op
         measurement.is_none_or(|m| is_selected(m.target))
     };
     let rows: Vec<Row> = grades.filter(is_own).map(row).collect();
-    let words = |place| Column {
-        place,
-        ..Column::new("", Align::Left)
-    };
-    let columns = vec![
-        words(Place::Always),
-        Column::new("", Align::Right),
-        words(Place::Always),
-        words(Place::Always),
-        words(Place::Roomy(1)),
-    ];
-    (!rows.is_empty()).then(|| {
-        Block::Table(Table {
-            columns,
-            rows,
-            ..Table::default()
-        })
-    })
+    let mut columns = Column::words([""; 5]);
+    columns[1] = Column::number("", Place::Always);
+    columns[4].place = Place::Roomy(1);
+    (!rows.is_empty()).then(|| Block::Table(Table::new("", columns, rows)))
 }
 
 fn row(grade: &UseGrade) -> Row {
-    // The colour is that of the worse of two grades.
-    let worse = grade.grade;
-    let worse = worse.map(|one| grade.or.map_or(one, |or| one.min(or)));
-    let tone = match worse {
+    let tone = match worse(grade) {
         Some(Grade::Good) => Tone::Good,
         Some(Grade::Limited) | None => Tone::Warning,
         Some(Grade::Poor) => Tone::Error,
     };
-    let cells = vec![
+    Row::from(vec![
         // As wide as the labels of facts.
         format!("{:9}", grade.name).into(),
         grade.figure.value_text().into(),
         labels::interval(&grade.figure).into(),
         Cell::toned(tone, grade.words()),
         Cell::toned(Tone::Dim, threshold_text(grade)),
-    ];
-    Row {
-        cells,
-        ..Row::default()
-    }
+    ])
+}
+
+/// The worse of two grades, which decides the colour.
+pub(crate) fn worse(of: &UseGrade) -> Option<Grade> {
+    of.grade
+        .map(|grade| of.or.map_or(grade, |or| grade.min(or)))
 }
 
 /// The figure that decides about the next better grade; empty for a good one.

@@ -3,6 +3,7 @@
 use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
 use super::findings::finding;
 use crate::svg::px;
+use crate::text::joined;
 use diskproof_model::block::{
     Align, Block, Cell, Column, Fact, Group, Mark, Place, Row, Table, Tone,
 };
@@ -73,18 +74,15 @@ fn unbroken_dash(text: &str) -> String {
 /// The columns that have a text or a drawing.
 fn used(table: &Table) -> Vec<(usize, &Column)> {
     let is_drawn = |cell: &Cell| matches!(cell.mark, Mark::Interval(_) | Mark::Ratio { .. });
-    let is_used = |index: usize, column: &Column| {
-        let mut cells = table.rows.iter().map(|row| &row.cells[index]);
-        index == 0
+    let is_used = |(index, column): &(usize, &Column)| {
+        let mut cells = table.rows.iter().map(|row| &row.cells[*index]);
+        *index == 0
             || match column.place {
                 Place::Drawn => cells.any(is_drawn),
                 _ => cells.any(|cell| !cell.text.trim().is_empty()),
             }
     };
-    let columns = table.columns.iter().enumerate();
-    columns
-        .filter(|(index, column)| is_used(*index, column))
-        .collect()
+    table.columns.iter().enumerate().filter(is_used).collect()
 }
 
 fn rows(table: &Table) -> Markup {
@@ -187,8 +185,7 @@ fn cell(cell: &Cell, column: &Column) -> Markup {
         _ if cell.tone == Tone::Dim => Some("predicted".to_owned()),
         _ => None,
     };
-    let classes: Vec<String> = number.into_iter().chain(heat).collect();
-    let classes = Some(classes.join(" ")).filter(|classes| !classes.is_empty());
+    let classes = joined(number.into_iter().chain(heat), " ");
     let note = Some(shown(&cell.note)).filter(|note| !note.is_empty());
     let text = shown(cell.text.trim());
     html! {
@@ -233,20 +230,15 @@ fn error_bar(width: f64) -> Markup {
 /// one.
 fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
     let place = |ratio: f64| {
-        (80.0
-            + (if ratio > 0.0 {
-                ratio.ln()
-            } else {
-                f64::NEG_INFINITY
-            } / reach)
-                .clamp(-1.0, 1.0)
-                * 76.0)
-            .clamp(3.0, 157.0)
+        let share = if ratio > 0.0 {
+            ratio.ln() / reach
+        } else {
+            -1.0
+        };
+        (80.0 + share.clamp(-1.0, 1.0) * 76.0).clamp(3.0, 157.0)
     };
-    let (low, high) = (
-        place(ratio.low_95),
-        place(ratio.high_95.unwrap_or(f64::INFINITY)),
-    );
+    let high = ratio.high_95.unwrap_or(f64::INFINITY);
+    let (low, high) = (place(ratio.low_95), place(high));
     let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));
     html! {
         svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" {

@@ -36,10 +36,9 @@ const NARROW_SERIES_MAX: usize = 4;
 
 fn figure(chart: &Chart, caption: &str) -> Markup {
     let id = &chart.id;
-    let class = if chart.series.len() > NARROW_SERIES_MAX {
-        "chart broad"
-    } else {
-        "chart"
+    let class = match chart.series.len() {
+        ..=NARROW_SERIES_MAX => "chart",
+        _ => "chart broad",
     };
     html! {
         figure class=(class) id={"chart-" (id)} data-chart=(id) aria-labelledby={"title-" (id)}
@@ -109,16 +108,15 @@ pub(super) fn data(charts: &[Chart]) -> Value {
 
 fn chart_data(chart: &Chart) -> Value {
     let ranges = chart.ranges();
-    let series: Vec<Value> = (chart.series.iter().enumerate())
-        .map(|(index, series)| series_data(chart, series, index))
-        .collect();
+    let series = chart.series.iter().enumerate();
+    let series = series.map(|(index, series)| series_data(chart, series, index));
     json!({
         "id": chart.id,
         "title": chart.title,
         "x": axis_data(&chart.x, None),
         "y": axis_data(&chart.y, Some(&ranges.y)),
         "yRight": chart.y_right.as_ref().map(|axis| axis_data(axis, ranges.y_right.as_ref())),
-        "series": series,
+        "series": series.collect::<Vec<_>>(),
         "guides": chart.guides.iter().map(guide_data).collect::<Vec<_>>(),
     })
 }

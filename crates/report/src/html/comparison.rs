@@ -6,7 +6,7 @@ use super::charts;
 use super::document::{DataBlock, HtmlPage};
 use super::elements::{section, shown};
 use super::read_back;
-use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
+use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
 use crate::describe::comparison::{MetricDetail, letter, look};
 use diskproof_model::comparison::{
@@ -19,12 +19,9 @@ use std::io::{self, Write};
 /// Writes the page of a comparison.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let several = comparison.candidates.len() > 1;
-    let charts: Vec<Chart> = comparison
-        .candidates
-        .iter()
-        .enumerate()
-        .flat_map(|(index, c)| overlays(c, &letter(index), several))
-        .collect();
+    let candidates = comparison.candidates.iter().enumerate();
+    let charts = candidates.flat_map(|(index, of)| overlays(of, &letter(index), several));
+    let charts: Vec<Chart> = charts.collect();
     let mut sections = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
     if !charts.is_empty() {
         sections.push(("charts", "Charts"));
@@ -48,17 +45,14 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         },
     ];
     let title = format!("{} · comparison", names(comparison));
-    out.write_all(
-        HtmlPage {
-            title: &title,
-            sections: &sections,
-            file_name: "diskproof-comparison",
-            body,
-            blocks: &blocks,
-        }
-        .render()
-        .as_bytes(),
-    )
+    let page = HtmlPage {
+        title: &title,
+        sections: &sections,
+        file_name: "diskproof-comparison",
+        body,
+        blocks: &blocks,
+    };
+    out.write_all(page.render().as_bytes())
 }
 
 fn data() -> Markup {
@@ -78,10 +72,15 @@ fn data() -> Markup {
 }
 
 fn names(comparison: &Comparison) -> String {
-    let labels = std::iter::once(&comparison.baseline)
-        .chain(comparison.candidates.iter().map(|c| &c.side))
-        .map(|side| shown(&side.label));
-    labels.collect::<Vec<_>>().join(" – ")
+    let others = comparison
+        .candidates
+        .iter()
+        .map(|candidate| &candidate.side);
+    let sides = std::iter::once(&comparison.baseline).chain(others);
+    sides
+        .map(|side| shown(&side.label))
+        .collect::<Vec<_>>()
+        .join(" – ")
 }
 
 fn overview(comparison: &Comparison) -> Markup {
@@ -126,66 +125,42 @@ fn tally(candidate: &Candidate) -> Markup {
 
 /// The percentile curves of both sides, a chart for each workload.
 fn overlays(candidate: &Candidate, letter: &str, several: bool) -> Vec<Chart> {
-    candidate
-        .percentiles
-        .iter()
-        .enumerate()
+    let pairs = candidate.percentiles.iter().enumerate();
+    pairs
         .filter_map(|(index, pair)| overlay(pair, index, letter, several))
         .collect()
 }
 
 fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> Option<Chart> {
-    let points = |points: &[PercentilePoint]| {
-        points
-            .iter()
-            .filter(|p| p.latency_ns > 0)
-            .map(|p| (p.percent, p.latency_ns as f64 / 1e6))
-            .collect()
+    let line = |name: &str, points: &[PercentilePoint]| {
+        let known = points.iter().filter(|p| p.latency_ns > 0);
+        let points = known.map(|p| (p.percent, p.latency_ns as f64 / 1e6));
+        Series::new(name, SeriesMark::Line, points.collect())
     };
-    let line = |name: &str, points: Vec<(f64, f64)>| Series {
-        name: name.to_owned(),
-        mark: SeriesMark::Line,
-        side: AxisSide::Left,
-        points,
-        half_widths_95: Vec::new(),
-    };
-    let series = [line("A", points(&pair.a)), line(letter, points(&pair.b))];
+    let series = [line("A", &pair.a), line(letter, &pair.b)];
     if series.iter().any(|series| series.points.is_empty()) {
         return None;
     }
-    let axis = |label: &str, unit: &str, scale| Axis {
-        label: label.to_owned(),
-        unit: unit.to_owned(),
-        scale,
-        min: None,
-        max: None,
-        ticks: Vec::new(),
-    };
-    let against = if several {
-        format!(", {letter} against A")
-    } else {
-        String::new()
+    let against = match several {
+        true => format!(", {letter} against A"),
+        false => String::new(),
     };
     let doubt = if pair.comparable {
         ""
     } else {
         " (not comparable)"
     };
+    let (subject, op) = (shown(&pair.subject), pair.op.as_str());
     Some(Chart {
         id: format!("percentiles-{}-{index}", letter.to_lowercase()),
-        title: format!(
-            "{} {} latency{against}{doubt}",
-            shown(&pair.subject),
-            pair.op.as_str()
-        ),
+        title: format!("{subject} {op} latency{against}{doubt}"),
         caption: "At each percentile, that share of the operations took no longer than the line \
                   shows. The lower line is better."
             .to_owned(),
-        x: axis("percentile", "%", Scale::Percentile),
-        y: axis("latency", "ms", Scale::Log),
-        y_right: None,
+        x: Axis::new("percentile", "%").scaled(Scale::Percentile),
+        y: Axis::new("latency", "ms").scaled(Scale::Log),
         series: series.into(),
-        guides: Vec::new(),
+        ..Chart::default()
     })
 }
 

@@ -141,10 +141,8 @@ fn packed(json: &str) -> String {
 }
 
 fn hash(text: &str) -> String {
-    format!(
-        "'sha256-{}'",
-        BASE64.encode(Sha256::digest(text.as_bytes()))
-    )
+    let digest = BASE64.encode(Sha256::digest(text.as_bytes()));
+    format!("'sha256-{digest}'")
 }
 
 #[cfg(test)]

@@ -19,19 +19,20 @@ pub(super) fn shown(text: &str) -> String {
 /// A text that begins a sentence.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}", first.to_uppercase(), letters.as_str())
-    })
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// The anchor of a finding: letters, digits and hyphens, whatever its code is.
 pub(super) fn finding_anchor(code: &str) -> String {
-    let name: String = code
-        .chars()
-        .take(80)
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
-    format!("finding-{name}")
+    format!("finding-{}", letters_and_digits(code))
+}
+
+/// A name for anchors and files: everything but ASCII letters and digits is a hyphen.
+pub(super) fn letters_and_digits(name: &str) -> String {
+    let letters = name.chars().take(80);
+    let hyphened = letters.map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    hyphened.collect()
 }
 
 /// A section with its heading.

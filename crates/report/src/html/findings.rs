@@ -16,11 +16,8 @@ pub(super) fn finding(record: &Record, finding: &Finding) -> Markup {
         Severity::Note => ("finding note", "i Note"),
     };
     // A link by code leads to the first finding of its kind.
-    let mut alike = record
-        .findings
-        .iter()
-        .filter(|other| other.code == finding.code);
-    let is_first = alike.next() == Some(finding);
+    let mut findings = record.findings.iter();
+    let is_first = findings.find(|other| other.code == finding.code) == Some(finding);
     html! {
         article class=(class) id=[is_first.then(|| finding_anchor(&finding.code))] {
             h3 {
@@ -72,14 +69,10 @@ fn evidence(record: &Record, finding: &Finding) -> Markup {
 
 /// The name of the workload that a JSON pointer leads into.
 fn place(record: &Record, evidence: &Evidence) -> Markup {
-    let index = evidence
-        .path
-        .strip_prefix("/measurements/")
-        .and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
-    let name = index
-        .and_then(|index| record.measurements.get(index))
-        .map(|m| shown(&m.workload.name));
-    html! { @if let Some(name) = name { (name) " " } }
+    let rest = evidence.path.strip_prefix("/measurements/");
+    let index = rest.and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
+    let measured = index.and_then(|index| record.measurements.get(index));
+    html! { @if let Some(m) = measured { (shown(&m.workload.name)) " " } }
 }
 
 /// A number in its unit.

@@ -3,7 +3,7 @@
 
 use super::charts::{self, values};
 use super::elements::{shown, wide_table};
-use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark, position_unit};
+use crate::chart::{Axis, Chart, Series, SeriesMark, position_unit};
 use crate::describe::surface::reach;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, ScanCell};
@@ -11,7 +11,6 @@ use diskproof_model::units::{counted, format_bytes, format_latency};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// A scan has at most 1000 cells, so the map has at most 20 rows.
 const CELLS_PER_ROW: usize = 50;
@@ -26,59 +25,37 @@ const NOTABLE_HEAT: usize = 2;
 pub(super) fn data(record: &Record) -> Option<Value> {
     let scan = scan(record)?;
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.to_owned(),
-        unit: unit.to_owned(),
-        scale: Scale::Linear,
-        min: None,
-        max: None,
-        ticks: Vec::new(),
+    let series = |name: &str, value: &dyn Fn(&ScanCell) -> Option<f64>| {
+        let cells = scan.map.iter();
+        let points =
+            cells.filter_map(|cell| Some((cell.offset_bytes as f64 / bytes, value(cell)?)));
+        Series::new(name, SeriesMark::Dots, points.collect())
     };
-    let series = |name: &str, side, value: &dyn Fn(&ScanCell) -> Option<f64>| Series {
-        name: name.to_owned(),
-        mark: SeriesMark::Dots,
-        side,
-        points: scan
-            .map
-            .iter()
-            .filter_map(|cell| Some((cell.offset_bytes as f64 / bytes, value(cell)?)))
-            .collect(),
-        half_widths_95: Vec::new(),
-    };
-    let timed = |cell: &ScanCell| cell.blocks > cell.errors;
+    let ms = |cell: &ScanCell, ns: u64| (cell.blocks > cell.errors).then_some(ns as f64 / 1e6);
+    let count = |count: u64| (count > 0).then_some(count as f64);
     let chart = Chart {
         id: "scan-map".to_owned(),
         title: "Map of the scan".to_owned(),
-        caption: String::new(),
-        x: axis("position", unit),
-        y: axis("latency of a block", "ms"),
-        y_right: Some(axis("blocks", "")),
+        x: Axis::new("position", unit),
+        y: Axis::new("latency of a block", "ms"),
+        y_right: Some(Axis::new("blocks", "")),
         series: vec![
-            series("mean", AxisSide::Left, &|cell| {
-                timed(cell).then_some(cell.latency_mean_ns as f64 / 1e6)
-            }),
-            series("longest", AxisSide::Left, &|cell| {
-                timed(cell).then_some(cell.latency_max_ns as f64 / 1e6)
-            }),
-            series("blocks read", AxisSide::Right, &|cell| {
-                (cell.blocks > 0).then_some(cell.blocks as f64)
-            }),
-            series("blocks failed", AxisSide::Right, &|cell| {
-                (cell.errors > 0).then_some(cell.errors as f64)
-            }),
+            series("mean", &|cell| ms(cell, cell.latency_mean_ns)),
+            series("longest", &|cell| ms(cell, cell.latency_max_ns)),
+            series("blocks read", &|cell| count(cell.blocks)).on_the_right(),
+            series("blocks failed", &|cell| count(cell.errors)).on_the_right(),
         ],
-        guides: Vec::new(),
+        ..Chart::default()
     };
-    let notable = scan
+    let is_notable =
+        |cell: &ScanCell| cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT;
+    let notable: Vec<u8> = scan
         .map
         .iter()
-        .map(|cell| u8::from(cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT))
-        .collect::<Vec<u8>>();
-    let cells = scan
-        .map
-        .iter()
-        .map(|cell| charts::rounded(cell.offset_bytes as f64 / bytes))
-        .collect::<Vec<f64>>();
+        .map(|cell| u8::from(is_notable(cell)))
+        .collect();
+    let places = scan.map.iter().map(|cell| cell.offset_bytes as f64 / bytes);
+    let cells: Vec<f64> = places.map(charts::rounded).collect();
     Some(json!({
         "chart": charts::data(&[chart])[0],
         "perRow": CELLS_PER_ROW,
@@ -89,22 +66,17 @@ pub(super) fn data(record: &Record) -> Option<Value> {
 }
 
 fn scan(record: &Record) -> Option<&Scan> {
-    record
-        .surface
-        .as_ref()?
-        .scan
-        .as_ref()
-        .filter(|scan| !scan.map.is_empty())
+    let scan = record.surface.as_ref()?.scan.as_ref();
+    scan.filter(|scan| !scan.map.is_empty())
 }
 
 /// The map of a scan.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
     let read = reach(scan, record.surface.as_ref()?.span_start_bytes);
-    let state = if scan.finished {
-        "finished"
-    } else {
-        "not finished"
+    let state = match scan.finished {
+        true => "finished",
+        false => "not finished",
     };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
@@ -148,15 +120,12 @@ fn field(scan: &Scan) -> Markup {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for (index, cell) in scan.map.iter().enumerate() {
         let (x, y) = (index % CELLS_PER_ROW * CELL, index / CELLS_PER_ROW * CELL);
-        let cross = if cell.errors > 0 {
-            "m2 2 9 9m0-9-9 9"
-        } else {
-            ""
+        let cross = match cell.errors {
+            0 => "",
+            _ => "m2 2 9 9m0-9-9 9",
         };
-        let _ = write!(
-            paths.entry(class(cell, scan.latency_p50_ns)).or_default(),
-            "M{x} {y}h13v13h-13z{cross}"
-        );
+        let path = paths.entry(class(cell, scan.latency_p50_ns)).or_default();
+        *path += &format!("M{x} {y}h13v13h-13z{cross}");
     }
     let (width, height) = (CELLS_PER_ROW * CELL, rows * CELL);
     let label = format!(
@@ -173,13 +142,11 @@ fn field(scan: &Scan) -> Markup {
 }
 
 fn class(cell: &ScanCell, median_ns: u64) -> String {
-    if cell.errors > 0 {
-        return "bad".to_owned();
+    match (cell.errors, cell.blocks) {
+        (1.., _) => "bad".to_owned(),
+        (0, 0) => "none".to_owned(),
+        (0, _) => format!("heat-{}", heat(cell, median_ns)),
     }
-    if cell.blocks == 0 {
-        return "none".to_owned();
-    }
-    format!("heat-{}", heat(cell, median_ns))
 }
 
 fn heat(cell: &ScanCell, median_ns: u64) -> usize {

@@ -24,7 +24,7 @@ use crate::text::clean;
 use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::record::Record;
 use document::{DataBlock, HtmlPage};
-use elements::{section, shown};
+use elements::{letters_and_digits, section, shown};
 use maud::{Markup, html};
 use std::io::{self, Write};
 
@@ -88,55 +88,37 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
         (part("method", "Method"))
         (machine::data(record, keeps_data))
     };
-    let title = format!(
-        "{} · {}",
-        shown(&request_text(&record.plan)),
-        clean(&record.started)
-    );
-    let record_block = DataBlock {
-        id: read_back::RECORD_ID,
-        json: json(record, keeps_data)?,
+    let request = shown(&request_text(&record.plan));
+    let title = format!("{request} · {}", clean(&record.started));
+    let json = match keeps_data {
+        true => serde_json::to_string(record)?,
+        false => serde_json::to_string(&record.clone().without_data())?,
     };
-    let chart_block = DataBlock {
-        id: "chart-data",
-        json: charts::data(&charts).to_string(),
-    };
-    let map_block = map::data(record).map(|data| DataBlock {
-        id: "map-data",
-        json: data.to_string(),
-    });
-    let blocks: Vec<DataBlock> = [chart_block]
-        .into_iter()
-        .chain(map_block)
-        .chain([record_block])
-        .collect();
-    let file_name = file_name(record);
-    Ok(HtmlPage {
+    let block = |id, json| DataBlock { id, json };
+    let mut blocks = vec![block("chart-data", charts::data(&charts).to_string())];
+    blocks.extend(map::data(record).map(|data| block("map-data", data.to_string())));
+    blocks.push(block(read_back::RECORD_ID, json));
+    let page = HtmlPage {
         title: &title,
         sections: &sections,
-        file_name: &file_name,
+        file_name: &file_name(record),
         body,
         blocks: &blocks,
-    }
-    .render())
-}
-
-fn json(record: &Record, keeps_data: bool) -> serde_json::Result<String> {
-    match keeps_data {
-        true => serde_json::to_string(record),
-        false => serde_json::to_string(&record.clone().without_data()),
-    }
+    };
+    Ok(page.render())
 }
 
 /// The described sections of this id under one heading.
 fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
-    let is_own = |of: &&Section| of.id == id && of.shown != Shown::Short;
-    // Here the section has a heading.
-    let of = |section: &Section| match section.blocks.as_slice() {
-        [Block::Heading(_), blocks @ ..] if id != "figures" => blocks::blocks(blocks, Some(record)),
-        blocks => blocks::blocks(blocks, Some(record)),
-    };
-    let content = html! { @for own in described.iter().filter(is_own) { (of(own)) } };
+    let own = described
+        .iter()
+        .filter(|of| of.id == id && of.shown != Shown::Short);
+    let content = own.map(|section| match section.blocks.as_slice() {
+        // Here the section has a heading.
+        [Block::Heading(_), blocks @ ..] if id != "figures" => blocks,
+        blocks => blocks,
+    });
+    let content = html! { @for blocks in content { (blocks::blocks(blocks, Some(record))) } };
     let none = html! { p.alert.good { span.sign aria-hidden="true" { "✓" } " None." } };
     let content = if content.0.is_empty() { none } else { content };
     section(id, heading, &content)
@@ -150,20 +132,10 @@ fn is_answer(chart: &Chart) -> bool {
 
 /// The name of files saved from the page: letters, digits and hyphens only.
 fn file_name(record: &Record) -> String {
-    let disk = record
-        .targets
-        .iter()
-        .flat_map(|target| target.disks())
-        .next()
-        .map_or("disk", |disk| disk.name.as_str());
-    let name = format!(
-        "diskproof-{disk}-{}",
-        record.started.get(..10).unwrap_or_default()
-    );
-    name.chars()
-        .take(80)
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect()
+    let mut disks = record.targets.iter().flat_map(|target| target.disks());
+    let disk = disks.next().map_or("disk", |disk| disk.name.as_str());
+    let day = record.started.get(..10).unwrap_or_default();
+    letters_and_digits(&format!("diskproof-{disk}-{day}"))
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use crate::describe;
 use crate::describe::findings::{advised_text, limits};
 use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
+use crate::describe::verdict::worse;
 use crate::labels;
-use diskproof_model::block::Block;
+
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
@@ -32,9 +33,7 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
                 p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
-            @for block in describe::tiles::blocks(record) {
-                @if let Block::Table(table) = block { (tiles(&table)) }
-            }
+            @for table in describe::tiles::blocks(record) { (tiles(&table)) }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() {
@@ -51,11 +50,8 @@ fn on_paper(record: &Record) -> Markup {
     const LINES_MAX: usize = 12;
     let findings = record.findings.iter().take(LINES_MAX);
     let more = record.findings.len().saturating_sub(LINES_MAX);
-    let settings: Vec<String> = record
-        .advice
-        .iter()
-        .map(|advice| format!("{} {}", advice.setting, advised_text(advice)))
-        .collect();
+    let settings = record.advice.iter().take(LINES_MAX);
+    let settings = settings.map(|advice| format!("{} {}", advice.setting, advised_text(advice)));
     html! {
         div.on-paper {
             h3 { "Findings" }
@@ -69,9 +65,9 @@ fn on_paper(record: &Record) -> Markup {
                 }
                 @if more > 0 { li { (more) " more" } }
             }
-            @if !settings.is_empty() {
+            @if !record.advice.is_empty() {
                 h3 { "Settings for PostgreSQL" }
-                ul { @for setting in settings.iter().take(LINES_MAX) { li { (shown(setting)) } } }
+                ul { @for setting in settings { li { (shown(&setting)) } } }
             }
             p {
                 "Findings, figures and charts follow. Evidence and commands are on the page itself."
@@ -135,11 +131,7 @@ fn trust(verdict: &RunVerdict) -> Markup {
 }
 
 fn use_card(record: &Record, item: &UseGrade) -> Markup {
-    // The colour and the dots are those of the worse of two grades.
-    let worse = item
-        .grade
-        .map(|grade| item.or.map_or(grade, |or| grade.min(or)));
-    let (class, sign) = match worse {
+    let (class, sign) = match worse(item) {
         Some(Grade::Good) => ("use good", "●●●"),
         Some(Grade::Limited) => ("use limited", "●●○"),
         Some(Grade::Poor) => ("use poor", "●○○"),

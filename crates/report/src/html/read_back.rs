@@ -34,48 +34,44 @@ pub enum PageError {
 pub fn page_json(page: &str) -> Result<String, PageError> {
     let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
     let mut rest = page;
-    let block = loop {
-        let tag_and_rest = rest
-            .find("<script")
-            .and_then(|at| rest[at..].split_once('>'));
-        let Some((tag, after)) = tag_and_rest else {
-            break None;
+    while let Some(at) = rest.find("<script") {
+        let Some((tag, after)) = rest[at..].split_once('>') else {
+            break;
         };
         if ids.iter().any(|id| tag.contains(id)) {
             let content = after.split_once("</script").map_or(after, |parts| parts.0);
-            break Some((tag, content));
+            return match tag.contains(PACKED_TYPE) {
+                true => unpacked(content),
+                // Pages of versions before the packing.
+                false => Ok(content.to_owned()),
+            };
         }
         rest = after;
-    };
-    match block {
-        Some((tag, content)) if tag.contains(PACKED_TYPE) => unpacked(content),
-        // Pages of versions before the packing.
-        Some((_, content)) => Ok(content.to_owned()),
-        None => Err(PageError::NoRecord),
     }
+    Err(PageError::NoRecord)
 }
 
 fn unpacked(content: &str) -> Result<String, PageError> {
     // Mail programs break lines.
     let content: String = content.split_ascii_whitespace().collect();
-    let bytes = BASE64
-        .decode(content)
-        .map_err(|error| PageError::Unreadable(error.to_string()))?;
+    let bytes = BASE64.decode(content).map_err(unreadable)?;
     let mut json = String::new();
     // Some kB of zlib can become many GB.
-    let read = ZlibDecoder::new(bytes.as_slice())
-        .take(DOCUMENT_BYTES_MAX as u64 + 1)
-        .read_to_string(&mut json);
-    read.map_err(|error| PageError::Unreadable(error.to_string()))?;
+    let mut decoder = ZlibDecoder::new(bytes.as_slice()).take(DOCUMENT_BYTES_MAX as u64 + 1);
+    decoder.read_to_string(&mut json).map_err(unreadable)?;
     if json.len() > DOCUMENT_BYTES_MAX {
-        return Err(PageError::Unreadable(DocumentError::TooLarge.to_string()));
+        return Err(unreadable(DocumentError::TooLarge));
     }
     Ok(json)
 }
 
+fn unreadable(error: impl std::error::Error) -> PageError {
+    PageError::Unreadable(error.to_string())
+}
+
 /// The record in a page.
 pub fn read_record(page: &str) -> Result<Record, PageError> {
-    Record::from_json(&page_json(page)?).map_err(|error| PageError::Unreadable(error.to_string()))
+    Record::from_json(&page_json(page)?).map_err(unreadable)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use crate::chart::Range;
 use crate::text::clean;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+use std::io::{self, Write};
 
 /// Width of a picture. At full page width its smallest text has the size of a footnote.
 pub(super) const WIDTH: f64 = 960.0;
@@ -11,7 +12,7 @@ pub(super) const EDGE: f64 = 20.0;
 
 /// Colours for a dark background. All others are attributes of the elements, because not every
 /// program reads style sheets.
-pub(super) const STYLE: &str = concat!(
+const STYLE: &str = concat!(
     "@media (prefers-color-scheme: dark) {\n",
     ".ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}\n",
     ".grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}\n",
@@ -21,6 +22,30 @@ pub(super) const STYLE: &str = concat!(
     ".f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}\n",
     "}",
 );
+
+/// Writes a picture of this width and height, with its title and description.
+pub(super) fn write_picture(
+    (width, height): (f64, f64),
+    (title, description): (&str, Option<&str>),
+    content: &Markup,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let picture = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
+            viewBox=(format!("0 0 {width} {height}")) role="img"
+            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+        {
+            title { (allowed(title)) }
+            @if let Some(text) = description { desc { (allowed(text)) } }
+            style { (PreEscaped(STYLE)) }
+            rect.ground width=(width) height=(height) fill="#ffffff" {}
+            (content)
+        }
+    };
+    out.write_all(picture.into_string().as_bytes())?;
+    out.write_all(b"\n")
+}
 
 /// The rectangle of the data, in units of the picture.
 pub(super) struct Frame {
@@ -72,8 +97,9 @@ pub(super) fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content:
 
 /// A tenth of a unit is finer than any screen shows.
 pub(crate) fn px(value: f64) -> String {
-    let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    let mut text = format!("{value:.1}");
+    text.truncate(text.trim_end_matches(".0").len());
+    text
 }
 
 /// The role of a text.
@@ -112,14 +138,6 @@ impl Tone {
 /// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones
 /// spelled out, noncharacters replaced.
 pub(super) fn allowed(text: &str) -> String {
-    clean(text)
-        .chars()
-        .map(|c| {
-            if matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    let is_noncharacter = |c: char| matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff);
+    clean(text).replace(is_noncharacter, "\u{fffd}")
 }

@@ -42,10 +42,9 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Marku
             .iter()
             .filter(move |series| series.mark == mark)
     };
-    let is_crowded = of_kind(SeriesMark::Dots)
+    let dots_count: usize = of_kind(SeriesMark::Dots)
         .map(|series| series.points.len())
-        .sum::<usize>()
-        > DOTS_MANY;
+        .sum();
     html! {
         @match series.mark {
             SeriesMark::Line => {
@@ -56,6 +55,7 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Marku
                 @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
             }
             SeriesMark::Dots => {
+                @let is_crowded = dots_count > DOTS_MANY;
                 @let (size, opacity) = if is_crowded { (2.4, 0.65) } else { (4.0, 0.9) };
                 (dots(&points, index, size, opacity))
             }
@@ -92,11 +92,11 @@ pub(super) fn sample(
 
 /// Counts only lines, so that the first line is solid.
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
-    let line = chart.series[..index]
-        .iter()
+    let before = chart.series[..index].iter();
+    let lines = before
         .filter(|series| series.mark == SeriesMark::Line)
         .count();
-    DASHES[line % DASHES.len()]
+    DASHES[lines % DASHES.len()]
 }
 
 fn through(points: &[(f64, f64)]) -> Pen {
@@ -131,11 +131,11 @@ fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup 
     if index.is_multiple_of(SHAPES) {
         return discs(points, index, size, opacity);
     }
-    let outline = outline(index, size);
+    let ((left, top), path) = outline(index, size);
     let mut pen = Pen::default();
     for (x, y) in points {
-        pen.move_to((x + outline.start.0, y + outline.start.1));
-        pen.stamp(&outline.path);
+        pen.move_to((x + left, y + top));
+        pen.stamp(&path);
     }
     html! {
         path class=(class('f', index)) d=(pen.path()) fill=(color(index)) fill-opacity=(opacity) {}
@@ -159,65 +159,28 @@ fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Mark
 /// One dot of a series as an outline, for a legend.
 pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
     if index.is_multiple_of(SHAPES) {
-        let d = px(r * 2.0);
-        return format!(
-            "M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0Z",
-            px(x - r),
-            px(y)
-        );
+        let (left, y, d) = (px(x - r), px(y), px(r * 2.0));
+        return format!("M{left} {y}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0Z");
     }
-    let outline = outline(index, r);
-    format!(
-        "M{} {}{outline}",
-        px(x + outline.start.0),
-        px(y + outline.start.1),
-        outline = outline.path
-    )
+    let ((left, top), path) = outline(index, r);
+    format!("M{} {}{path}", px(x + left), px(y + top))
 }
 
 /// Circle, square, triangle, diamond and inverted triangle.
 const SHAPES: usize = 5;
 
-/// A shape as a path from one of its corners, short because a picture has thousands of them.
-struct Outline {
-    /// The corner, from the middle of the shape.
-    start: (f64, f64),
-    /// The path from that corner back to it.
-    path: String,
-}
-
-/// A square, triangle, diamond or inverted triangle of about the area of the first series' circle.
-fn outline(index: usize, r: f64) -> Outline {
+/// A square, triangle, diamond or inverted triangle of about the area of the first series' circle:
+/// one of its corners, from the middle of the shape, and the path from there back to it. Short,
+/// because a picture has thousands of them.
+fn outline(index: usize, r: f64) -> ((f64, f64), String) {
     let (side, tip, half, low) = (r * 1.76, r * 1.3, r * 1.2, r * 2.15);
-    let (start, path) = match index % SHAPES {
-        1 => (
-            (-side / 2.0, -side / 2.0),
-            format!("h{s}v{s}h-{s}Z", s = px(side)),
-        ),
-        2 => (
-            (0.0, -tip),
-            format!(
-                "l{h} {l}h-{w}Z",
-                h = px(half),
-                l = px(low),
-                w = px(half * 2.0)
-            ),
-        ),
-        3 => (
-            (0.0, -tip),
-            format!("l{t} {t}-{t} {t}-{t}-{t}Z", t = px(tip)),
-        ),
-        _ => (
-            (0.0, tip),
-            format!(
-                "l{h}-{l}h-{w}Z",
-                h = px(half),
-                l = px(low),
-                w = px(half * 2.0)
-            ),
-        ),
-    };
-    Outline { start, path }
+    let [s, t, h, l, w] = [side, tip, half, low, half * 2.0].map(px);
+    match index % SHAPES {
+        1 => ((-side / 2.0, -side / 2.0), format!("h{s}v{s}h-{s}Z")),
+        2 => ((0.0, -tip), format!("l{h} {l}h-{w}Z")),
+        3 => ((0.0, -tip), format!("l{t} {t}-{t} {t}-{t}-{t}Z")),
+        _ => ((0.0, tip), format!("l{h}-{l}h-{w}Z")),
+    }
 }
 
 fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Markup {
@@ -240,14 +203,9 @@ fn error_bars(series: &Series, place: &Projection<'_>) -> Markup {
     for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
         let ((x, high), (_, low)) = (place.of((*x, y + half)), place.of((*x, y - half)));
         if low - high >= 2.0 {
-            for (from, to) in [
-                ((x - 4.0, high), (x + 4.0, high)),
-                ((x, high), (x, low)),
-                ((x - 4.0, low), (x + 4.0, low)),
-            ] {
-                pen.move_to(from);
-                pen.line_to(to);
-            }
+            pen.line((x - 4.0, high), (x + 4.0, high));
+            pen.line((x, high), (x, low));
+            pen.line((x - 4.0, low), (x + 4.0, low));
         }
     }
     let path = pen.path();

@@ -13,14 +13,14 @@ use crate::chart::{
 use crate::format::{Format, OutputFile, Requires};
 use diskproof_model::record::Record;
 pub(crate) use frame::px;
-use frame::{EDGE, Frame, Projection, STYLE, Tone, WIDTH, allowed, line, text};
+use frame::{EDGE, Frame, Projection, Tone, WIDTH, allowed, line, text, write_picture};
 pub(crate) use marks::{dashes, dot};
 use marks::{mark, sample};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use pen::Pen;
 use std::io::{self, Write};
 use std::path::Path;
-use text_block::{TextBlock, text_columns};
+use text_block::{TextBlock, text_width};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -38,20 +38,18 @@ const EACH: char = '%';
 fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let (charts, origin) = (chart::charts(record), chart::origin(record));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !name.contains(EACH) {
-        return vec![OutputFile::new(path, move |out| {
-            write_sheet(&charts, &origin, out)
-        })];
-    }
-    let mut files = Vec::new();
-    for chart in charts {
-        let path = path.with_file_name(name.replace(EACH, &chart.id));
+    let file = |path: &Path, charts: Vec<Chart>| {
         let origin = origin.clone();
-        files.push(OutputFile::new(&path, move |out| {
-            write_sheet(std::slice::from_ref(&chart), &origin, out)
-        }));
+        OutputFile::new(path, move |out| write_sheet(&charts, &origin, out))
+    };
+    if !name.contains(EACH) {
+        return vec![file(path, charts)];
     }
-    files
+    let each = charts.into_iter().map(|chart| {
+        let path = path.with_file_name(name.replace(EACH, &chart.id));
+        file(&path, vec![chart])
+    });
+    each.collect()
 }
 
 /// Height of the plot. Between 16:9 and 5:2, slopes and steps are both easy to see.
@@ -68,10 +66,9 @@ const SIDE_BY_SIDE_FROM: usize = 3;
 
 /// Writes a picture of these charts, with `origin` below them.
 pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::Result<()> {
-    let per_row = if charts.len() >= SIDE_BY_SIDE_FROM {
-        2
-    } else {
-        1
+    let per_row = match charts.len() {
+        SIDE_BY_SIDE_FROM.. => 2,
+        _ => 1,
     };
     let width = WIDTH * per_row as f64;
     let panels: Vec<Panel<'_>> = charts.iter().map(Panel::of).collect();
@@ -79,33 +76,27 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     let mut placed = Vec::new();
     let mut top = 0.0;
     for row in panels.chunks(per_row) {
-        placed.extend(
-            row.iter()
-                .enumerate()
-                .map(|(column, panel)| panel.drawn(column as f64 * WIDTH, top)),
-        );
+        for (column, panel) in row.iter().enumerate() {
+            placed.push(panel.drawn(column as f64 * WIDTH, top));
+        }
         top += row.iter().map(|panel| panel.height).fold(0.0, f64::max);
     }
-    let height = (top + 4.0 + origin.height() + EDGE - 6.0).ceil();
-    let joined = |text: fn(&Chart) -> &str| {
-        allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "))
+    let height = top + 4.0 + origin.height() + EDGE - 6.0;
+    let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
+    let content = html! {
+        @for panel in placed { (panel) }
+        (origin.at(EDGE, top + 4.0, Tone::Faint))
     };
-    let picture = html! {
-        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
-            viewBox=(format!("0 0 {width} {height}")) role="img"
-            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-        {
-            title { (joined(|chart| &chart.title)) }
-            @if let [chart] = charts { desc { (allowed(&chart.caption)) } }
-            style { (PreEscaped(STYLE)) }
-            rect.ground width=(width) height=(height) fill="#ffffff" {}
-            @for panel in placed { (panel) }
-            (origin.at(EDGE, top + 4.0, Tone::Faint))
-        }
+    let caption = match charts {
+        [chart] => Some(chart.caption.as_str()),
+        _ => None,
     };
-    out.write_all(picture.into_string().as_bytes())?;
-    out.write_all(b"\n")
+    write_picture(
+        (width, height.ceil()),
+        (&titles.join(" · "), caption),
+        &content,
+        out,
+    )
 }
 
 /// A chart with its texts and its height.
@@ -128,17 +119,7 @@ impl<'a> Panel<'a> {
         let legend = Legend::of(chart, inner);
         let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
         let top = top + guide_room(chart);
-        let right_room = if chart.y_right.is_some() {
-            SIDE_LABELS
-        } else {
-            SIDE_FREE
-        };
-        let frame = Frame {
-            left: SIDE_LABELS,
-            right: WIDTH - right_room,
-            top,
-            bottom: top + PLOT_HEIGHT,
-        };
+        let frame = frame(chart, top, top + PLOT_HEIGHT);
         let caption = TextBlock::new(&chart.caption, 12.5, inner);
         let height = frame.bottom + BELOW + 10.0 + caption.height();
         Self {
@@ -167,17 +148,7 @@ impl<'a> Panel<'a> {
 
 /// The data and its axes, for a page with its own title, legend, caption and colours.
 pub(crate) fn inline(chart: &Chart) -> Markup {
-    let right_room = if chart.y_right.is_some() {
-        SIDE_LABELS
-    } else {
-        SIDE_FREE
-    };
-    let frame = Frame {
-        left: SIDE_LABELS,
-        right: WIDTH - right_room,
-        top: EDGE + guide_room(chart),
-        bottom: EDGE + PLOT_HEIGHT,
-    };
+    let frame = frame(chart, EDGE + guide_room(chart), EDGE + PLOT_HEIGHT);
     let height = frame.bottom + BELOW;
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
@@ -185,6 +156,20 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
         {
             (plot(chart, &frame))
         }
+    }
+}
+
+/// The place of the data, with room next to it for the labels.
+fn frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
+    let right_room = match chart.y_right {
+        Some(_) => SIDE_LABELS,
+        None => SIDE_FREE,
+    };
+    Frame {
+        left: SIDE_LABELS,
+        right: WIDTH - right_room,
+        top,
+        bottom,
     }
 }
 
@@ -198,25 +183,13 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
         (grid(frame, &ranges))
         (axis_names(chart, frame))
         @for index in order {
-            (mark(chart, index, &place(frame, &ranges, chart.series[index].side)))
+            @let y = ranges.of(chart.series[index].side);
+            (mark(chart, index, &Projection { frame, x: &ranges.x, y }))
         }
         (guide_lines(chart, frame, &ranges))
         (guide_labels(chart, frame, &ranges))
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
             height=(frame.bottom - frame.top) fill="none" stroke="#8a93a1" {}
-    }
-}
-
-fn place<'a>(frame: &'a Frame, ranges: &'a Ranges, side: AxisSide) -> Projection<'a> {
-    let y = ranges
-        .y_right
-        .as_ref()
-        .filter(|_| side == AxisSide::Right)
-        .unwrap_or(&ranges.y);
-    Projection {
-        frame,
-        x: &ranges.x,
-        y,
     }
 }
 
@@ -231,17 +204,15 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
     let column = |tick: &f64| frame.x(&ranges.x, *tick);
     let mut lines = Pen::default();
     // To and fro, which is shorter.
-    let (mut from, mut to) = (frame.left, frame.right);
-    for tick in rows {
-        lines.move_to((from, row(tick)));
-        lines.line_to((to, row(tick)));
-        (from, to) = (to, from);
+    let mut ends = [frame.left, frame.right];
+    for y in rows.iter().map(row) {
+        lines.line((ends[0], y), (ends[1], y));
+        ends.reverse();
     }
-    let (mut from, mut to) = (frame.top, frame.bottom);
-    for tick in &columns {
-        lines.move_to((column(tick), from));
-        lines.line_to((column(tick), to));
-        (from, to) = (to, from);
+    let mut ends = [frame.top, frame.bottom];
+    for x in columns.iter().map(column) {
+        lines.line((x, ends[0]), (x, ends[1]));
+        ends.reverse();
     }
     let left = |tick: &f64| (None, Some(row(tick)), ranges.y.label(*tick));
     let below = |tick: &f64| (Some(column(tick)), None, ranges.x.label(*tick));
@@ -280,17 +251,17 @@ fn labels(
 
 /// The ticks whose labels do not overlap.
 fn uncrowded(frame: &Frame, x: &Range) -> Vec<f64> {
-    let mut kept: Vec<f64> = Vec::new();
     let mut free_from = f64::NEG_INFINITY;
-    for tick in &x.ticks {
-        let half = text_columns(&x.label(*tick)) * 12.0 * text_block::EM_PER_COLUMN / 2.0 + 4.0;
+    let is_free = |tick: &f64| {
+        let half = text_width(&x.label(*tick), 12.0) / 2.0 + 4.0;
         let at = frame.x(x, *tick);
-        if at - half >= free_from {
+        let is_free = at - half >= free_from;
+        if is_free {
             free_from = at + half;
-            kept.push(*tick);
         }
-    }
-    kept
+        is_free
+    };
+    x.ticks.iter().copied().filter(is_free).collect()
 }
 
 fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
@@ -313,29 +284,24 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
 }
 
 fn axis_name(axis: &Axis) -> String {
-    if axis.unit.is_empty() {
-        axis.label.clone()
-    } else {
-        format!("{} ({})", axis.label, axis.unit)
+    match axis.unit.as_str() {
+        "" => axis.label.clone(),
+        unit => format!("{} ({unit})", axis.label),
     }
 }
 
 fn guide_lines(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
+    let level = |side: AxisSide, at: f64| {
+        let y = frame.y(ranges.of(side), at);
+        ((frame.left, y), (frame.right, y))
+    };
     let ends = |guide: &Guide| match guide.axis {
         GuideAxis::X => {
             let x = frame.x(&ranges.x, guide.at);
             ((x, frame.top), (x, frame.bottom))
         }
-        GuideAxis::Left | GuideAxis::Right => {
-            let is_right = guide.axis == GuideAxis::Right;
-            let range = ranges
-                .y_right
-                .as_ref()
-                .filter(|_| is_right)
-                .unwrap_or(&ranges.y);
-            let y = frame.y(range, guide.at);
-            ((frame.left, y), (frame.right, y))
-        }
+        GuideAxis::Left => level(AxisSide::Left, guide.at),
+        GuideAxis::Right => level(AxisSide::Right, guide.at),
     };
     guide_strokes(chart.guides.iter().map(ends))
 }
@@ -344,8 +310,7 @@ fn guide_lines(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
 fn guide_strokes(lines: impl IntoIterator<Item = ((f64, f64), (f64, f64))>) -> Markup {
     let mut pen = Pen::default();
     for (from, to) in lines {
-        pen.move_to(from);
-        pen.line_to(to);
+        pen.line(from, to);
     }
     let path = pen.path();
     html! {
@@ -373,7 +338,7 @@ fn guide_room(chart: &Chart) -> f64 {
 
 /// Labels of vertical guides stand above them, those of level lines in a line above that.
 fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
-    let width = |label: &str| text_columns(label) * 12.0 * text_block::EM_PER_COLUMN;
+    let width = |label: &str| text_width(label, 12.0);
     let is_vertical = |guide: &&Guide| guide.axis == GuideAxis::X;
     let level = chart.guides.iter().filter(|guide| !is_vertical(guide));
     let level: Vec<&str> = level.map(|guide| guide.label.as_str()).collect();
@@ -416,19 +381,13 @@ impl<'a> Legend<'a> {
         let mut entries = Vec::new();
         let drawn = chart.series.iter().take(chart.shown_at_first());
         for (index, series) in drawn.enumerate() {
-            let side = if series.side == AxisSide::Right {
-                " (right axis)"
-            } else {
-                ""
+            let side = match series.side {
+                AxisSide::Right => " (right axis)",
+                AxisSide::Left => "",
             };
-            let name = text_block::shortened(
-                &format!("{}{side}", series.name),
-                room - LEGEND_SAMPLE,
-                LEGEND_SIZE,
-            );
-            let width = LEGEND_SAMPLE
-                + text_columns(&name) * LEGEND_SIZE * text_block::EM_PER_COLUMN
-                + 18.0;
+            let name = format!("{}{side}", series.name);
+            let name = text_block::shortened(&name, room - LEGEND_SAMPLE, LEGEND_SIZE);
+            let width = LEGEND_SAMPLE + text_width(&name, LEGEND_SIZE) + 18.0;
             if x + width > room && x > 0.0 {
                 (x, rows) = (0.0, rows + 1);
             }

@@ -36,6 +36,12 @@ impl Pen {
         self.at = (tenths(point.0), tenths(point.1));
     }
 
+    /// Draws a line between two points.
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.move_to(from);
+        self.line_to(to);
+    }
+
     /// Draws something that ends where it begins.
     pub(super) fn stamp(&mut self, outline: &str) {
         self.path.push_str(outline);

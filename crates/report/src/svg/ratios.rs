@@ -1,12 +1,12 @@
 //! A comparison as a picture: every ratio with its interval on a logarithmic scale, a row a metric.
 
-use super::frame::{EDGE, STYLE, Tone, WIDTH, line, px, text};
+use super::frame::{EDGE, Tone, WIDTH, line, px, text, write_picture};
 use crate::describe::comparison::{
     MetricDetail, change_text, figure_name, interval_text, is_shown, letter, reach, sides_text,
     subject_text,
 };
-use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Verdict};
-use maud::{Markup, PreEscaped, html};
+use diskproof_model::comparison::{Comparison, MetricComparison, Ratio, Verdict};
+use maud::{Markup, html};
 use std::io::{self, Write};
 
 const ROW: f64 = 24.0;
@@ -22,18 +22,15 @@ pub(super) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     let mut top = EDGE + ROW;
     let mut rows = Vec::new();
     for (index, candidate) in comparison.candidates.iter().enumerate() {
-        rows.push(text(
-            EDGE,
-            top,
-            "start",
-            15.0,
-            Tone::Strong,
-            &candidate.summary,
-        ));
+        let summary = &candidate.summary;
+        rows.push(text(EDGE, top, "start", 15.0, Tone::Strong, summary));
         top += ROW;
         rows.push(heading(top, &letter(index)));
         top += ROW;
-        let metrics = shown(candidate);
+        let metrics = candidate.metrics.iter();
+        let is_shown =
+            |metric: &&MetricComparison| is_shown(metric, MetricDetail::Independent, candidate);
+        let metrics: Vec<_> = metrics.filter(is_shown).collect();
         let reach = reach(&metrics, comparison.margin);
         for metric in &metrics {
             rows.push(row(metric, top, reach));
@@ -41,28 +38,9 @@ pub(super) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
         }
         top += ROW;
     }
-    let height = (top + EDGE).ceil();
-    let picture = html! {
-        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        svg xmlns="http://www.w3.org/2000/svg" width=(WIDTH) height=(height)
-            viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
-            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-        {
-            title { "Comparison: ratios with their 95 % intervals" }
-            style { (PreEscaped(STYLE)) }
-            rect.ground width=(WIDTH) height=(height) fill="#ffffff" {}
-            @for row in rows { (row) }
-        }
-    };
-    out.write_all(picture.into_string().as_bytes())?;
-    out.write_all(b"\n")
-}
-
-fn shown(candidate: &Candidate) -> Vec<&MetricComparison> {
-    let metrics = candidate.metrics.iter();
-    metrics
-        .filter(|metric| is_shown(metric, MetricDetail::Independent, candidate))
-        .collect()
+    let title = "Comparison: ratios with their 95 % intervals";
+    let content = html! { @for row in rows { (row) } };
+    write_picture((WIDTH, (top + EDGE).ceil()), (title, None), &content, out)
 }
 
 fn heading(top: f64, letter: &str) -> Markup {
@@ -90,11 +68,8 @@ fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
 }
 
 fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Markup {
-    let (low, high) = (
-        place(ratio.low_95, reach),
-        place(ratio.high_95.unwrap_or(f64::MAX), reach),
-    );
-    let one = place(1.0, reach);
+    let high = ratio.high_95.unwrap_or(f64::MAX);
+    let [low, one, high] = [ratio.low_95, 1.0, high].map(|ratio| place(ratio, reach));
     let color = match metric.verdict {
         Verdict::Better => "#1a7f4b",
         Verdict::Worse => "#c4314b",

@@ -6,14 +6,14 @@ use crate::text::{self, columns, wrap};
 use maud::{Markup, html};
 
 /// Width of a column over the size of its letters, in the widest usual font (DejaVu Sans).
-pub(super) const EM_PER_COLUMN: f64 = 0.585;
+const EM_PER_COLUMN: f64 = 0.585;
 
 /// Longer names are cut; so many of the widest letters fit.
 const NAME_COLUMNS_MAX: usize = 84;
 
-/// Columns of a text as they would be on a terminal.
-pub(super) fn text_columns(text: &str) -> f64 {
-    columns(text) as f64
+/// The width of a text on one line.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    columns(text) as f64 * size * EM_PER_COLUMN
 }
 
 /// The text, cut where it is longer than the room.
@@ -32,10 +32,9 @@ impl TextBlock {
     /// Broken so that it fits; an empty text has no lines.
     pub(super) fn new(text: &str, size: f64, room: f64) -> Self {
         let most = (room / (size * EM_PER_COLUMN)) as usize;
-        let lines = if text.is_empty() {
-            Vec::new()
-        } else {
-            wrap(&crate::text::glue_units(&allowed(text)), most, most)
+        let lines = match text {
+            "" => Vec::new(),
+            text => wrap(&text::glue_units(&allowed(text)), most, most),
         };
         Self { lines, size }
     }
@@ -77,7 +76,7 @@ mod tests {
         assert_eq!(shortened("short", 100.0, 10.0), "short");
         let cut = shortened(&"long name ".repeat(9), 100.0, 10.0);
         assert!(
-            cut.ends_with('…') && text_columns(&cut) * 10.0 * EM_PER_COLUMN <= 100.0,
+            cut.ends_with('…') && text_width(&cut, 10.0) <= 100.0,
             "{cut}"
         );
     }

@@ -1,15 +1,14 @@
 //! Blocks on a terminal page.
 
-use super::facts::INDENT;
 use super::graph::write_graph;
 use super::grid::write_grid;
 use super::ping::write_ping;
 use super::scan::write_scan;
 use crate::chart::charts;
 use crate::labels;
-use crate::page::{Page, TextStyle};
+use crate::page::{INDENT, Page, TextStyle};
 use crate::text::columns;
-use diskproof_model::block::{Block, Fact};
+use diskproof_model::block::Block;
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 use std::io;
@@ -17,18 +16,8 @@ use std::io;
 /// A longer label moves the first line of its text.
 const INDENT_MAX: usize = 24;
 
-/// Writes the blocks, each group of them after an empty line. Charts need the record.
+/// Writes the blocks; what begins a group of them follows an empty line. Charts need the record.
 pub(super) fn write_blocks(
-    page: &mut Page<'_>,
-    record: Option<&Record>,
-    blocks: &[Block],
-) -> io::Result<()> {
-    page.blank()?;
-    write_first_blocks(page, record, blocks)
-}
-
-/// The same at the top of a page.
-pub(super) fn write_first_blocks(
     page: &mut Page<'_>,
     record: Option<&Record>,
     blocks: &[Block],
@@ -42,7 +31,10 @@ pub(super) fn write_first_blocks(
         match block {
             Block::Heading(text) => page.text(TextStyle::Bold.of(text))?,
             Block::Text(tone, text) => page.text(tone.of(text))?,
-            Block::Fact(fact) => write_fact(page, fact, indent(blocks, index))?,
+            Block::Fact(fact) => {
+                let (label, text) = (fact.tone.of(&fact.label), TextStyle::Plain.of(&fact.text));
+                page.entry(label, indent(blocks, index), text)?;
+            }
             Block::Table(table) => write_grid(page, table)?,
             Block::Finding(finding) => write_finding(page, finding)?,
             Block::Command { what, text } => {
@@ -83,11 +75,6 @@ fn indent(blocks: &[Block], index: usize) -> usize {
     fitting.max().unwrap_or(INDENT).max(INDENT)
 }
 
-fn write_fact(page: &mut Page<'_>, fact: &Fact, indent: usize) -> io::Result<()> {
-    let text = TextStyle::Plain.of(&fact.text);
-    page.entry(fact.tone.of(&fact.label), indent, text)
-}
-
 fn write_finding(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
     let tone = crate::describe::findings::tone(finding.severity);
     let heading = match &finding.title {
@@ -105,14 +92,16 @@ fn write_finding(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
 /// What a terminal draws in its own way.
 fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) -> io::Result<()> {
     match block {
-        Block::Chart(id) => match charts(record).iter().find(|chart| chart.id == *id) {
-            Some(chart) => write_graph(page, chart),
-            None => Ok(()),
-        },
-        Block::Ping(index) => match record.measurements.get(*index) {
-            Some(m) => m.ping.iter().try_for_each(|ping| write_ping(page, m, ping)),
-            None => Ok(()),
-        },
+        Block::Chart(id) => {
+            let charts = charts(record);
+            let mut own = charts.iter().filter(|chart| chart.id == *id);
+            own.try_for_each(|chart| write_graph(page, chart))
+        }
+        Block::Ping(index) => {
+            let m = record.measurements.get(*index);
+            let ping = m.and_then(|m| Some((m, m.ping.as_ref()?)));
+            ping.map_or(Ok(()), |(m, ping)| write_ping(page, m, ping))
+        }
         _ => {
             let surface = record.surface.as_ref();
             let scan = surface.and_then(|of| Some((of.scan.as_ref()?, of.span_start_bytes)));

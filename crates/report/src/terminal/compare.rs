@@ -1,6 +1,6 @@
 //! The page of a comparison on a terminal: the summary, then its blocks.
 
-use super::blocks::{write_blocks, write_first_blocks};
+use super::blocks::write_blocks;
 use crate::describe::changes::short;
 use crate::describe::comparison::{MetricDetail, blocks};
 use crate::page::{Page, TextStyle};
@@ -17,11 +17,12 @@ pub fn write_comparison(
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     if detail == MetricDetail::Independent {
-        return write_first_blocks(page, None, &short(comparison));
+        return write_blocks(page, None, &short(comparison));
     }
     for candidate in &comparison.candidates {
         page.text(TextStyle::Bold.of(&candidate.summary))?;
     }
+    page.blank()?;
     write_blocks(page, None, &blocks(comparison, detail))
 }
 

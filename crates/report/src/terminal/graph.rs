@@ -2,7 +2,7 @@
 //! a character. Single points are other characters, so that they differ in shape as well as colour.
 
 use crate::chart::{Axis, AxisSide, Chart, Range, Ranges, SeriesMark};
-use crate::page::{Page, StyledText, TextStyle};
+use crate::page::{Page, StyledText, TextStyle, push_piece};
 use crate::text::{columns, glue};
 use std::io;
 
@@ -22,44 +22,30 @@ const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 /// the lowest and the highest in each column.
 pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> {
     let ranges = chart.ranges();
-    let left = ranges
-        .y
-        .ticks
-        .iter()
-        .map(|tick| columns(&ranges.y.label(*tick)))
-        .max()
-        .unwrap_or(0)
-        .max(columns(&chart.y.unit));
-    let right = ranges.y_right.as_ref().map_or(0, |range| {
-        range
-            .ticks
-            .iter()
-            .map(|tick| columns(&range.label(*tick)))
-            .max()
-            .unwrap_or(0)
-            + 2
-    });
+    let widest = |range: &Range| {
+        let labels = range.ticks.iter().map(|tick| columns(&range.label(*tick)));
+        labels.max().unwrap_or(0)
+    };
+    let left = widest(&ranges.y).max(columns(&chart.y.unit));
+    let right = ranges.y_right.as_ref().map_or(0, |range| widest(range) + 2);
     let width = page.width().saturating_sub(left + 2 + right).max(20);
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
     page.text(TextStyle::Dim.of(legend(chart)))?;
     write_units(page, chart, left, width)?;
-    let (left_labels, right_labels) = (
-        labels(&ranges.y, height),
-        ranges.y_right.as_ref().map(|range| labels(range, height)),
-    );
-    for row in 0..height {
-        let label = left_labels[row].as_deref();
-        let mut pieces = vec![TextStyle::Dim.of(format!(
-            "{:>left$} {}",
-            label.unwrap_or_default(),
-            if label.is_some() { '┤' } else { '│' }
-        ))];
+    let left_labels = labels(&ranges.y, height);
+    let right_labels = ranges.y_right.as_ref().map(|range| labels(range, height));
+    for (row, label) in left_labels.iter().enumerate() {
+        let label = match label {
+            Some(label) => format!("{label:>left$} ┤"),
+            None => format!("{:left$} │", ""),
+        };
+        let mut pieces = vec![TextStyle::Dim.of(label)];
         pieces.extend(canvas.row(row));
-        let label = right_labels.as_ref().map(|labels| labels[row].as_deref());
-        pieces.extend(label.map(|label| {
-            TextStyle::Dim.of(label.map_or("│".to_owned(), |label| format!("├ {label}")))
+        pieces.extend(right_labels.iter().map(|labels| match &labels[row] {
+            Some(label) => TextStyle::Dim.of(format!("├ {label}")),
+            None => TextStyle::Dim.of("│"),
         }));
         page.pieces(&pieces)?;
     }
@@ -68,41 +54,35 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
 
 /// The legend.
 fn legend(chart: &Chart) -> String {
-    let mut dots = 0;
+    let mut points = POINTS.iter().cycle();
     let names = chart.series.iter().map(|series| {
-        let side = if series.side == AxisSide::Right {
-            ", right axis"
-        } else {
-            ""
+        let side = match series.side {
+            AxisSide::Right => ", right axis",
+            AxisSide::Left => "",
         };
-        let mark = if series.mark == SeriesMark::Dots {
-            dots += 1;
-            POINTS[(dots - 1) % POINTS.len()]
-        } else {
-            '⠒'
+        let mark = match series.mark {
+            SeriesMark::Dots => points.next().unwrap_or(&POINTS[0]),
+            _ => &'⠒',
         };
         glue(&format!("{mark} {}{side}", series.name))
     });
     let names = names.collect::<Vec<_>>().join("   ");
-    let has_dots = chart
+    let mut dots = chart
         .series
         .iter()
-        .any(|series| series.mark == SeriesMark::Dots && series.points.len() > 1);
-    if has_dots {
-        format!("{names}   (dots: lowest and highest in each column)")
-    } else {
-        names
+        .filter(|series| series.mark == SeriesMark::Dots);
+    match dots.any(|series| series.points.len() > 1) {
+        true => format!("{names}   (dots: lowest and highest in each column)"),
+        false => names,
     }
 }
 
 fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) -> io::Result<()> {
-    let unit = format!("{:>left$}", chart.y.unit);
-    match &chart.y_right {
-        Some(axis) => {
-            page.pieces(&[TextStyle::Dim.of(format!("{unit}{:width$}  {}", "", axis.unit))])
-        }
-        None => page.pieces(&[TextStyle::Dim.of(unit)]),
+    let mut units = format!("{:>left$}", chart.y.unit);
+    if let Some(axis) = &chart.y_right {
+        units += &format!("{:width$}  {}", "", axis.unit);
     }
+    page.pieces(&[TextStyle::Dim.of(units)])
 }
 
 /// The labels of the rows, from the top.
@@ -128,27 +108,21 @@ fn write_ground(
         let at = (x.place(*tick) * (width - 1) as f64).round() as usize;
         let label = x.label(*tick);
         let start = at.saturating_sub(columns(&label) / 2);
-        let free_from = if text.is_empty() {
-            0
-        } else {
-            columns(&text) + 2
+        let free_from = match columns(&text) {
+            0 => 0,
+            taken => taken + 2,
         };
         if start >= free_from && start + columns(&label) <= width {
             line[at] = '┴';
             text = format!("{text:start$}{label}");
         }
     }
-    page.pieces(&[TextStyle::Dim.of(format!(
-        "{:left$} └{}",
-        "",
-        line.into_iter().collect::<String>()
-    ))])?;
-    let unit = if columns(&text) + 1 + columns(&axis.unit) <= width {
-        format!(" {}", axis.unit)
-    } else {
-        String::new()
-    };
-    page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}{unit}", ""))])
+    let line: String = line.into_iter().collect();
+    page.pieces(&[TextStyle::Dim.of(format!("{:left$} └{line}", ""))])?;
+    if columns(&text) + 1 + columns(&axis.unit) <= width {
+        text += &format!(" {}", axis.unit);
+    }
+    page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}", ""))])
 }
 
 /// The grid of characters.
@@ -172,24 +146,14 @@ impl Canvas {
     }
 
     fn draw(&mut self, chart: &Chart, ranges: &Ranges) {
-        let mut dots = 0;
+        let mut marks = POINTS.iter().cycle();
         for series in &chart.series {
-            let y = ranges
-                .y_right
-                .as_ref()
-                .filter(|_| series.side == AxisSide::Right)
-                .unwrap_or(&ranges.y);
-            let places: Vec<(f64, f64)> = series
-                .points
-                .iter()
-                .map(|point| (ranges.x.place(point.0), y.place(point.1)))
-                .collect();
+            let (y, points) = (ranges.of(series.side), series.points.iter());
+            let places = points.map(|point| (ranges.x.place(point.0), y.place(point.1)));
+            let places: Vec<(f64, f64)> = places.collect();
             match series.mark {
                 SeriesMark::Line => self.line(&places),
-                SeriesMark::Dots => {
-                    self.extremes(&places, POINTS[dots % POINTS.len()]);
-                    dots += 1;
-                }
+                SeriesMark::Dots => self.extremes(&places, *marks.next().unwrap_or(&POINTS[0])),
                 SeriesMark::Bars => places
                     .iter()
                     .for_each(|(x, y)| self.line(&[(*x, 0.0), (*x, *y)])),
@@ -208,17 +172,11 @@ impl Canvas {
             let Some((from, to)) = clipped(from, to) else {
                 continue;
             };
-            let (across, upward) = (
-                (to.0 - from.0) * self.dots_across(),
-                (to.1 - from.1) * self.dots_upward(),
-            );
+            let across = (to.0 - from.0) * self.dots_across();
+            let upward = (to.1 - from.1) * self.dots_upward();
             let steps = across.abs().max(upward.abs()).ceil().max(1.0);
             for step in 0..=steps as usize {
-                let part = step as f64 / steps;
-                self.dot(
-                    from.0 + (to.0 - from.0) * part,
-                    from.1 + (to.1 - from.1) * part,
-                );
+                self.dot(between(from, to, step as f64 / steps));
             }
         }
     }
@@ -231,7 +189,7 @@ impl Canvas {
         (self.height * DOTS_UPWARD - 1) as f64
     }
 
-    fn dot(&mut self, x: f64, y: f64) {
+    fn dot(&mut self, (x, y): (f64, f64)) {
         let across = (x.clamp(0.0, 1.0) * self.dots_across()).round() as usize;
         let downward = ((1.0 - y.clamp(0.0, 1.0)) * self.dots_upward()).round() as usize;
         self.lines[downward / DOTS_UPWARD * self.width + across / DOTS_ACROSS] |=
@@ -246,12 +204,8 @@ impl Canvas {
             let (low, high) = ends[column].unwrap_or((*y, *y));
             ends[column] = Some((low.min(*y), high.max(*y)));
         }
-        for (column, (low, high)) in ends
-            .into_iter()
-            .enumerate()
-            .filter_map(|(column, ends)| Some((column, ends?)))
-        {
-            for y in [low, high] {
+        for (column, ends) in ends.into_iter().enumerate() {
+            for y in ends.into_iter().flat_map(|(low, high)| [low, high]) {
                 let row = ((1.0 - y.clamp(0.0, 1.0)) * (self.height - 1) as f64).round() as usize;
                 self.points[row * self.width + column] = Some(mark);
             }
@@ -260,7 +214,7 @@ impl Canvas {
 
     /// A row in pieces of one style.
     fn row(&self, row: usize) -> Vec<StyledText<'static>> {
-        let mut pieces: Vec<(TextStyle, String)> = Vec::new();
+        let mut pieces = Vec::new();
         for index in row * self.width..(row + 1) * self.width {
             let (style, c) = match (self.lines[index], self.points[index]) {
                 (0, None) => (TextStyle::Plain, ' '),
@@ -271,15 +225,9 @@ impl Canvas {
                     (TextStyle::Plain, braille)
                 }
             };
-            match pieces.last_mut() {
-                Some((last, text)) if *last == style => text.push(c),
-                _ => pieces.push((style, c.to_string())),
-            }
+            push_piece(&mut pieces, style, c.encode_utf8(&mut [0; 4]));
         }
         pieces
-            .into_iter()
-            .map(|(style, text)| style.of(text))
-            .collect()
     }
 }
 
@@ -298,13 +246,13 @@ fn clipped(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))>
         start = start.max(enters.min(leaves));
         end = end.min(enters.max(leaves));
     }
-    let at = |part: f64| {
-        (
-            from.0 + (to.0 - from.0) * part,
-            from.1 + (to.1 - from.1) * part,
-        )
-    };
-    (start <= end).then(|| (at(start), at(end)))
+    (start <= end).then(|| (between(from, to, start), between(from, to, end)))
+}
+
+/// The place at this part of the way.
+fn between(from: (f64, f64), to: (f64, f64), part: f64) -> (f64, f64) {
+    let of = |from: f64, to: f64| from + (to - from) * part;
+    (of(from.0, to.0), of(from.1, to.1))
 }
 
 #[cfg(test)]

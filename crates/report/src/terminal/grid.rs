@@ -2,7 +2,7 @@
 //! narrow.
 
 use super::sparkline::sparkline;
-use crate::page::{Page, StyledText, TextStyle};
+use crate::page::{Page, StyledText, TextStyle, push_piece};
 use crate::table::{Align, Columns};
 use crate::text::{glue, list};
 use diskproof_model::block::{Cell, Group, Mark, Narrow, Place, Row, Table, Titles};
@@ -73,12 +73,9 @@ impl<'t> Grid<'t> {
         self.aligns.insert(0, Align::Left);
         self.places.insert(0, Place::Always);
         for line in &mut self.lines {
-            let title = line
-                .group
-                .map_or(String::new(), |group| group.title.clone());
-            line.cells.insert(0, title);
+            let title = line.group.take().map(|group| group.title.clone());
+            line.cells.insert(0, title.unwrap_or_default());
             line.tones.insert(0, line.tones[0]);
-            line.group = None;
         }
     }
 
@@ -132,13 +129,8 @@ impl<'t> Grid<'t> {
     fn write(&self, page: &mut Page<'_>, columns: &Columns) -> io::Result<()> {
         let room = page.width().saturating_sub(columns.total() + GRAPH_GAP);
         let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
-        let room = if has_room {
-            room.min(GRAPH_COLUMNS_MAX)
-        } else {
-            0
-        };
         let graph = |course: &[f64]| match course.len() {
-            VALUES_LEAST.. if room > 0 => sparkline(course, room),
+            VALUES_LEAST.. if has_room => sparkline(course, room.min(GRAPH_COLUMNS_MAX)),
             _ => String::new(),
         };
         let graphs: Vec<String> = self.lines.iter().map(|line| graph(line.course)).collect();
@@ -268,11 +260,8 @@ fn write_line(
     graph: &str,
 ) -> io::Result<()> {
     let mut pieces: Vec<StyledText<'_>> = Vec::new();
-    for (text, tone) in columns.cells(cells).into_iter().zip(tones) {
-        match pieces.last_mut() {
-            Some(last) if last.tone == *tone => last.text.to_mut().push_str(&text),
-            _ => pieces.push(tone.of(text)),
-        }
+    for (text, tone) in columns.cells(cells).iter().zip(tones) {
+        push_piece(&mut pieces, *tone, text);
     }
     let gap = " ".repeat(GRAPH_GAP.saturating_sub(columns.gap()));
     pieces.push(tones[0].of(format!("{gap}{graph}")));

@@ -4,7 +4,7 @@
 mod bars;
 mod blocks;
 mod compare;
-mod facts;
+
 mod graph;
 mod grid;
 mod pages;

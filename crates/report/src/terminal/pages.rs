@@ -1,7 +1,7 @@
 //! Pages that are blocks only: what `info` found, a plan that is not run, the list of saved runs,
 //! the commands of a record.
 
-use super::blocks::write_first_blocks;
+use super::blocks::write_blocks;
 use crate::describe::findings::findings;
 use crate::describe::identity::{host, sections};
 use crate::describe::{commands, plan, runs};
@@ -25,7 +25,7 @@ pub fn write_identity(
     let mut blocks = host(examined.host);
     blocks.extend(sections(examined.identity, &health).concat());
     blocks.extend(findings(examined.findings));
-    write_first_blocks(&mut Page::new(style, out), None, &blocks)
+    write_blocks(&mut Page::new(style, out), None, &blocks)
 }
 
 /// Writes the plan: its budget, the skipped workloads, then the workloads in order.
@@ -36,18 +36,18 @@ pub fn write_plan(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let blocks = plan::blocks(plan, identities);
-    write_first_blocks(&mut Page::new(style, out), None, &blocks)
+    write_blocks(&mut Page::new(style, out), None, &blocks)
 }
 
 /// Writes the runs in the order given.
 pub fn write_runs(all: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_first_blocks(&mut Page::new(style, out), None, &runs::blocks(all))
+    write_blocks(&mut Page::new(style, out), None, &runs::blocks(all))
 }
 
 /// Writes a comment with the name, then the command, for every figure and every finding that has
 /// one. Hidden characters are spelled out: a name with a line break cannot become a command.
 pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_first_blocks(&mut Page::new(style, out), None, &commands::blocks(record))
+    write_blocks(&mut Page::new(style, out), None, &commands::blocks(record))
 }
 
 #[cfg(test)]

@@ -106,17 +106,14 @@ impl RequestLines {
         let pad = " ".repeat(self.name_columns.saturating_sub(columns(&name)));
         let number = format!("#{}", request.number);
         let time = format_latency(request.latency_ns);
-        let mark = Mark::of(request, mean_ns);
-        let start = format!(
-            "{} {arrow} {name}:{pad} {number:>NUMBER_COLUMNS$} ",
-            self.size
-        );
+        let (mark, style) = mark(request, mean_ns);
+        let size = &self.size;
+        let start = format!("{size} {arrow} {name}:{pad} {number:>NUMBER_COLUMNS$} ");
         let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
-        let style = mark.style();
         let mut pieces = vec![
             TextStyle::Plain.of(start),
             style.of(format!("{pad}{time} ")),
-            style.of(format!("{:<MARK_COLUMNS$} ", mark.text(request))),
+            style.of(format!("{mark:<MARK_COLUMNS$} ")),
         ];
         if request.error.is_none() {
             let share = log_share(request.latency_ns as f64, BAR_NS);
@@ -126,47 +123,17 @@ impl RequestLines {
     }
 }
 
-/// What stands out about a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    None,
-    Fast,
-    Slow,
-    Ignored(IgnoredBecause),
-    Failed,
-}
-
-impl Mark {
-    fn of(request: &SingleRequest, mean_ns: Option<f64>) -> Self {
-        let latency_ns = request.latency_ns as f64;
-        match (request.ignored, mean_ns) {
-            _ if request.error.is_some() => Self::Failed,
-            (Some(why), _) => Self::Ignored(why),
-            (None, Some(mean_ns)) if latency_ns > SLOW_FACTOR * mean_ns => Self::Slow,
-            (None, Some(mean_ns)) if latency_ns < FAST_SHARE * mean_ns => Self::Fast,
-            (None, _) => Self::None,
-        }
-    }
-
-    fn text(self, request: &SingleRequest) -> &str {
-        match self {
-            Self::None => "",
-            Self::Fast => "fast",
-            Self::Slow => "slow",
-            Self::Ignored(IgnoredBecause::Warmup) => "warm-up",
-            Self::Ignored(IgnoredBecause::Interrupted) => "stopped",
-            Self::Ignored(IgnoredBecause::Late) => "late",
-            Self::Failed => request.error.as_deref().unwrap_or("failed"),
-        }
-    }
-
-    fn style(self) -> TextStyle {
-        match self {
-            Self::None | Self::Fast => TextStyle::Plain,
-            Self::Slow => TextStyle::Warning,
-            Self::Ignored(_) => TextStyle::Dim,
-            Self::Failed => TextStyle::Error,
-        }
+/// What stands out about a request, and how it looks.
+fn mark(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
+    let latency_ns = request.latency_ns as f64;
+    match (&request.error, request.ignored, mean_ns) {
+        (Some(error), ..) => (error, TextStyle::Error),
+        (_, Some(IgnoredBecause::Warmup), _) => ("warm-up", TextStyle::Dim),
+        (_, Some(IgnoredBecause::Interrupted), _) => ("stopped", TextStyle::Dim),
+        (_, Some(IgnoredBecause::Late), _) => ("late", TextStyle::Dim),
+        (.., Some(mean_ns)) if latency_ns > SLOW_FACTOR * mean_ns => ("slow", TextStyle::Warning),
+        (.., Some(mean_ns)) if latency_ns < FAST_SHARE * mean_ns => ("fast", TextStyle::Plain),
+        _ => ("", TextStyle::Plain),
     }
 }
 
@@ -180,9 +147,8 @@ struct TargetName {
 impl TargetName {
     fn of(target: &TargetIdentity) -> Self {
         let disk = target.disks().next();
-        let size = disk
-            .and_then(|disk| Some(disk.size_bytes).filter(|bytes| *bytes > 0))
-            .unwrap_or(target.size_bytes);
+        let size = disk.map(|disk| disk.size_bytes).filter(|bytes| *bytes > 0);
+        let size = size.unwrap_or(target.size_bytes);
         let facts = match (target.kind, &target.filesystem) {
             (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
             (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
@@ -205,13 +171,8 @@ impl TargetName {
         if room < NAME_COLUMNS_MIN || self.columns() <= most {
             return shortened(&format!("{}{}", self.path, self.facts), most);
         }
-        let mut end = String::new();
-        for part in self.path.char_indices().map(|(at, _)| &self.path[at..]) {
-            if columns(part) < room {
-                end = part.to_owned();
-                break;
-            }
-        }
+        let mut ends = self.path.char_indices().map(|(at, _)| &self.path[at..]);
+        let end = ends.find(|end| columns(end) < room).unwrap_or_default();
         format!("…{end}{}", self.facts)
     }
 }
@@ -230,17 +191,12 @@ pub(super) fn write_ping(
         (IgnoredBecause::Interrupted, "interrupted request"),
         (IgnoredBecause::Late, "late request"),
     ];
-    let ignored = |why| {
-        ping.requests
-            .iter()
-            .filter(move |one| one.ignored == Some(why))
-    };
-    let notes: Vec<String> = kinds
-        .into_iter()
-        .map(|(why, what)| (ignored(why).count() as u64, what))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{} not counted", counted(n, what)))
-        .collect();
+    let notes = kinds.into_iter().filter_map(|(why, what)| {
+        let ignored = ping.requests.iter().filter(|one| one.ignored == Some(why));
+        let count = ignored.count() as u64;
+        (count > 0).then(|| format!("{} not counted", counted(count, what)))
+    });
+    let notes: Vec<String> = notes.collect();
     if !notes.is_empty() {
         page.text(TextStyle::Dim.of(list(notes)))?;
     }
@@ -305,17 +261,15 @@ fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<
     }
     let edge = |bin: i64| format_latency(10f64.powf(bin as f64 / BINS_PER_DECADE).round() as u64);
     let most = bins.values().copied().max().unwrap_or(1).max(1);
-    let rows: Vec<Vec<String>> = bins
-        .iter()
-        .map(|(bin, count)| {
-            vec![
-                edge(*bin),
-                "to".to_owned(),
-                edge(bin + 1),
-                count.to_string(),
-            ]
-        })
-        .collect();
+    let row = |(bin, count): (&i64, &u64)| {
+        vec![
+            edge(*bin),
+            "to".to_owned(),
+            edge(bin + 1),
+            count.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = bins.iter().map(row).collect();
     let aligns = [Align::Right, Align::Left, Align::Right, Align::Right];
     let Some(table) = Columns::fit(&aligns, &rows, page.width().saturating_sub(INDENT)) else {
         return Ok(());
@@ -362,22 +316,17 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
             0 => TextStyle::Plain,
             _ => TextStyle::Warning,
         };
-        let bar = bar(
-            log_share(point.p50_ns as f64, ends),
-            room.min(HISTOGRAM_COLUMNS_MAX),
-        );
-        page.pieces(&[
-            style.of(line),
-            TextStyle::Plain.of(pad),
-            TextStyle::Note.of(bar),
-        ])?;
+        let share = log_share(point.p50_ns as f64, ends);
+        let bar = TextStyle::Note.of(bar(share, room.min(HISTOGRAM_COLUMNS_MAX)));
+        page.pieces(&[style.of(line), TextStyle::Plain.of(pad), bar])?;
     }
-    let slow = ping.slow_from_ns.map_or(String::new(), |ns| {
-        format!(" slow: longer than {}.", format_latency(ns))
-    });
-    page.text(TextStyle::Dim.of(format!(
-        "idle 0: right after another request. Bars: p50 on a logarithmic scale from 1 µs.{slow}"
-    )))
+    let mut legend =
+        "idle 0: right after another request. Bars: p50 on a logarithmic scale from 1 µs."
+            .to_owned();
+    if let Some(ns) = ping.slow_from_ns {
+        legend += &format!(" slow: longer than {}.", format_latency(ns));
+    }
+    page.text(TextStyle::Dim.of(legend))
 }
 
 fn idle_row(point: &IdlePoint) -> Vec<String> {
@@ -385,14 +334,12 @@ fn idle_row(point: &IdlePoint) -> Vec<String> {
         0 => "0".to_owned(),
         ns => format_duration(ns),
     };
-    let width = point.mean.half_width_95;
+    let width = point.mean.half_width_95.map(|ns| ns.round() as u64);
     vec![
         idle,
         point.mean.n.to_string(),
         format_latency(point.mean.value.round() as u64),
-        width.map_or(labels::UNKNOWN.to_owned(), |ns| {
-            format_latency(ns.round() as u64)
-        }),
+        labels::latency(width),
         format_latency(point.p50_ns),
         format_latency(point.min_ns),
         format_latency(point.max_ns),

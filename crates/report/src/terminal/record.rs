@@ -1,7 +1,7 @@
 //! The result page. An administrator decides from the first screen: verdict, figures, findings,
 //! advice. Details of the machine and the method come last.
 
-use super::blocks::{write_blocks, write_first_blocks};
+use super::blocks::write_blocks;
 use crate::describe::page::sections;
 use crate::describe::verdict::answer;
 use crate::page::Page;
@@ -33,10 +33,10 @@ pub fn write_record(
     };
     let all = sections(record).into_iter();
     for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
-        match section.id {
-            "title" | "notes" => write_first_blocks(page, Some(record), &section.blocks)?,
-            _ => write_blocks(page, Some(record), &section.blocks)?,
+        if !matches!(section.id, "title" | "notes") {
+            page.blank()?;
         }
+        write_blocks(page, Some(record), &section.blocks)?;
     }
     Ok(())
 }
@@ -44,9 +44,9 @@ pub fn write_record(
 /// Writes the headline and the trust once more, for the end of a page that is longer than the
 /// screen. Writes nothing for a run without a verdict.
 pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let answer = answer(record);
-    match answer.as_slice() {
-        [] => Ok(()),
-        blocks => write_blocks(&mut Page::new(style, out), Some(record), blocks),
+    let (page, answer) = (&mut Page::new(style, out), answer(record));
+    if !answer.is_empty() {
+        page.blank()?;
     }
+    write_blocks(page, Some(record), &answer)
 }

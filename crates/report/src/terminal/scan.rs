@@ -1,9 +1,8 @@
 //! The result of a scan: the map, and the slow and unreadable places.
 
-use super::facts::{INDENT, fact};
-use super::sparkline::worst_line;
+use super::sparkline::{parts, worst_line};
 use crate::describe::surface::{place, reach};
-use crate::page::{Page, StyledText, TextStyle};
+use crate::page::{INDENT, Page, StyledText, TextStyle};
 use diskproof_model::surface::Scan;
 use diskproof_model::units::{counted, format_bytes, format_latency};
 use std::io;
@@ -28,39 +27,26 @@ pub(super) fn write_scan(
         format_latency(scan.slow_from_ns),
         format_bytes(scan.unreadable_bytes)
     );
-    fact(page, "scan", &text)?;
+    page.fact("scan", &text)?;
     write_map(page, scan)?;
     let slow = scan.slow.iter().map(|block| {
-        (
-            block.lba,
-            block.offset_bytes,
-            format!("took {}", format_latency(block.latency_ns)),
-        )
+        let what = format!("took {}", format_latency(block.latency_ns));
+        (block.lba, block.offset_bytes, what)
     });
     write_places(page, TextStyle::Warning.of("slow"), slow, scan.slow_blocks)?;
-    let bad = scan.unreadable.iter().map(|r| {
-        (
-            r.lba,
-            r.offset_bytes,
-            format!("{} {}", format_bytes(r.length_bytes), r.errno),
-        )
+    let bad = scan.unreadable.iter().map(|range| {
+        let what = format!("{} {}", format_bytes(range.length_bytes), range.errno);
+        (range.lba, range.offset_bytes, what)
     });
-    write_places(
-        page,
-        TextStyle::Error.of("bad"),
-        bad,
-        scan.unreadable.len() as u64,
-    )
+    let count = scan.unreadable.len() as u64;
+    write_places(page, TextStyle::Error.of("bad"), bad, count)
 }
 
 /// Longest latency by position in one line; below it marks for unreadable blocks.
 fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
     let width = page.width() - INDENT;
-    let latencies: Vec<f64> = scan
-        .map
-        .iter()
-        .map(|cell| cell.latency_max_ns as f64)
-        .collect();
+    let latencies = scan.map.iter().map(|cell| cell.latency_max_ns as f64);
+    let latencies: Vec<f64> = latencies.collect();
     if latencies.len() < 2 {
         return Ok(());
     }
@@ -69,56 +55,35 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
         TextStyle::Dim.of(format!("map{indent}")),
         TextStyle::Plain.of(worst_line(&latencies, width)),
     ])?;
-    let parts = latencies.len().min(width);
-    let failed = |k: usize| {
-        scan.map[k * latencies.len() / parts..(k + 1) * latencies.len() / parts]
-            .iter()
-            .any(|cell| cell.errors > 0)
-    };
-    let marks: String = (0..parts)
-        .map(|k| if failed(k) { '!' } else { ' ' })
+    let failed = parts(&scan.map, width).map(|cells| cells.iter().any(|cell| cell.errors > 0));
+    let marks: String = failed
+        .map(|failed| if failed { '!' } else { ' ' })
         .collect();
+    let mut legend = "longest latency by position, logarithmic".to_owned();
     if marks.contains('!') {
-        page.pieces(&[
-            TextStyle::Plain.of(" ".repeat(INDENT)),
-            TextStyle::Error.of(marks.trim_end().to_owned()),
-        ])?;
+        let indent = TextStyle::Plain.of(" ".repeat(INDENT));
+        page.pieces(&[indent, TextStyle::Error.of(marks)])?;
+        legend += ", ! unreadable blocks";
     }
-    let marks = if marks.contains('!') {
-        ", ! unreadable blocks"
-    } else {
-        ""
-    };
-    fact(
-        page,
-        "",
-        &format!("longest latency by position, logarithmic{marks}"),
-    )
+    page.fact("", &legend)
 }
 
 /// Positions by block address, at most as many as the page lists.
 fn write_places(
     page: &mut Page<'_>,
-    label: StyledText<'_>,
+    mut label: StyledText<'_>,
     places: impl Iterator<Item = (u64, u64, String)>,
     total: u64,
 ) -> io::Result<()> {
     let mut shown = 0;
     for (lba, offset, what) in places.take(PLACES_SHOWN) {
-        page.entry(
-            if shown == 0 {
-                label.clone()
-            } else {
-                TextStyle::Plain.of("")
-            },
-            INDENT,
-            TextStyle::Plain.of(format!("LBA {lba}, {}: {what}", place(offset))),
-        )?;
+        let text = format!("LBA {lba}, {}: {what}", place(offset));
+        page.entry(label, INDENT, TextStyle::Plain.of(text))?;
+        label = TextStyle::Plain.of("");
         shown += 1;
     }
-    if total > shown {
-        fact(page, "", &format!("and {} more (--json)", total - shown))
-    } else {
-        Ok(())
+    match total.saturating_sub(shown) {
+        0 => Ok(()),
+        more => page.fact("", &format!("and {more} more (--json)")),
     }
 }

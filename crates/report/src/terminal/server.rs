@@ -28,11 +28,8 @@ pub(super) fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::R
             };
             // The server's own errors begin with its name.
             let why = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
-            indented(
-                page,
-                TextStyle::Warning,
-                &format!("PostgreSQL: {next}: {why}"),
-            )
+            let text = format!("PostgreSQL: {next}: {why}");
+            indented(page, TextStyle::Warning, &text)
         }
         ServerView::Step(step) => write_rates(page, step),
     }
@@ -49,11 +46,8 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
         let text = format!("{} ({})", explained_text(load), glue(&over));
         indented(page, TextStyle::Bold, &text)?;
     }
-    let text = format!(
-        "{INDENT}server {}",
-        rates_text(&step.counters, step.length_ns)
-    );
-    page.unbroken(TextStyle::Dim.of(clean(&text)))?;
+    let rates = rates_text(&step.counters, step.length_ns);
+    page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")))?;
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
     let table = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());

@@ -8,59 +8,42 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean
 /// of its part. Empty without values.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    bars(&parts(values, width).map(mean).collect::<Vec<_>>())
+}
+
+/// The values in at most `width` parts of about the same length.
+pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]> {
     let parts = values.len().min(width);
-    if parts == 0 {
-        return String::new();
-    }
-    let part = |k: usize| &values[k * values.len() / parts..(k + 1) * values.len() / parts];
-    let means: Vec<f64> = (0..parts)
-        .map(|k| part(k).iter().sum::<f64>() / part(k).len() as f64)
-        .collect();
-    bars(&means)
+    (0..parts).map(move |k| &values[k * values.len() / parts..(k + 1) * values.len() / parts])
 }
 
 /// As [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
 /// latencies, whose longest values are rare but important.
 pub(super) fn worst_line(values: &[f64], width: usize) -> String {
-    let parts = values.len().min(width);
-    let part = |k: usize| {
-        values[k * values.len() / parts..(k + 1) * values.len() / parts]
-            .iter()
-            .copied()
-            .fold(0.0, f64::max)
-    };
-    let worst: Vec<f64> = (0..parts).map(part).collect();
-    let least = worst
-        .iter()
-        .copied()
-        .filter(|value| *value > 0.0)
-        .fold(f64::INFINITY, f64::min);
+    let longest = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
+    let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
+    let known = worst.iter().copied().filter(|value| *value > 0.0);
+    let least = known.fold(f64::INFINITY, f64::min);
     let scale = Range {
         scale: Scale::Log,
         low: least / 2.0,
-        high: worst.iter().copied().fold(0.0, f64::max).max(least * 4.0),
+        high: longest(&worst).max(least * 4.0),
         ticks: Vec::new(),
     };
-    bars(
-        &worst
-            .iter()
-            .map(|value| {
-                if *value > 0.0 && least.is_finite() {
-                    scale.place(*value)
-                } else {
-                    0.0
-                }
-            })
-            .collect::<Vec<_>>(),
-    )
+    for value in &mut worst {
+        *value = if *value > 0.0 {
+            scale.place(*value)
+        } else {
+            0.0
+        };
+    }
+    bars(&worst)
 }
 
 fn bars(values: &[f64]) -> String {
-    let largest = values
-        .iter()
-        .copied()
-        .filter(|value| value.is_finite())
-        .fold(0.0, f64::max);
+    let finite = values.iter().copied().filter(|value| value.is_finite());
+    let largest = finite.fold(0.0, f64::max);
     let bar = |value: &f64| match value / largest {
         part if part > 0.0 => {
             BARS[((part * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1]

@@ -23,31 +23,20 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
         }
         let name = format!("{} {}", clean(&trend.subject), trend.operation.as_str());
         page.unbroken(TextStyle::Bold.of(name))?;
-        let largest = trend
-            .points
-            .iter()
-            .map(|point| point.value)
-            .fold(0.0, f64::max);
-        let rows: Vec<Vec<String>> = trend
-            .points
-            .iter()
+        let points = || trend.points.iter();
+        let largest = points().map(|point| point.value).fold(0.0, f64::max);
+        let rows: Vec<_> = points()
             .map(|point| row(point, &trend.unit, largest))
             .collect();
-        let aligns = [
-            Align::Left,
-            Align::Left,
-            Align::Right,
-            Align::Left,
-            Align::Left,
-        ];
+        let mut aligns = [Align::Left; 5];
+        aligns[2] = Align::Right;
         let columns = Columns::fit(&aligns, &rows, page.width());
         for (row, point) in rows.iter().zip(&trend.points) {
             let line = match &columns {
                 Some(columns) => columns.line(row),
                 None => [&row[0], &row[2], &row[4]].map(String::as_str).join("  "),
             };
-            let is_beyond = point.change.and_then(|change| change.is_beyond_chance);
-            let style = match is_beyond {
+            let style = match point.change.and_then(|change| change.is_beyond_chance) {
                 Some(true) => TextStyle::Bold,
                 Some(false) | None => TextStyle::Plain,
             };
@@ -70,26 +59,22 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
     } else {
         0.0
     };
-    let change = match point.change {
-        None => String::new(),
-        Some(change) => {
-            let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
-            match change.is_beyond_chance {
-                Some(true) => percent,
-                Some(false) => format!("{percent}  usual"),
-                None => format!("{percent}  too few runs"),
-            }
+    let change = point.change.map(|change| {
+        let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
+        match change.is_beyond_chance {
+            Some(true) => percent,
+            Some(false) => format!("{percent}  usual"),
+            None => format!("{percent}  too few runs"),
         }
-    };
+    });
+    let started = start_text(&point.started);
     vec![
-        start_text(&point.started)
-            .trim_end_matches(" UTC")
-            .to_owned(),
+        started.trim_end_matches(" UTC").to_owned(),
         run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit(point.value)), unit),
         format!("{:BAR$}", bar(share, BAR)),
-        change,
+        change.unwrap_or_default(),
     ]
 }
 

@@ -1,12 +1,11 @@
 //! The live view of `watch`: what it can see, a line per device and step, who is busy. The same
 //! lines appear one below the other or on a screen that is redrawn.
 
-use super::facts::fact;
 use super::server::write_server_step;
 use crate::describe::observed::capacity_text;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use crate::text::clean;
+use crate::text::{clean, joined};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::units::format_throughput;
 use diskproof_model::watch::{BusyProcess, DeviceStep, DirectionStep, SeekMethod, WatchStep};
@@ -54,20 +53,22 @@ pub fn hidden_processes_text(count: u32) -> Option<String> {
 /// Writes what the view rests on.
 pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    fact(page, "seeks", &seek_method_text(facts.untraced.as_deref()))?;
+    page.fact("seeks", &seek_method_text(facts.untraced.as_deref()))?;
     for (name, capacity) in &facts.capacities {
         let text = match capacity {
             Some(capacity) => capacity_text(capacity),
             None => "no limits in the history; 'diskproof check' measures them".to_owned(),
         };
-        fact(page, "load", &format!("{name}: {text}"))?;
+        page.fact("load", &format!("{name}: {text}"))?;
     }
-    if let Some(hidden) = hidden_processes_text(facts.hidden_processes) {
-        fact(page, "hidden", &hidden)?;
-    }
-    for text in &facts.server {
-        fact(page, "server", text)?;
-    }
+    let hidden = hidden_processes_text(facts.hidden_processes);
+    hidden
+        .iter()
+        .try_for_each(|text| page.fact("hidden", text))?;
+    facts
+        .server
+        .iter()
+        .try_for_each(|text| page.fact("server", text))?;
     page.blank()
 }
 
@@ -123,7 +124,9 @@ fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
         };
         format!("{estimated}{:.0}%", seeks.share * 100.0)
     });
-    let load = device.load_share;
+    let load = device
+        .load_share
+        .map(|share| format!("{:.0}%", share * 100.0));
     let [reads, read_rate, read_ms] = direction(&device.read);
     let [writes, write_rate, write_ms] = direction(&device.write);
     [
@@ -137,7 +140,7 @@ fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
         write_ms,
         short(device.depth),
         seeks,
-        load.map_or(String::new(), |share| format!("{:.0}%", share * 100.0)),
+        load.unwrap_or_default(),
     ]
 }
 
@@ -181,32 +184,31 @@ fn row(cells: &[String; 11]) -> String {
 fn threads_text(device: &DeviceStep) -> Option<String> {
     let sum: u64 = device.processes.iter().filter_map(|one| one.requests).sum();
     let share = |one: &BusyProcess| one.requests.unwrap_or(0) as f64 / sum.max(1) as f64;
-    let known: Vec<String> = device
+    let busy = device
         .processes
         .iter()
-        .filter(|one| share(one) >= PROCESS_SHARE_MIN)
+        .filter(|one| share(one) >= PROCESS_SHARE_MIN);
+    let known = busy
         .take(PROCESSES_MAX)
-        .map(|one| format!("{} ({}) {:.0} %", one.name, one.pid, share(one) * 100.0))
-        .collect();
-    (!known.is_empty()).then(|| known.join(", "))
+        .map(|one| format!("{} ({}) {:.0} %", one.name, one.pid, share(one) * 100.0));
+    joined(known, ", ")
 }
 
 /// `postgres (1234) reads 12.0 MB/s, writes 3.1 MB/s; …`.
 fn processes_text(processes: &[BusyProcess], length_ns: u64) -> Option<String> {
-    let per_second = |bytes: u64| format_throughput(bytes as f64 * 1e9 / length_ns.max(1) as f64);
-    let known: Vec<String> = processes
-        .iter()
-        .take(PROCESSES_MAX)
-        .map(|one| {
-            let reads =
-                (one.read_bytes > 0).then(|| format!("reads {}", per_second(one.read_bytes)));
-            let writes =
-                (one.write_bytes > 0).then(|| format!("writes {}", per_second(one.write_bytes)));
-            let both: Vec<String> = [reads, writes].into_iter().flatten().collect();
-            format!("{} ({}) {}", one.name, one.pid, both.join(", "))
-        })
-        .collect();
-    (!known.is_empty()).then(|| known.join("; "))
+    let moved = |what: &str, bytes: u64| {
+        let rate = bytes as f64 * 1e9 / length_ns.max(1) as f64;
+        (bytes > 0).then(|| format!("{what} {}", format_throughput(rate)))
+    };
+    let known = processes.iter().take(PROCESSES_MAX).map(|one| {
+        let both = [
+            moved("reads", one.read_bytes),
+            moved("writes", one.write_bytes),
+        ];
+        let both = joined(both.into_iter().flatten(), ", ").unwrap_or_default();
+        format!("{} ({}) {both}", one.name, one.pid)
+    });
+    joined(known, "; ")
 }
 
 #[cfg(test)]
