@@ -1,7 +1,7 @@
 //! Rates for github-action-benchmark's `customBiggerIsBetter`: a JSON list of name, unit, value and
 //! range (<https://github.com/benchmark-action/github-action-benchmark>).
 
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::tracked::tracked;
 use diskproof_model::comparison::Direction;
 use diskproof_model::record::Record;
@@ -9,17 +9,11 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".bigger.json",
-    description: "rates for github-action-benchmark's customBiggerIsBetter",
-    requires: Requires::Nothing,
-    record: |record, path| {
-        let write = move |out: &mut dyn Write| write_better(record, Direction::Higher, out);
-        vec![OutputFile::new(path, write)]
-    },
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".bigger.json",
+    "rates for github-action-benchmark's customBiggerIsBetter",
+    |record, out| write_better(record, Direction::Higher, out),
+);
 
 /// Writes the figures of which this direction is better, an element each. Shares and counts have no
 /// unit and no better direction.

@@ -1,21 +1,18 @@
 //! Bencher Metric Format: a JSON object of benchmarks, each an object of measures with their value
 //! and the ends of its interval (<https://bencher.dev/docs/reference/bencher-metric-format>).
 
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::tracked::tracked;
 use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".bmf.json",
-    description: "Bencher Metric Format, to follow figures from build to build",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".bmf.json",
+    "Bencher Metric Format, to follow figures from build to build",
+    write_record,
+);
 
 /// Writes an object with an object per workload and kind of operation.
 fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {

@@ -2,7 +2,7 @@
 //! operations per second at random and in order. What schedulers of other systems are set by.
 
 use diskproof_model::record::Record;
-use diskproof_model::sweep::{CellState, DepthKnee, SweepMatrix, SweepOperation};
+use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepOperation};
 
 /// The size for which schedulers state operations per second.
 const PAGE_BYTES: u32 = 4096;
@@ -24,14 +24,12 @@ impl DiskCapacity<'_> {
     /// The 99th percentile of the latency where the disk is busy: at twice the depth of the knee or
     /// more, in nanoseconds.
     pub(crate) fn busy_p99_ns(&self) -> Option<u64> {
-        let DepthKnee {
-            block_bytes, depth, ..
-        } = self.random.knee.as_ref()?;
-        let is_busy = |at: u32| at >= depth.saturating_mul(2);
-        let cells = self.random.cells.iter();
-        cells
-            .filter(|cell| cell.block_bytes == *block_bytes && is_busy(cell.depth))
-            .find_map(|cell| cell.latency_p99_ns)
+        let knee = self.random.knee.as_ref()?;
+        let is_busy = |cell: &&SweepCell| {
+            cell.block_bytes == knee.block_bytes && cell.depth >= knee.depth.saturating_mul(2)
+        };
+        let mut busy = self.random.cells.iter().filter(is_busy);
+        busy.find_map(|cell| cell.latency_p99_ns)
     }
 }
 
@@ -69,12 +67,14 @@ fn capacity(
 
 /// The most operations of 4 KiB per second: measured, or what the cost model predicts.
 fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
-    let is_page = |bytes: u32| bytes == PAGE_BYTES;
-    let cells = matrix.cells.iter();
-    let measured = cells
-        .filter(|cell| is_page(cell.block_bytes) && cell.state == CellState::Measured)
-        .filter_map(|cell| cell.iops.as_ref())
-        .max_by(|a, b| a.cmp_certain(b));
+    let is_page =
+        |cell: &&SweepCell| cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured;
+    let rates = matrix
+        .cells
+        .iter()
+        .filter(is_page)
+        .filter_map(|cell| cell.iops.as_ref());
+    let measured = rates.max_by(|a, b| a.cmp_certain(b));
     let predicted = || {
         let occupancy_ns = matrix.cost_model?.occupancy_ns(PAGE_BYTES);
         (occupancy_ns > 0.0).then(|| 1e9 / occupancy_ns)

@@ -2,7 +2,7 @@
 //! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, while many Unix tools
 //! mishandle CR LF.
 
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
@@ -14,12 +14,12 @@ const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metri
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".csv",
-    description: "one row per figure, for spreadsheets and scripts",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
     comparison: Some(write_comparison),
-    identity: None,
+    ..Format::new(
+        ".csv",
+        "one row per figure, for spreadsheets and scripts",
+        write_record,
+    )
 };
 
 /// Writes all figures, single requests, then all points of curves, accesses, scans and of workloads

@@ -12,8 +12,14 @@ use std::path::{Path, PathBuf};
 /// Writes the content of a file.
 pub type WriteContent<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
 
-/// Makes the files of a record.
-pub type RecordFiles = for<'a> fn(&'a Record, &Path) -> Vec<OutputFile<'a>>;
+/// How a record is written.
+#[derive(Debug, Clone, Copy)]
+pub enum RecordWriter {
+    /// To one file.
+    File(fn(&Record, &mut dyn Write) -> io::Result<()>),
+    /// To files that depend on the path.
+    Files(for<'a> fn(&'a Record, &Path) -> Vec<OutputFile<'a>>),
+}
 
 /// Writes a comparison.
 pub type WriteComparison = fn(&Comparison, &mut dyn Write) -> io::Result<()>;
@@ -31,7 +37,7 @@ pub struct Format {
     /// What a record must contain.
     pub requires: Requires,
     /// The files of a record.
-    pub record: RecordFiles,
+    pub record: RecordWriter,
     /// Writes a comparison, if the format supports it.
     pub comparison: Option<WriteComparison>,
     /// Writes the result of `info`, if the format supports it.
@@ -79,9 +85,9 @@ impl Requires {
             Self::Workloads => !record.measurements.is_empty(),
             Self::Charts => !chart::charts(record).is_empty(),
             Self::SweepOfReads => capacity::reads(record).is_some(),
-            Self::SweepOfBoth => {
-                capacity::reads(record).is_some() && capacity::writes(record).is_some()
-            }
+            Self::SweepOfBoth => capacity::reads(record)
+                .and(capacity::writes(record))
+                .is_some(),
         }
     }
 
@@ -111,12 +117,30 @@ impl Requires {
 }
 
 impl Format {
+    /// A format of any record, in one file.
+    pub(crate) const fn new(
+        extension: &'static str,
+        description: &'static str,
+        write: fn(&Record, &mut dyn Write) -> io::Result<()>,
+    ) -> Self {
+        Self {
+            extension,
+            description,
+            requires: Requires::Nothing,
+            record: RecordWriter::File(write),
+            comparison: None,
+            identity: None,
+        }
+    }
+
     /// The files of a record; empty if it lacks what the format requires.
     pub fn files<'a>(&self, record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
-        if self.requires.is_met_by(record) {
-            (self.record)(record, path)
-        } else {
-            Vec::new()
+        match self.record {
+            _ if !self.requires.is_met_by(record) => Vec::new(),
+            RecordWriter::File(write) => {
+                vec![OutputFile::new(path, move |out| write(record, out))]
+            }
+            RecordWriter::Files(files) => files(record, path),
         }
     }
 

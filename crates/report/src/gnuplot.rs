@@ -5,7 +5,7 @@
 use crate::chart::{
     Axis, AxisSide, Chart, GuideAxis, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
 };
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::{Format, OutputFile, RecordWriter, Requires};
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -39,13 +39,13 @@ pub const FORMAT: Format = Format {
     extension: ".gnuplot",
     description: "all charts as a gnuplot script with its data",
     requires: Requires::Nothing,
-    record: |record, path| {
+    record: RecordWriter::Files(|record, path| {
         let stem = path.file_stem().unwrap_or_default();
         let stem = stem.to_string_lossy().into_owned();
         vec![OutputFile::new(path, move |out| {
             write_record(record, &stem, out)
         })]
-    },
+    }),
     comparison: None,
     identity: None,
 };

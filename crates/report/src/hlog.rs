@@ -2,7 +2,8 @@
 //! with the version, a comment with the start, the column names, then a tagged line per
 //! distribution.
 
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
+use crate::text::clean;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use std::io::{self, Write};
 
@@ -11,34 +12,28 @@ use std::io::{self, Write};
 const NS_PER_UNIT_OF_MAX: f64 = 1e6;
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".hlog",
-    description: "every latency distribution, for HdrHistogram's tools",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".hlog",
+    "every latency distribution, for HdrHistogram's tools",
+    write_record,
+);
 
 /// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
 /// intended start, and `.targetN` after the first target. Values are nanoseconds.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let (tool, run) = (&record.tool, comment(&record.run_id));
+    let (name, version) = (&tool.name, &tool.version);
     writeln!(
         out,
-        "#[Logged by {} {}, run {}; values in ns]",
-        record.tool.name,
-        record.tool.version,
-        comment(&record.run_id)
+        "#[Logged by {name} {version}, run {run}; values in ns]"
     )?;
     writeln!(out, "#[Histogram log format version 1.3]")?;
-    let start = record
-        .started
-        .parse::<jiff::Timestamp>()
-        .map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
+    let start = record.started.parse::<jiff::Timestamp>();
+    let start = start.map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
+    let started = comment(&record.started);
     writeln!(
         out,
-        "#[StartTime: {start:.3} (seconds since epoch), {}]",
-        comment(&record.started)
+        "#[StartTime: {start:.3} (seconds since epoch), {started}]"
     )?;
     writeln!(
         out,
@@ -48,9 +43,9 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         for (kind, op) in &m.ops {
             let name = format!("{}.{}", m.workload.name, kind.as_str());
             write_line(m, &name, &op.latency, out)?;
-            op.latency_intended
-                .iter()
-                .try_for_each(|latency| write_line(m, &format!("{name}.intended"), latency, out))?;
+            if let Some(latency) = &op.latency_intended {
+                write_line(m, &format!("{name}.intended"), latency, out)?;
+            }
         }
     }
     Ok(())
@@ -62,37 +57,27 @@ fn write_line(
     latency: &LatencySummary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let target = if m.target == 0 {
-        String::new()
-    } else {
-        format!(".target{}", m.target + 1)
+    let target = match m.target {
+        0 => String::new(),
+        index => format!(".target{}", index + 1),
     };
+    let tag = tag(&format!("{name}{target}"));
     let (start, length) = (m.steady_start_ns() as f64 / 1e9, m.steady_ns() as f64 / 1e9);
     let max = latency.max as f64 / NS_PER_UNIT_OF_MAX;
     writeln!(
         out,
-        "Tag={},{start:.3},{length:.3},{max:.3},{}",
-        tag(&format!("{name}{target}")),
+        "Tag={tag},{start:.3},{length:.3},{max:.3},{}",
         latency.hdr
     )
 }
 
 /// Tags end at commas, blanks and line ends.
 fn tag(name: &str) -> String {
-    crate::text::clean(name)
-        .chars()
-        .map(|c| {
-            if c == ',' || c.is_whitespace() {
-                '_'
-            } else {
-                c
-            }
-        })
-        .collect()
+    clean(name).replace(|c: char| c == ',' || c.is_whitespace(), "_")
 }
 
 fn comment(text: &str) -> String {
-    crate::text::clean(text).replace([']', '['], "_")
+    clean(text).replace([']', '['], "_")
 }
 
 #[cfg(test)]

@@ -2,19 +2,19 @@
 //! io.cost.model and io.cost.qos of Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::capacity::{DiskCapacity, reads, writes};
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::{Format, Requires};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".iocost",
-    description: "Linux' io.cost.model and io.cost.qos, from a sweep",
     requires: Requires::SweepOfReads,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
+    ..Format::new(
+        ".iocost",
+        "Linux' io.cost.model and io.cost.qos, from a sweep",
+        write_record,
+    )
 };
 
 /// Writes a shell script with one line for each setting, and what it follows from.
@@ -29,8 +29,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}, run {run} of diskproof {version}", clean(path))?;
     let mut model = direction('r', &reads);
     if let Some(writes) = &writes {
-        model.push(' ');
-        model.push_str(&direction('w', writes));
+        model += &format!(" {}", direction('w', writes));
     }
     let guessed = |one: &DiskCapacity<'_>| one.sequential_iops.is_none();
     if guessed(&reads) || writes.as_ref().is_some_and(guessed) {

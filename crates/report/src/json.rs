@@ -1,7 +1,7 @@
 //! JSON documents: pretty-printed, with one trailing newline. The shapes are the model's.
 
 use crate::examined::Examined;
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
@@ -15,12 +15,13 @@ use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".json",
-    description: "the record: everything that was measured",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
     comparison: Some(write_comparison),
     identity: Some(write_identity),
+    ..Format::new(
+        ".json",
+        "the record: everything that was measured",
+        write_record,
+    )
 };
 
 /// Writes the whole record in its published schema.
@@ -33,17 +34,11 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes an object with `host`, `target`, `health` and `findings`, each as in a record.
 pub fn write_identity(examined: &Examined<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Examined {
-        host,
-        identity,
-        health,
-        findings,
-    } = examined;
     let document = serde_json::json!({
-        "host": host,
-        "target": identity,
-        "health": health,
-        "findings": findings,
+        "host": examined.host,
+        "target": examined.identity,
+        "health": examined.health,
+        "findings": examined.findings,
     });
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
@@ -76,10 +71,9 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
     let mut safe = String::with_capacity(document.len() + 1);
     for c in document.chars() {
         if c != '\n' && is_hidden(c) {
-            let mut units = [0; 2];
-            c.encode_utf16(&mut units)
-                .iter()
-                .for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                safe += &format!("\\u{unit:04x}");
+            }
         } else {
             safe.push(c);
         }

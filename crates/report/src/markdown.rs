@@ -4,7 +4,7 @@ use crate::describe::comparison::{MetricDetail, blocks};
 use crate::describe::page::sections;
 use crate::describe::run::{request_text, start_text};
 use crate::describe::verdict::answer;
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
@@ -14,12 +14,12 @@ use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".md",
-    description: "the verdict and tables, for tickets and pull requests",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
     comparison: Some(write_comparison),
-    identity: None,
+    ..Format::new(
+        ".md",
+        "the verdict and tables, for tickets and pull requests",
+        write_record,
+    )
 };
 
 /// Writes the verdict, the expectations, the figures and the findings.

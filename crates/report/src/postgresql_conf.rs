@@ -4,21 +4,18 @@
 
 use crate::ascii::transliterate;
 use crate::describe::run::start_text;
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::text::{clean, wrap};
 use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".conf",
-    description: "settings with their reasons, to include in postgresql.conf",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".conf",
+    "settings with their reasons, to include in postgresql.conf",
+    write_record,
+);
 
 /// Columns of a comment.
 const COLUMNS: usize = 78;
@@ -94,28 +91,22 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let path = record.targets.first().map_or("", |target| &target.path);
-    comment(
-        out,
-        &format!(
-            "Settings from the figures of {path}: run {} of diskproof {}, {}.",
-            record.run_id,
-            record.tool.version,
-            start_text(&record.started)
-        ),
-    )?;
-    comment(
-        out,
-        &match record.plan.postgres_version {
-            Some(version) => format!("For PostgreSQL {version}."),
-            None => "For any version, because the server's version is unknown (--pg-version). \
-                     Settings that only some versions have are commented out."
-                .to_owned(),
-        },
-    )?;
-    comment(
-        out,
-        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
-    )?;
+    let (run, version, started) = (&record.run_id, &record.tool.version, &record.started);
+    let text = format!(
+        "Settings from the figures of {path}: run {run} of diskproof {version}, {}.",
+        start_text(started)
+    );
+    comment(out, &text)?;
+    let text = match record.plan.postgres_version {
+        Some(version) => &format!("For PostgreSQL {version}."),
+        None => {
+            "For any version, because the server's version is unknown (--pg-version). Settings \
+             that only some versions have are commented out."
+        }
+    };
+    comment(out, text)?;
+    let text = "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.";
+    comment(out, text)?;
     writeln!(out)
 }
 
@@ -129,11 +120,11 @@ fn write_setting(advice: &Advice, version: Option<u32>, out: &mut dyn Write) -> 
         comment(out, &format!("From {}.", advice.from.join(", ")))?;
     }
     let value = advice.value.as_deref().unwrap_or_default();
+    let line = format!("{} = {value}", advice.setting);
     if !is_word(&advice.setting) || !is_word(value) {
-        comment(out, &format!("{} = {value}", advice.setting))?;
+        comment(out, &line)?;
         return writeln!(out);
     }
-    let line = format!("{} = {value}", advice.setting);
     match why_comment(advice, version) {
         Some(why) => writeln!(out, "#{line}    # {why}\n"),
         None => writeln!(out, "{line}\n"),
@@ -175,9 +166,8 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
     for (name, versions, why) in LEAVE_ALONE {
         let exists = version.is_none_or(|version| versions.contains(&version));
         // A setting with advice of its own stands above.
-        let is_named = advice.iter().any(|advice| {
-            advice.setting == name || name.split(", ").any(|part| part == advice.setting)
-        });
+        let mut parts = name.split(", ");
+        let is_named = parts.any(|part| advice.iter().any(|advice| advice.setting == part));
         if exists && !is_named {
             comment(out, &format!("  {name}: {why}"))?;
         }
@@ -198,10 +188,9 @@ fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let indent: String = text.chars().take_while(|c| *c == ' ').collect();
     let columns = COLUMNS - 2 - indent.len();
     for (number, line) in wrap(&text, columns, columns).iter().enumerate() {
-        let hang = if number > 0 && !indent.is_empty() {
-            "  "
-        } else {
-            ""
+        let hang = match number {
+            1.. if !indent.is_empty() => "  ",
+            _ => "",
         };
         writeln!(out, "# {indent}{hang}{}", line.trim_start())?;
     }

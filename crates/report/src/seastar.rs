@@ -2,7 +2,7 @@
 //! doc/io-properties-file.md of Seastar.
 
 use crate::capacity::{DiskCapacity, reads, writes};
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::{Format, Requires};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::size_word;
 use diskproof_model::target::TargetIdentity;
@@ -10,12 +10,12 @@ use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".yaml",
-    description: "Seastar's io-properties.yaml, from a sweep",
     requires: Requires::SweepOfBoth,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
+    ..Format::new(
+        ".yaml",
+        "Seastar's io-properties.yaml, from a sweep",
+        write_record,
+    )
 };
 
 /// Writes the one disk of the record.
@@ -33,11 +33,8 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_direction(name: &str, capacity: &DiskCapacity<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "    {name}_iops: {:.0}", capacity.random_iops)?;
-    writeln!(
-        out,
-        "    {name}_bandwidth: {:.0}",
-        capacity.bytes_per_second
-    )?;
+    let rate = capacity.bytes_per_second;
+    writeln!(out, "    {name}_bandwidth: {rate:.0}")?;
     if let Some(limit) = &capacity.random.bandwidth_limit {
         let size = size_word(u64::from(limit.block_bytes));
         writeln!(out, "    {name}_saturation_length: {size}")?;

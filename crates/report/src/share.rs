@@ -3,25 +3,23 @@
 //! serial number.
 
 use crate::describe::figures::{conditions, shown_latency, shown_ops};
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::labels;
 use crate::text::{clean, columns};
 use diskproof_model::finding::Severity;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::units::{format_bytes, format_duration};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
+
 use std::io::{self, Write};
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".share.txt",
-    description: "ten lines for a forum or chat, without names of the machine",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".share.txt",
+    "ten lines for a forum or chat, without names of the machine",
+    write_record,
+);
 
 /// Lines between the two of the heading and the three at the end.
 const ROWS_MAX: usize = 5;
@@ -40,8 +38,10 @@ fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     if let Some(verdict) = &record.verdict {
         lines.push(verdict.trust.why.clone());
     }
-    let is_told = |severity| severity != Severity::Note;
-    let told = record.findings.iter().filter(|f| is_told(f.severity));
+    let told = record
+        .findings
+        .iter()
+        .filter(|f| f.severity != Severity::Note);
     let codes: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
     if !codes.is_empty() {
         lines.push(format!("findings: {}", codes.join(", ")));
@@ -76,11 +76,8 @@ fn rows(record: &Record) -> Vec<String> {
     let grades = verdict.flat_map(|verdict| &verdict.grades).map(|grade| {
         let figure = &grade.figure;
         let (value, interval) = (figure.value_text(), labels::interval(figure));
-        format!(
-            "{:<11}{value:>10}  {interval:<8} {}",
-            grade.name,
-            grade.words()
-        )
+        let (name, words) = (&grade.name, grade.words());
+        format!("{name:<11}{value:>10}  {interval:<8} {words}")
     });
     let mut rows: Vec<String> = grades.take(ROWS_MAX).collect();
     if rows.is_empty() {
@@ -88,9 +85,9 @@ fn rows(record: &Record) -> Vec<String> {
         let ops = all.flat_map(|m| {
             shown_ops(m)
                 .into_iter()
-                .map(move |(kind, op)| (m, kind, op))
+                .map(move |(kind, op)| row(m, kind, op))
         });
-        let all: Vec<String> = ops.map(|(m, kind, op)| row(m, kind.as_str(), op)).collect();
+        let all: Vec<String> = ops.collect();
         let more = all.len().saturating_sub(ROWS_MAX);
         let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
         rows.extend(all.into_iter().take(shown));
@@ -101,18 +98,14 @@ fn rows(record: &Record) -> Vec<String> {
     rows
 }
 
-fn row(m: &MeasurementRecord, kind: &str, op: &OpRecord) -> String {
-    let mut row = format!(
-        "{} {kind}: {} {}",
-        m.workload.name,
-        op.iops.value_text(),
-        labels::interval(&op.iops),
-    );
-    if let Some(p99) = shown_latency(op).p99 {
-        let _ = write!(row, ", p99 {}", format_duration(p99));
-    }
-    let _ = write!(row, " ({})", conditions(&m.workload));
-    row
+fn row(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
+    let (name, kind) = (&m.workload.name, kind.as_str());
+    let (rate, interval) = (op.iops.value_text(), labels::interval(&op.iops));
+    let p99 = shown_latency(op)
+        .p99
+        .map(|ns| format!(", p99 {}", format_duration(ns)));
+    let (p99, conditions) = (p99.unwrap_or_default(), conditions(&m.workload));
+    format!("{name} {kind}: {rate} {interval}{p99} ({conditions})")
 }
 
 fn shortened(line: &str) -> String {

@@ -1,19 +1,12 @@
 //! Latencies for github-action-benchmark's `customSmallerIsBetter`.
 
 use crate::bigger_is_better::write_better;
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use diskproof_model::comparison::Direction;
-use std::io::Write;
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".smaller.json",
-    description: "latencies for github-action-benchmark's customSmallerIsBetter",
-    requires: Requires::Nothing,
-    record: |record, path| {
-        let write = move |out: &mut dyn Write| write_better(record, Direction::Lower, out);
-        vec![OutputFile::new(path, write)]
-    },
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".smaller.json",
+    "latencies for github-action-benchmark's customSmallerIsBetter",
+    |record, out| write_better(record, Direction::Lower, out),
+);

@@ -1,7 +1,7 @@
 //! `disk_util`: the kernel's counters of the disks, as far as the record has them.
 
 use super::form::object;
-use diskproof_model::measurement::DeviceUse;
+
 use diskproof_model::record::{MeasurementRecord, Record};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,45 +30,32 @@ struct CountedTime {
 /// several disks the record has only their sum.
 pub(super) fn of(record: &Record) -> Vec<Value> {
     let mut disks: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
-    for m in record
-        .measurements
-        .iter()
-        .filter(|m| m.device.unresolved.is_none())
-    {
-        if let [disk] = &m.device.disks[..] {
+    for m in &record.measurements {
+        if let ([disk], None) = (&m.device.disks[..], &m.device.unresolved) {
             disks.entry(disk).or_default().push(window(m));
         }
     }
+    let disks = disks.into_iter();
     disks
-        .into_iter()
         .map(|(name, windows)| disk(name, sum(windows)))
         .collect()
 }
 
 fn window(m: &MeasurementRecord) -> CountedTime {
-    let DeviceUse {
-        read_ops,
-        write_ops,
-        read_bytes,
-        write_bytes,
-        ..
-    } = m.device;
-    let counts = Counts {
-        read_ops,
-        write_ops,
-        read_bytes,
-        write_bytes,
-    };
     let start_ns = m.steady_start_ns();
     CountedTime {
         start_ns,
         // Slices lie between those of other workloads, and none of them overlap.
-        end_ns: if m.slices.is_empty() {
-            m.start_ns.saturating_add(m.wall_ns)
-        } else {
-            start_ns
+        end_ns: match m.slices.is_empty() {
+            true => m.start_ns.saturating_add(m.wall_ns),
+            false => start_ns,
         },
-        counts,
+        counts: Counts {
+            read_ops: m.device.read_ops,
+            write_ops: m.device.write_ops,
+            read_bytes: m.device.read_bytes,
+            write_bytes: m.device.write_bytes,
+        },
     }
 }
 

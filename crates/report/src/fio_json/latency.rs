@@ -43,16 +43,12 @@ impl<'a> Latency<'a> {
         if histogram.is_some_and(|histogram| histogram.count() == 0) {
             return without_samples();
         }
+        let deviation = histogram.map(|histogram| histogram.deviation_ns(summary.mean));
         object([
             ("min", summary.min.into()),
             ("max", summary.max.into()),
             ("mean", summary.mean.into()),
-            (
-                "stddev",
-                histogram
-                    .map(|histogram| histogram.deviation_ns(summary.mean))
-                    .into(),
-            ),
+            ("stddev", deviation.into()),
             ("N", histogram.map(LatencyHistogram::count).into()),
             ("percentile", self.percentiles().into()),
             ("bins", histogram.map(bins).into()),
@@ -83,10 +79,8 @@ impl<'a> Latency<'a> {
         let histogram = self.histogram.as_ref()?;
         let below = histogram.count() as f64 * percent / 100.0;
         // The histogram knows its longest latency to three digits, the summary exactly.
-        histogram
-            .percentile(percent / 100.0)
-            .filter(|_| below >= SAMPLES_BELOW)
-            .map(|ns| ns.min(l.max))
+        let found = histogram.percentile(percent / 100.0)?.min(l.max);
+        (below >= SAMPLES_BELOW).then_some(found)
     }
 }
 
@@ -97,9 +91,8 @@ fn bins(histogram: &LatencyHistogram) -> Object {
     for (low, _, n) in histogram.buckets() {
         *bins.entry(bin(low)).or_insert(0) += n;
     }
-    bins.into_iter()
-        .map(|(ns, n)| (ns.to_string(), n.into()))
-        .collect()
+    let bins = bins.into_iter();
+    bins.map(|(ns, n)| (ns.to_string(), n.into())).collect()
 }
 
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
@@ -107,11 +100,8 @@ fn bins(histogram: &LatencyHistogram) -> Object {
 pub(super) fn shares_by_latency<'a>(transfers: impl Iterator<Item = &'a Latency<'a>>) -> Object {
     let shares = range_shares(transfers.filter_map(|latency| latency.histogram.as_ref()));
     let of_unit = |ranges: Vec<(&str, f64)>| -> Value {
-        ranges
-            .into_iter()
-            .map(|(label, share)| (label.to_owned(), share.into()))
-            .collect::<Object>()
-            .into()
+        let ranges = ranges.into_iter();
+        object(ranges.map(|(label, share)| (label, share.into()))).into()
     };
     object([
         ("latency_ns", of_unit(shares.ns)),

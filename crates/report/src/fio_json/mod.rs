@@ -7,10 +7,10 @@ mod form;
 mod latency;
 mod rates;
 
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::{Format, Requires};
 use crate::json::write_document;
 use diskproof_model::errno;
-use diskproof_model::finding::Severity;
+use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::{OpKind, PerOp};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::shell;
@@ -21,12 +21,12 @@ use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".fio.json",
-    description: "the figures as fio prints them with --output-format=json+",
     requires: Requires::Workloads,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
+    ..Format::new(
+        ".fio.json",
+        "the figures as fio prints them with --output-format=json+",
+        write_record,
+    )
 };
 
 /// Writes the record: a job for each workload and target, in the order of the record.
@@ -35,38 +35,23 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn document(record: &Record) -> Value {
-    let start_ms = record
-        .started
-        .parse::<jiff::Timestamp>()
-        .map(|start| start.as_millisecond())
-        .ok();
+    let start = record.started.parse::<jiff::Timestamp>();
+    let start_ms = start.map(|start| start.as_millisecond()).ok();
     let end_ms = start_ms.map(|start| start.saturating_add_unsigned(ms(record.elapsed_ns())));
     let end = end_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
-    let jobs = record
-        .measurements
-        .iter()
-        .enumerate()
-        .map(|(index, m)| job(record, index, m, start_ms));
+    // The form of ctime(3), in UTC.
+    let time = end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string());
+    let jobs = record.measurements.iter().enumerate();
+    let jobs = jobs.map(|(index, m)| job(record, index, m, start_ms));
+    let version = format!("{}-{}", record.tool.name, record.tool.version);
+    let disks = Some(disks::of(record)).filter(|disks| !disks.is_empty());
     object([
-        (
-            "fio version",
-            format!("{}-{}", record.tool.name, record.tool.version).into(),
-        ),
+        ("fio version", version.into()),
         ("timestamp", end.map(|end| end.as_second()).into()),
         ("timestamp_ms", end_ms.into()),
-        // The form of ctime(3), in UTC.
-        (
-            "time",
-            end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string())
-                .into(),
-        ),
+        ("time", time.into()),
         ("jobs", jobs.collect()),
-        (
-            "disk_util",
-            Some(disks::of(record))
-                .filter(|disks| !disks.is_empty())
-                .into(),
-        ),
+        ("disk_util", disks.into()),
     ])
     .into()
 }
@@ -74,62 +59,45 @@ fn document(record: &Record) -> Value {
 fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i64>) -> Value {
     let options = options(m);
     // fio adds up the time of all threads of a group, and relates CPU time to that sum.
-    let threads = options
+    let jobs = options
         .get("numjobs")
-        .and_then(|jobs| jobs.as_str()?.parse().ok())
-        .unwrap_or(u64::from(m.workload.workers))
-        .max(1);
-    let latencies: PerOp<Latency<'_>> = m
+        .and_then(|jobs| jobs.as_str()?.parse().ok());
+    let threads = jobs.unwrap_or(u64::from(m.workload.workers)).max(1);
+    let latencies = m
         .ops
         .iter()
-        .map(|(kind, op)| (*kind, Latency::of(&op.latency)))
-        .collect();
-    let direction = |kind: OpKind| direction(m, m.ops.get(&kind).zip(latencies.get(&kind)));
-    let cpu = |ns: u64| {
-        if m.steady_ns() == 0 {
-            0.0
-        } else {
-            ns as f64 * 100.0 / m.steady_ns() as f64 / threads as f64
-        }
+        .map(|(kind, op)| (*kind, Latency::of(&op.latency)));
+    let latencies: PerOp<Latency<'_>> = latencies.collect();
+    let measured = |kind: OpKind| m.ops.get(&kind).zip(latencies.get(&kind));
+    let direction = |kind: OpKind| direction(m, measured(kind));
+    let cpu = |ns: u64| match m.steady_ns() {
+        0 => 0.0,
+        steady_ns => ns as f64 * 100.0 / steady_ns as f64 / threads as f64,
     };
+    let start = start_ms.map(|start| start.saturating_add_unsigned(ms(m.steady_start_ns())));
+    let elapsed = m.start_ns.saturating_add(m.wall_ns).div_ceil(1_000_000_000);
+    let runtime = ms(m.steady_ns()).saturating_mul(threads);
     let errors = m.errors_total();
     let mut job = object([
         ("jobname", name(m).into()),
         ("groupid", index.into()),
-        (
-            "job_start",
-            start_ms
-                .map(|start| start.saturating_add_unsigned(ms(m.steady_start_ns())))
-                .into(),
-        ),
+        ("job_start", start.into()),
         ("error", first_error(m).into()),
         ("eta", 0.into()),
-        (
-            "elapsed",
-            m.start_ns
-                .saturating_add(m.wall_ns)
-                .div_ceil(1_000_000_000)
-                .into(),
-        ),
+        ("elapsed", elapsed.into()),
         ("job options", options.into()),
         ("read", direction(OpKind::Read)),
         ("write", direction(OpKind::Write)),
         ("trim", direction(OpKind::Trim)),
-        (
-            "sync",
-            syncs(m.ops.get(&OpKind::Sync).zip(latencies.get(&OpKind::Sync))),
-        ),
-        (
-            "job_runtime",
-            ms(m.steady_ns()).saturating_mul(threads).into(),
-        ),
+        ("sync", syncs(measured(OpKind::Sync))),
+        ("job_runtime", runtime.into()),
         ("usr_cpu", cpu(m.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.cpu.system_ns).into()),
     ]);
-    let transfers = OpKind::REQUESTS
-        .into_iter()
-        .filter_map(|kind| latencies.get(&kind));
-    job.extend(shares_by_latency(transfers));
+    let transfers = OpKind::REQUESTS.into_iter();
+    job.extend(shares_by_latency(
+        transfers.filter_map(|kind| latencies.get(&kind)),
+    ));
     job.extend((errors > 0).then(|| ("total_err".to_owned(), errors.into())));
     job.insert("desc".to_owned(), description(record, index, m).into());
     job.into()
@@ -138,10 +106,9 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
 /// The workload's name, from the second target on with the target's number, as in the histogram
 /// log: scripts use these names as keys.
 fn name(m: &MeasurementRecord) -> String {
-    if m.target == 0 {
-        m.workload.name.clone()
-    } else {
-        format!("{}.target{}", m.workload.name, m.target + 1)
+    match m.target {
+        0 => m.workload.name.clone(),
+        index => format!("{}.target{}", m.workload.name, index + 1),
     }
 }
 
@@ -149,11 +116,8 @@ fn name(m: &MeasurementRecord) -> String {
 /// unknown error counts as EIO.
 fn first_error(m: &MeasurementRecord) -> u32 {
     const EIO: u32 = 5;
-    let most = m
-        .errors_by_name()
-        .into_iter()
-        .filter(|(_, n)| *n > 0)
-        .max_by_key(|(_, n)| *n);
+    let errors = m.errors_by_name().into_iter().filter(|(_, n)| *n > 0);
+    let most = errors.max_by_key(|(_, n)| *n);
     most.map_or(0, |(name, _)| errno::number(name).unwrap_or(EIO))
 }
 
@@ -162,15 +126,13 @@ fn first_error(m: &MeasurementRecord) -> u32 {
 fn options(m: &MeasurementRecord) -> Object {
     let words = shell::words(&m.reproduce);
     let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
-    let own = words
+    let mut own = words
         .iter()
         .skip_while(|word| name(word).as_ref() != Some(&m.workload.name));
-    let own = own
-        .enumerate()
-        .take_while(|(place, word)| *place == 0 || name(word).is_none());
-    let options = own
-        .filter_map(|(_, word)| word.strip_prefix("--"))
-        .map(|option| option.split_once('=').unwrap_or((option, "")));
+    let first = own.next().into_iter();
+    let own = first.chain(own.take_while(|word| name(word).is_none()));
+    let options = own.filter_map(|word| word.strip_prefix("--"));
+    let options = options.map(|option| option.split_once('=').unwrap_or((option, "")));
     options
         .map(|(option, value)| (option.to_owned(), value.into()))
         .collect()
@@ -206,13 +168,11 @@ fn whole(rate: f64) -> Option<u64> {
 
 /// A direction without operations, as fio prints it.
 fn direction_without_operations() -> Value {
-    let counts = ["io_bytes", "io_kbytes", "bw_bytes", "bw"].map(|key| (key, 0.into()));
-    let times = ["runtime", "total_ios", "short_ios", "drop_ios"].map(|key| (key, 0.into()));
+    let zeros = |keys: [&'static str; 4]| keys.map(|key| (key, Value::from(0))).into_iter();
     let latencies = ["slat_ns", "clat_ns", "lat_ns"].map(|key| (key, latency::without_samples()));
-    let all = counts
-        .into_iter()
+    let all = zeros(["io_bytes", "io_kbytes", "bw_bytes", "bw"])
         .chain([("iops", 0.0.into())])
-        .chain(times)
+        .chain(zeros(["runtime", "total_ios", "short_ios", "drop_ios"]))
         .chain(latencies);
     let mut direction = object(all);
     direction.extend(rates::without_samples());
@@ -227,10 +187,8 @@ fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
 
 /// Facts without a field in fio's JSON: disk, run, and the findings about the figures.
 fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
-    let path = record
-        .targets
-        .get(m.target)
-        .map_or("an unknown target", |target| &target.path);
+    let target = record.targets.get(m.target);
+    let path = target.map_or("an unknown target", |target| &target.path);
     let mut parts = vec![format!(
         "{} on {path}, run {}",
         m.workload.name, record.run_id
@@ -250,31 +208,26 @@ fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
             Severity::Warning => "warning",
             Severity::Note => continue,
         };
-        if concerns(
-            finding
-                .evidence
-                .iter()
-                .map(|evidence| evidence.path.as_str()),
-            index,
-        ) {
-            parts.push(format!(
-                "{weight} {}: {}",
-                finding.code,
-                finding.claim.trim_end_matches('.')
-            ));
+        if concerns(finding, index) {
+            let (code, claim) = (&finding.code, finding.claim.trim_end_matches('.'));
+            parts.push(format!("{weight} {code}: {claim}"));
         }
     }
     parts.join("; ")
 }
 
 /// Whether a finding with evidence at these places concerns this measurement, or the whole run.
-fn concerns<'a>(mut places: impl Iterator<Item = &'a str> + Clone, index: usize) -> bool {
-    let measurement = |place: &'a str| {
-        place
-            .strip_prefix("/measurements/")
-            .map(|rest| rest.split('/').next().unwrap_or_default())
+fn concerns(finding: &Finding, index: usize) -> bool {
+    let places = || {
+        finding
+            .evidence
+            .iter()
+            .map(|evidence| evidence.path.as_str())
     };
-    let own = index.to_string();
-    places.clone().any(|place| measurement(place) == Some(&own))
-        || places.all(|place| measurement(place).is_none())
+    let measurement = |place: &'_ str| {
+        let rest = place.strip_prefix("/measurements/")?;
+        Some(rest.split('/').next() == Some(&index.to_string()))
+    };
+    places().any(|place| measurement(place) == Some(true))
+        || places().all(|place| measurement(place).is_none())
 }

@@ -13,35 +13,29 @@ const KIB: f64 = 1024.0;
 /// own cells if those are longer.
 pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
     let mut series = op.series.thinned(SAMPLE_NS, op.series.cells.len().max(1));
-    let earlier = m
-        .steady_from_ns()
-        .saturating_sub(series.start_ns)
-        .div_ceil(series.interval_ns.max(1));
+    let earlier_ns = m.steady_from_ns().saturating_sub(series.start_ns);
+    let earlier = earlier_ns.div_ceil(series.interval_ns.max(1));
     let earlier = series.cells.len().min(earlier as usize);
     series.cells.drain(..earlier);
     series.start_ns += earlier as u64 * series.interval_ns;
-    let samples: Vec<(f64, f64)> = m
-        .cells_of(&series)
-        .map(|(_, seconds, cell)| (cell.bytes as f64 / KIB / seconds, cell.ops as f64 / seconds))
-        .collect();
-    let bandwidth = Spread::of(samples.iter().map(|(kib, _)| *kib));
+    let cells = || m.cells_of(&series);
+    let kib = cells().map(|(_, seconds, cell)| cell.bytes as f64 / KIB / seconds);
+    let ops = cells().map(|(_, seconds, cell)| cell.ops as f64 / seconds);
+    let (bandwidth, iops) = (
+        Spread::of(&kib.collect::<Vec<_>>()),
+        Spread::of(&ops.collect::<Vec<_>>()),
+    );
     // fio's share of the group; each of our jobs is a separate group.
-    let of_group = if samples.is_empty() || op.throughput.value <= 0.0 {
-        0.0
-    } else {
-        bandwidth.mean * KIB * 100.0 / op.throughput.value
+    let of_group = match bandwidth.samples {
+        1.. if op.throughput.value > 0.0 => bandwidth.mean * KIB * 100.0 / op.throughput.value,
+        _ => 0.0,
     };
-    fields(
-        &bandwidth,
-        of_group.min(100.0),
-        &Spread::of(samples.iter().map(|(_, ops)| *ops)),
-    )
+    fields(&bandwidth, of_group.min(100.0), &iops)
 }
 
 /// A rate without samples, as fio prints it.
 pub(super) fn without_samples() -> Object {
-    let none = Spread::of(std::iter::empty());
-    fields(&none, 0.0, &none)
+    fields(&Spread::default(), 0.0, &Spread::default())
 }
 
 fn fields(bandwidth: &Spread, of_group: f64, iops: &Spread) -> Object {
@@ -62,6 +56,7 @@ fn fields(bandwidth: &Spread, of_group: f64, iops: &Spread) -> Object {
 }
 
 /// A summary of samples; zeros without any.
+#[derive(Default)]
 struct Spread {
     min: f64,
     max: f64,
@@ -72,36 +67,22 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(samples: impl Iterator<Item = f64> + Clone) -> Self {
-        let count = samples.clone().count();
+    fn of(samples: &[f64]) -> Self {
+        let count = samples.len();
         if count == 0 {
-            return Self {
-                min: 0.0,
-                max: 0.0,
-                mean: 0.0,
-                deviation: 0.0,
-                samples: 0,
-            };
+            return Self::default();
         }
-        let mean = samples.clone().sum::<f64>() / count as f64;
+        let mean = samples.iter().sum::<f64>() / count as f64;
         let square = samples
-            .clone()
+            .iter()
             .map(|sample| (sample - mean).powi(2))
             .sum::<f64>();
-        let deviation = if count < 2 {
-            0.0
-        } else {
-            (square / (count - 1) as f64).sqrt()
-        };
-        let (min, max) = (
-            samples.clone().fold(f64::INFINITY, f64::min),
-            samples.fold(0.0, f64::max),
-        );
         Self {
-            min,
-            max,
+            min: samples.iter().copied().fold(f64::INFINITY, f64::min),
+            max: samples.iter().copied().fold(0.0, f64::max),
             mean,
-            deviation,
+            // The square of one sample is 0.
+            deviation: (square / (count - 1).max(1) as f64).sqrt(),
             samples: count as u64,
         }
     }
@@ -113,12 +94,12 @@ mod tests {
 
     #[test]
     fn sample_counts_are_shortened() {
-        let spread = Spread::of([4.0, 2.0, 9.0].into_iter());
+        let spread = Spread::of(&[4.0, 2.0, 9.0]);
         assert_eq!(
             (spread.min, spread.max, spread.mean, spread.samples),
             (2.0, 9.0, 5.0, 3)
         );
         assert!((spread.deviation - 13.0f64.sqrt()).abs() < 1e-12);
-        assert_eq!(Spread::of([7.0].into_iter()).deviation, 0.0);
+        assert_eq!(Spread::of(&[7.0]).deviation, 0.0);
     }
 }

@@ -19,7 +19,7 @@ pub use read_back::{PageError, page_json, read_record};
 use crate::chart::{Chart, charts};
 use crate::describe;
 use crate::describe::run::request_text;
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use crate::text::clean;
 use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::record::Record;
@@ -30,12 +30,12 @@ use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
-    extension: ".html",
-    description: "a page for a browser, with the record inside",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
     comparison: Some(write_comparison),
-    identity: None,
+    ..Format::new(
+        ".html",
+        "a page for a browser, with the record inside",
+        write_record,
+    )
 };
 
 /// Largest page with the data inside: it is sent by mail.

@@ -1,7 +1,7 @@
 //! The samples of metrics by family, and how both formats write them.
 
 use super::help::{FAMILIES, UNITS};
-use crate::text::clean;
+use crate::text::{clean, joined};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -33,12 +33,12 @@ impl Samples {
         labels: Labels,
         value: f64,
     ) {
-        let samples = self.0.entry(family.to_owned()).or_default();
-        samples.push(Sample {
+        let sample = Sample {
             suffix,
             labels,
             value,
-        });
+        };
+        self.0.entry(family.to_owned()).or_default().push(sample);
     }
 
     /// Writes the families that have samples, in the order of their help.
@@ -87,16 +87,9 @@ fn write_family(
 
 /// Empty labels are the same as none.
 fn label_text(labels: &Labels) -> String {
-    let pairs: Vec<String> = labels
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-        .collect();
-    if pairs.is_empty() {
-        String::new()
-    } else {
-        format!("{{{}}}", pairs.join(","))
-    }
+    let known = labels.iter().filter(|(_, value)| !value.is_empty());
+    let pairs = known.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    joined(pairs, ",").map_or(String::new(), |pairs| format!("{{{pairs}}}"))
 }
 
 /// Escapes control characters, then backslashes and quotes as the formats require.

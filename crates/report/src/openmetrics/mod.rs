@@ -6,7 +6,7 @@ mod family;
 mod help;
 mod run;
 
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::Format;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::record::Record;
 use family::{Labels, Samples};
@@ -15,24 +15,18 @@ use run::add_run;
 use std::io::{self, Write};
 
 /// The format.
-pub const FORMAT: Format = Format {
-    extension: ".prom",
-    description: "metrics for node_exporter's textfile collector",
-    requires: Requires::Nothing,
-    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
-    identity: None,
-};
+pub const FORMAT: Format = Format::new(
+    ".prom",
+    "metrics for node_exporter's textfile collector",
+    write_record,
+);
 
 /// Adds the target and the verb to every series: collectors reject a series that the files of two
 /// runs have.
 fn label_run(record: &Record, samples: &mut Samples) {
     let verb = &record.plan.origin.verb;
-    let targets: Vec<&str> = record
-        .targets
-        .iter()
-        .map(|target| target.path.as_str())
-        .collect();
+    let targets = record.targets.iter().map(|target| target.path.as_str());
+    let targets: Vec<&str> = targets.collect();
     let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
     for sample in samples.0.values_mut().flatten() {
         for (name, value) in &of_run {

@@ -11,23 +11,25 @@ pub(super) fn add_run(record: &Record, samples: &mut Samples) {
     let start = start.map_or(f64::NAN, |time| time.as_second() as f64);
     let outcomes = record.expectations.iter().map(|one| one.outcome());
     let count = |of: ExpectationOutcome| outcomes.clone().filter(|one| *one == of).count() as f64;
-    samples.add("run_timestamp_seconds", Vec::new(), start);
-    samples.add("run_info", identity(record), 1.0);
-    samples.add(
-        "run_partial",
-        Vec::new(),
-        f64::from(u8::from(record.partial)),
-    );
-    samples.add(
-        "expectations_missed",
-        Vec::new(),
-        count(ExpectationOutcome::Missed),
-    );
-    samples.add(
-        "expectations_undecided",
-        Vec::new(),
-        count(ExpectationOutcome::Undecided),
-    );
+    let of_run = [
+        ("run_timestamp_seconds", start),
+        ("run_partial", f64::from(u8::from(record.partial))),
+        ("expectations_missed", count(ExpectationOutcome::Missed)),
+        (
+            "expectations_undecided",
+            count(ExpectationOutcome::Undecided),
+        ),
+    ];
+    for (family, value) in of_run {
+        samples.add(family, Vec::new(), value);
+    }
+    let identity = vec![
+        ("run_id", record.run_id.clone()),
+        ("version", record.tool.version.clone()),
+        ("verb", record.plan.origin.verb.clone()),
+        ("host", record.host.name.clone()),
+    ];
+    samples.add("run_info", identity, 1.0);
     for (severity, name) in [
         (Severity::Failure, "failure"),
         (Severity::Warning, "warning"),
@@ -50,16 +52,6 @@ pub(super) fn add_run(record: &Record, samples: &mut Samples) {
         };
         samples.add("reliable", Vec::new(), reliable);
     }
-}
-
-fn identity(record: &Record) -> Labels {
-    let verb = &record.plan.origin.verb;
-    vec![
-        ("run_id", record.run_id.clone()),
-        ("version", record.tool.version.clone()),
-        ("verb", verb.clone()),
-        ("host", record.host.name.clone()),
-    ]
 }
 
 fn verdict_info(verdict: &RunVerdict) -> Labels {

@@ -10,7 +10,7 @@ mod text_block;
 use crate::chart::{
     self, Axis, AxisSide, Chart, Guide, GuideAxis, Range, Ranges, Scale, SeriesMark,
 };
-use crate::format::{Format, OutputFile, Requires};
+use crate::format::{Format, OutputFile, RecordWriter, Requires};
 use diskproof_model::record::Record;
 pub(crate) use frame::px;
 use frame::{EDGE, Frame, Projection, Tone, WIDTH, allowed, line, text, write_picture};
@@ -27,7 +27,7 @@ pub const FORMAT: Format = Format {
     extension: ".svg",
     description: "all charts on one sheet; with % in the name a file per chart",
     requires: Requires::Charts,
-    record: pictures,
+    record: RecordWriter::Files(pictures),
     comparison: Some(ratios::write_comparison),
     identity: None,
 };
