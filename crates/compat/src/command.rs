@@ -56,11 +56,10 @@ impl DropIn {
         match given.prints {
             Some(PrintedText::Help) => Ok(Started::text(command.help.to_owned())),
             Some(PrintedText::Version) => Ok(Started::version(self.emulates)),
-            None => {
-                let load = read(&given);
-                let load = load.map_err(|why| self.usage_error(&why, command.after_value_error))?;
-                Ok(Started::Load(Box::new(load)))
-            }
+            None => match read(&given) {
+                Ok(load) => Ok(Started::Load(Box::new(load))),
+                Err(why) => Err(self.usage_error(&why, command.after_value_error)),
+            },
         }
     }
 
@@ -110,10 +109,9 @@ pub(crate) type Units = [(&'static str, u64)];
 pub(crate) fn scaled(text: &str, units: &Units) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
-    let known = units
-        .iter()
-        .find(|(unit, _)| unit.eq_ignore_ascii_case(suffix));
-    digits.parse::<u64>().ok()?.checked_mul(known?.1)
+    let mut units = units.iter();
+    let (_, factor) = units.find(|(unit, _)| unit.eq_ignore_ascii_case(suffix))?;
+    digits.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
 /// The values of options.

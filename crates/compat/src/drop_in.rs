@@ -32,7 +32,7 @@ pub struct DropIn {
 }
 
 /// Reads the arguments after the name.
-type Start = fn(&[String]) -> Result<Started, DropInError>;
+pub(crate) type Start = fn(&[String]) -> Result<Started, DropInError>;
 
 /// An option of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

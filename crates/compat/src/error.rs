@@ -26,10 +26,7 @@ impl DropInError {
     pub fn printed(&self) -> ToolText {
         match self {
             Self::Printed(text) => text.clone(),
-            Self::Usage(text) | Self::Target(text) | Self::Code(_, text) => ToolText {
-                stdout: String::new(),
-                stderr: text.clone(),
-            },
+            Self::Usage(text) | Self::Target(text) | Self::Code(_, text) => ToolText::err(text),
         }
     }
 }

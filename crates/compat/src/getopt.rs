@@ -71,18 +71,19 @@ pub(crate) fn parse(
     let mut reader = OptionReader {
         options,
         forms,
+        rest: arguments.iter(),
         given: GivenArguments::default(),
     };
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
+    while let Some(argument) = reader.rest.next() {
         if argument == "--" {
-            rest.by_ref().for_each(|operand| reader.operand(operand));
+            let rest = std::mem::take(&mut reader.rest);
+            rest.for_each(|operand| reader.operand(operand));
         } else if let Some(option) = reader.plus(argument) {
             reader.add(option, None)?;
         } else if let Some(long) = argument.strip_prefix("--") {
-            reader.long("--", long, &mut rest)?;
+            reader.long("--", long)?;
         } else if argument.len() > 1 && argument.starts_with('-') {
-            reader.dash(&argument[1..], &mut rest)?;
+            reader.dash(&argument[1..])?;
         } else {
             reader.operand(argument);
         }
@@ -90,13 +91,15 @@ pub(crate) fn parse(
     Ok(reader.given)
 }
 
-struct OptionReader {
+struct OptionReader<'a> {
     options: &'static [DropInOption],
     forms: OptionForms,
+    /// Arguments that were not read yet.
+    rest: std::slice::Iter<'a, String>,
     given: GivenArguments,
 }
 
-impl OptionReader {
+impl OptionReader<'_> {
     fn operand(&mut self, text: &str) {
         self.given.operands.push(text.to_owned());
         self.given.options.push(GivenOption {
@@ -106,48 +109,34 @@ impl OptionReader {
     }
 
     /// An argument with one dash.
-    fn dash(
-        &mut self,
-        text: &str,
-        rest: &mut std::slice::Iter<'_, String>,
-    ) -> Result<(), OptionError> {
+    fn dash(&mut self, text: &str) -> Result<(), OptionError> {
         let first = text.chars().next().unwrap_or('-');
         let is_short = self.short(first).is_some();
+        let name = text.split('=').next().unwrap_or(text);
         // As _getopt_internal_r of glibc decides: one letter that is an option is that option.
-        if self.forms == OptionForms::LongWithOneDash
-            && (text.chars().count() > 1 || !is_short)
-            && (!is_short
-                || self
-                    .long_named(text.split('=').next().unwrap_or(text))
-                    .is_some())
-        {
-            return self.long("-", text, rest);
+        let is_long = !is_short || text.chars().count() > 1 && self.long_named(name).is_some();
+        match self.forms {
+            OptionForms::LongWithOneDash if is_long => self.long("-", text),
+            _ => self.cluster(text),
         }
-        self.cluster(text, rest)
     }
 
     /// Short options in one argument.
-    fn cluster(
-        &mut self,
-        text: &str,
-        rest: &mut std::slice::Iter<'_, String>,
-    ) -> Result<(), OptionError> {
+    fn cluster(&mut self, text: &str) -> Result<(), OptionError> {
         for (at, letter) in text.char_indices() {
             let Some(option) = self.short(letter) else {
                 return Err(format!("invalid option -- '{letter}'"));
             };
-            let behind = &text[at + letter.len_utf8()..];
             if option.value.is_empty() {
                 self.add(option, None)?;
                 continue;
             }
-            let value = match behind {
+            let value = match &text[at + letter.len_utf8()..] {
                 "" if is_optional(option) => None,
-                "" => Some(
-                    rest.next()
-                        .cloned()
-                        .ok_or_else(|| format!("option requires an argument -- '{letter}'"))?,
-                ),
+                "" => {
+                    let missing = || format!("option requires an argument -- '{letter}'");
+                    Some(self.rest.next().cloned().ok_or_else(missing)?)
+                }
                 behind => Some(behind.to_owned()),
             };
             return self.add(option, value);
@@ -156,12 +145,7 @@ impl OptionReader {
     }
 
     /// A long option, perhaps abbreviated.
-    fn long(
-        &mut self,
-        dashes: &str,
-        text: &str,
-        rest: &mut std::slice::Iter<'_, String>,
-    ) -> Result<(), OptionError> {
+    fn long(&mut self, dashes: &str, text: &str) -> Result<(), OptionError> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
@@ -169,17 +153,13 @@ impl OptionReader {
         let Some(option) = self.long_named(name) else {
             return Err(format!("unrecognized option '{dashes}{text}'"));
         };
+        let wrong = |why: &str| format!("option '{dashes}{}' {why}", option.long);
         match (option.value.is_empty(), value) {
-            (true, Some(_)) => Err(format!(
-                "option '{dashes}{}' doesn't allow an argument",
-                option.long
-            )),
+            (true, Some(_)) => Err(wrong("doesn't allow an argument")),
             (true, None) => self.add(option, None),
             (false, None) if !is_optional(option) => {
-                let next = rest.next().cloned();
-                let next = next.ok_or_else(|| {
-                    format!("option '{dashes}{}' requires an argument", option.long)
-                })?;
+                let next = self.rest.next().cloned();
+                let next = next.ok_or_else(|| wrong("requires an argument"))?;
                 self.add(option, Some(next))
             }
             (false, value) => self.add(option, value),
@@ -218,10 +198,7 @@ impl OptionReader {
         option: &'static DropInOption,
         value: Option<String>,
     ) -> Result<(), OptionError> {
-        let name = match option.short.strip_prefix('-') {
-            Some(short) => short,
-            None => option.long,
-        };
+        let name = option.short.strip_prefix('-').unwrap_or(option.long);
         option.admit(&mut self.given.notes)?;
         self.given.prints = self.given.prints.or(option.prints);
         self.given.options.push(GivenOption { name, value });

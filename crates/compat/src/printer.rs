@@ -16,6 +16,14 @@ pub struct ToolText {
 }
 
 impl ToolText {
+    /// Text for stderr only.
+    pub(crate) fn err(stderr: impl Into<String>) -> Self {
+        Self {
+            stdout: String::new(),
+            stderr: stderr.into(),
+        }
+    }
+
     /// Text for stdout only.
     pub(crate) fn out(stdout: impl Into<String>) -> Self {
         Self {

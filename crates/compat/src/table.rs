@@ -1,27 +1,17 @@
 //! The text file of a tool: names, options with their treatment, differences, usage.
 
-use crate::drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatment};
-use crate::error::DropInError;
+use crate::drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Start, Treatment};
 use std::collections::BTreeMap;
 
 impl DropIn {
     /// Reads the file of a tool. It is part of the program, so that a fault in it is one of the
     /// program: the tests read all files.
-    pub(crate) fn read(
-        text: &'static str,
-        start: fn(&[String]) -> Result<Started, DropInError>,
-    ) -> Self {
-        match parse(text, start) {
-            Ok(tool) => tool,
-            Err(why) => panic!("{why}"),
-        }
+    pub(crate) fn read(text: &'static str, start: Start) -> Self {
+        parse(text, start).unwrap_or_else(|why| panic!("{why}"))
     }
 }
 
-fn parse(
-    text: &'static str,
-    start: fn(&[String]) -> Result<Started, DropInError>,
-) -> Result<DropIn, String> {
+fn parse(text: &'static str, start: Start) -> Result<DropIn, String> {
     let cut = |text: &'static str, mark: &str| {
         let parts = text.split_once(mark);
         parts.ok_or_else(|| format!("{mark:?} is missing"))
@@ -29,36 +19,29 @@ fn parse(
     let (head, rest) = cut(text, "\n[options]\n")?;
     let (options, rest) = cut(rest, "\n[differences]\n")?;
     let (differences, usage) = cut(rest, "\n[usage]\n")?;
-    let fields: BTreeMap<&str, &str> = head
-        .lines()
-        .filter_map(|line| line.split_once(": "))
-        .collect();
+    let fields = head.lines().filter_map(|line| line.split_once(": "));
+    let fields: BTreeMap<&str, &str> = fields.collect();
     let field = |name: &str| {
         let found = fields.get(name).copied();
         found.ok_or_else(|| format!("'{name}: ' is missing"))
     };
-    let options = options_of(options);
+    let differences = differences.trim_start_matches("* ").split("\n* ");
+    let differences = differences.map(|lines| {
+        let words: Vec<&str> = lines.split_whitespace().collect();
+        &*words.join(" ").leak()
+    });
     Ok(DropIn {
         name: field("name")?,
         emulates: field("emulates")?,
         summary: field("summary")?,
         native: field("native")?,
         example: field("example")?,
-        options: options?.leak(),
-        differences: differences
-            .trim_start_matches("* ")
-            .split("\n* ")
-            .map(|lines| &*words(lines).join(" ").leak())
-            .collect::<Vec<_>>()
-            .leak(),
+        options: options_of(options)?.leak(),
+        differences: differences.collect::<Vec<_>>().leak(),
         usage,
         exits: exits(field("exits")?)?,
         start,
     })
-}
-
-fn words(text: &'static str) -> Vec<&'static str> {
-    text.split_whitespace().collect()
 }
 
 /// `usage 1, target 2, run 3, signal 0`; without a signal, as a shell reports it.

@@ -9,7 +9,7 @@ use crate::drop_in::{DropInOption, Started, Treatment};
 use crate::error::DropInError;
 use crate::jobs::{JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::ToolText;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Shorter intervals would disturb what is measured.
@@ -40,20 +40,16 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             None => !is_switch(name),
         };
         let value = match value {
-            None if takes_value => Some(
-                words
-                    .next()
-                    .cloned()
-                    .ok_or_else(|| usage(&format!("option '--{name}' requires an argument")))?,
-            ),
+            None if takes_value => {
+                let missing = || usage(&format!("option '--{name}' requires an argument"));
+                Some(words.next().cloned().ok_or_else(missing)?)
+            }
             value => value,
         };
-        match general {
-            Some(option) => {
-                if let Some(started) = reader.general(option, value.as_deref())? {
-                    return Ok(started);
-                }
-            }
+        match general.map(|option| reader.general(option, value.as_deref())) {
+            Some(Ok(None)) => {}
+            Some(Ok(Some(started))) => return Ok(started),
+            Some(Err(error)) => return Err(error),
             None => reader.job_option(name, value),
         }
     }
@@ -71,23 +67,19 @@ fn full_name(name: &str) -> Result<String, DropInError> {
     let mut found: Vec<&'static str> = general.filter(|long| long.starts_with(name)).collect();
     found.extend(fio_options_beginning(name));
     // Several names of one option are one.
-    let mut options: Vec<&str> = found
-        .into_iter()
-        .map(|name| fio_option(name).map_or(name, |option| option.names[0]))
-        .collect();
-    options.sort_unstable();
-    options.dedup();
-    let wrong = |why: String| Err(DropInError::Usage(format!("{NAME}: {why}\n")));
+    let options = found.into_iter();
+    let options = options.map(|name| fio_option(name).map_or(name, |option| option.names[0]));
+    let options = Vec::from_iter(options.collect::<BTreeSet<&str>>());
     match (options.as_slice(), fio_similar(name)) {
         ([one], _) => Ok((*one).to_owned()),
         ([], None) => Ok(name.to_owned()),
-        ([], Some(similar)) => wrong(format!(
+        ([], Some(similar)) => Err(usage(&format!(
             "unrecognized option '--{name}'\nDid you mean {similar}?"
-        )),
-        (several, _) => wrong(format!(
+        ))),
+        (several, _) => Err(usage(&format!(
             "option '--{name}' is ambiguous; possibilities: '--{}'",
             several.join("' '--")
-        )),
+        ))),
     }
 }
 
@@ -149,17 +141,13 @@ impl FioArguments {
             let job = value.unwrap_or_default();
             self.in_job = !job.starts_with("global");
             if self.in_job {
-                self.jobs.push(OptionsJob {
-                    name: job,
-                    options: Vec::new(),
-                });
+                let (name, options) = (job, Vec::new());
+                self.jobs.push(OptionsJob { name, options });
             }
             return;
         }
-        let option = JobOption {
-            key: name.to_owned(),
-            value,
-        };
+        let key = name.to_owned();
+        let option = JobOption { key, value };
         match self.jobs.last_mut().filter(|_| self.in_job) {
             Some(job) => job.options.push(option),
             None => self.global.push(option),
@@ -225,15 +213,9 @@ fn help() -> ToolText {
     for option in OPTIONS {
         let name = match option.value {
             "" => option.long.to_owned(),
-            value if value.starts_with('[') => {
-                format!("{}=[{}]", option.long, &value[1..value.len() - 1])
-            }
             value => format!("{}={value}", option.long),
         };
-        text.push_str(&format!("  --{name:<22}{}\n", option.help));
+        text += &format!("  --{name:<22}{}\n", option.help);
     }
-    ToolText {
-        stdout: text,
-        stderr: String::new(),
-    }
+    ToolText::out(text)
 }

@@ -53,18 +53,14 @@ pub(super) fn lines(disks: &[UsedDisk]) -> String {
         if text.is_empty() {
             text.push_str("\nDisk stats (read/write):\n");
         }
+        let (name, read, write) = (&disk.name, disk.read_ops, disk.write_ops);
+        let (read_merges, write_merges) = (times.read_merges, times.write_merges);
+        let (read_ms, write_ms, queued_ms) = (times.read_ms, times.write_ms, times.queued_ms);
+        let busy = UsedDisk::busy_percent(times);
         let _ = writeln!(
             text,
-            "  {}: ios={}/{}, merge={}/{}, ticks={}/{}, in_queue={}, util={:3.2}%",
-            disk.name,
-            disk.read_ops,
-            disk.write_ops,
-            times.read_merges,
-            times.write_merges,
-            times.read_ms,
-            times.write_ms,
-            times.queued_ms,
-            UsedDisk::busy_percent(times)
+            "  {name}: ios={read}/{write}, merge={read_merges}/{write_merges}, \
+             ticks={read_ms}/{write_ms}, in_queue={queued_ms}, util={busy:3.2}%"
         );
     }
     text

@@ -29,7 +29,7 @@ impl RunFrame<'_> {
 }
 
 /// The sums of a group.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct GroupTotal {
     pub bytes: u64,
     pub ms_min: u64,
@@ -41,24 +41,23 @@ pub(super) struct GroupTotal {
 impl GroupTotal {
     /// The sums of one direction over all entries of a group; `None` without operations.
     pub(super) fn of<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
-        all.filter(|stats| stats.count > 0)
-            .fold(None, |sum, stats| {
-                let (least, most) = stats.rates.unwrap_or_default();
-                let sum = sum.unwrap_or(Self {
-                    bytes: 0,
-                    ms_min: stats.runtime_ms,
-                    ms_max: stats.runtime_ms,
-                    rate_min: least,
-                    rate_max: most,
-                });
-                Some(Self {
-                    bytes: sum.bytes + stats.bytes,
-                    ms_min: sum.ms_min.min(stats.runtime_ms),
-                    ms_max: sum.ms_max.max(stats.runtime_ms),
-                    rate_min: sum.rate_min.min(least),
-                    rate_max: sum.rate_max.max(most),
-                })
-            })
+        let each = all.filter(|stats| stats.count > 0).map(|stats| {
+            let (rate_min, rate_max) = stats.rates.unwrap_or_default();
+            Self {
+                bytes: stats.bytes,
+                ms_min: stats.runtime_ms,
+                ms_max: stats.runtime_ms,
+                rate_min,
+                rate_max,
+            }
+        });
+        each.reduce(|sum, one| Self {
+            bytes: sum.bytes + one.bytes,
+            ms_min: sum.ms_min.min(one.ms_min),
+            ms_max: sum.ms_max.max(one.ms_max),
+            rate_min: sum.rate_min.min(one.rate_min),
+            rate_max: sum.rate_max.max(one.rate_max),
+        })
     }
 
     /// Bytes per second.

@@ -108,9 +108,8 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::
     let of_jobs = FIO_OPTIONS
         .iter()
         .filter(|one| one.handling != FioHandling::Hint);
-    of_jobs
-        .flat_map(|one| one.names.iter().map(move |name| (*name, one)))
-        .collect()
+    let named = of_jobs.flat_map(|one| one.names.iter().map(move |name| (*name, one)));
+    named.collect()
 });
 
 fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
@@ -123,12 +122,10 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
         ("ignored", _) => FioHandling::Ignored,
         ("hint", _) => FioHandling::Hint,
         (_, harmless) => {
-            let (conditions, except): (Vec<_>, Vec<_>) = harmless
-                .split_whitespace()
-                .partition(|word| word.starts_with("if="));
-            let only = conditions
-                .first()
-                .map(|word| FioCondition::named(&word[3..]));
+            let words = || harmless.split_whitespace();
+            let mut conditions = words().filter_map(|word| word.strip_prefix("if="));
+            let only = conditions.next().map(FioCondition::named);
+            let except = words().filter(|word| !word.starts_with("if=")).collect();
             FioHandling::Refused { except, only }
         }
     };
@@ -137,16 +134,18 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
         (_, "job") => Some(JOB_HINT),
         (_, hint) => Some(hint).filter(|hint| !hint.is_empty()),
     };
-    names.split_whitespace().map(move |names| FioOption {
-        names: names
+    names.split_whitespace().map(move |names| {
+        let all = names
             .split('/')
-            .map(|name| name.trim_end_matches(['!', '?']))
-            .collect(),
-        handling: handling.clone(),
-        text,
-        hint,
-        is_switch: names.ends_with('!'),
-        is_boolean: names.ends_with('?'),
+            .map(|name| name.trim_end_matches(['!', '?']));
+        FioOption {
+            names: all.collect(),
+            handling: handling.clone(),
+            text,
+            hint,
+            is_switch: names.ends_with('!'),
+            is_boolean: names.ends_with('?'),
+        }
     })
 }
 
@@ -172,10 +171,9 @@ pub fn fio_similar(name: &str) -> Option<&'static str> {
 /// with the next one.
 fn differ_by_one(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let (short, long) = if one.len() <= other.len() {
-        (one, other)
-    } else {
-        (other, one)
+    let (short, long) = match one.len() <= other.len() {
+        true => (one, other),
+        false => (other, one),
     };
     let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
     let (short, long) = (&short[same..], &long[same..]);

@@ -5,9 +5,7 @@ use super::form::{Json, JsonObject, object};
 use super::frame::RunFrame;
 use super::job_options::fio_option;
 use super::options::EMULATES;
-use super::stats::{
-    DirectionStats, JobEntry, RateSamples, SteadyEntry, bins, figures, percentiles,
-};
+use super::stats::{DirectionStats, JobEntry, SteadyEntry, bins, figures, percentiles};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -24,11 +22,8 @@ pub(super) fn document(frame: &RunFrame<'_>, entries: &[JobEntry], has_bins: boo
     if !frame.global.is_empty() {
         add("global options", options(frame.global, None));
     }
-    let jobs = entries
-        .iter()
-        .map(|entry| job(entry, frame, has_bins))
-        .collect();
-    add("jobs", Json::Array(jobs));
+    let jobs = entries.iter().map(|entry| job(entry, frame, has_bins));
+    add("jobs", Json::Array(jobs.collect()));
     let disks = frame.disks.iter().map(|disk| {
         let mut pairs: Vec<(&str, Json)> = vec![
             ("name", disk.name.as_str().into()),
@@ -71,23 +66,15 @@ fn options(options: &[JobOption], name: Option<&str>) -> Json {
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
     let ranges = |ranges: &[(&str, f64)]| {
-        Json::Object(
+        object(
             ranges
                 .iter()
-                .map(|(label, share)| ((*label).to_owned(), (*share).into()))
-                .collect(),
+                .map(|(label, share)| (*label, (*share).into())),
         )
     };
     let depths = depth_shares(entry.in_flight);
-    let one = [
-        ("0", 0.0),
-        ("4", 100.0),
-        ("8", 0.0),
-        ("16", 0.0),
-        ("32", 0.0),
-        ("64", 0.0),
-        (">=64", 0.0),
-    ];
+    let levels = ["0", "4", "8", "16", "32", "64", ">=64"];
+    let one = levels.map(|level| (level, if level == "4" { 100.0 } else { 0.0 }));
     let (latency_ns, window_us, percent) = entry.searched_for();
     let error = entry.error.as_ref().map_or(0, |(number, _)| *number as u64);
     let directions = frame.directions(entry).zip(["read", "write", "trim"]);
@@ -143,13 +130,14 @@ fn steady(found: &SteadyEntry) -> Json {
     let unit = found.unit();
     let criterion = outcome.criterion.unwrap_or(0.0);
     // fio shows the deviation and the slope without regard to the unit.
-    let whole = match (end.is_percent, end.figure) {
-        (false, _) => criterion,
-        (true, SteadyFigure::Ops) => criterion * found.mean(&outcome.iops_samples) as f64 / 100.0,
-        (true, SteadyFigure::Bytes) => criterion * found.mean(&outcome.rate_samples) as f64 / 100.0,
-        (true, SteadyFigure::Latency) => {
-            criterion * found.mean(&outcome.latency_samples) as f64 / 100.0
-        }
+    let samples = match end.figure {
+        SteadyFigure::Ops => &outcome.iops_samples,
+        SteadyFigure::Bytes => &outcome.rate_samples,
+        SteadyFigure::Latency => &outcome.latency_samples,
+    };
+    let whole = match end.is_percent {
+        true => criterion * found.mean(samples) as f64 / 100.0,
+        false => criterion,
     };
     let (deviation, of_slope) = match end.test {
         SteadyTest::Deviation => (whole, 0.0),
@@ -167,13 +155,9 @@ fn steady(found: &SteadyEntry) -> Json {
     }
     data.push(("iops", list(&outcome.iops_samples)));
     data.push(("bw", list(&outcome.rate_samples)));
+    let limit = format!("{}{slope}:{:.6}{unit}", found.figure(), end.limit);
     object([
-        (
-            "ss",
-            format!("{}{slope}:{:.6}{unit}", found.figure(), end.limit)
-                .as_str()
-                .into(),
-        ),
+        ("ss", limit.as_str().into()),
         ("duration", (end.over_ns / 1_000_000_000).into()),
         ("attained", u64::from(outcome.is_attained).into()),
         ("criterion", format!("{criterion:.6}{unit}").as_str().into()),
@@ -193,31 +177,15 @@ fn as_mixed((key, value): (&str, Json)) -> Option<(&str, Json)> {
 }
 
 fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json {
-    object([
-        ("total_ios", histogram.count().into()),
-        (
-            "lat_ns",
-            latency(histogram, Some(&entry.percentiles), has_bins),
-        ),
-    ])
+    let latency = latency(histogram, Some(&entry.percentiles), has_bins);
+    object([("total_ios", histogram.count().into()), ("lat_ns", latency)])
 }
 
 fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
     let list = Some(&entry.percentiles);
     let clat = list.filter(|_| entry.shows_clat);
     let lat = list.filter(|_| entry.shows_lat);
-    let kib = stats.kib_per_second;
-    let RateSamples {
-        min,
-        max,
-        mean,
-        deviation,
-        count,
-    } = stats.iops;
-    let share = match kib.count {
-        0 => 0.0,
-        _ => (kib.mean * 1024.0 * 100.0 / all_bytes.max(1) as f64).min(100.0),
-    };
+    let (kib, iops) = (stats.kib_per_second, stats.iops);
     let whole = |value: f64| Json::from(value as u64);
     object([
         ("io_bytes", stats.bytes.into()),
@@ -234,38 +202,36 @@ fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins:
         ("lat_ns", latency(&stats.latency, lat, has_bins)),
         ("bw_min", whole(kib.min)),
         ("bw_max", whole(kib.max)),
-        ("bw_agg", share.into()),
+        ("bw_agg", kib.share_of(all_bytes).into()),
         ("bw_mean", kib.mean.into()),
         ("bw_dev", kib.deviation.into()),
         ("bw_samples", kib.count.into()),
-        ("iops_min", whole(min)),
-        ("iops_max", whole(max)),
-        ("iops_mean", mean.into()),
-        ("iops_stddev", deviation.into()),
-        ("iops_samples", count.into()),
+        ("iops_min", whole(iops.min)),
+        ("iops_max", whole(iops.max)),
+        ("iops_mean", iops.mean.into()),
+        ("iops_stddev", iops.deviation.into()),
+        ("iops_samples", iops.count.into()),
     ])
 }
 
 fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool) -> Json {
     let own = figures(histogram);
-    let Json::Object(mut pairs) = object([
+    let mut pairs = vec![
         ("min", own.min.into()),
         ("max", own.max.into()),
         ("mean", own.mean.into()),
         ("stddev", own.deviation.into()),
         ("N", histogram.count().into()),
-    ]) else {
-        return Json::Object(Vec::new());
-    };
+    ];
     if let Some(list) = list.filter(|_| histogram.count() > 0) {
         let values = percentiles(histogram, list).into_iter();
         let values = values.map(|(percent, ns)| (format!("{percent:.6}"), ns.into()));
-        pairs.push(("percentile".to_owned(), Json::Object(values.collect())));
+        pairs.push(("percentile", Json::Object(values.collect())));
         if has_bins {
             let bins = bins(histogram).into_iter();
             let bins = bins.map(|(ns, n)| (ns.to_string(), n.into()));
-            pairs.push(("bins".to_owned(), Json::Object(bins.collect())));
+            pairs.push(("bins", Json::Object(bins.collect())));
         }
     }
-    Json::Object(pairs)
+    object(pairs)
 }

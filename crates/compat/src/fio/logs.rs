@@ -37,26 +37,25 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
     for job in &described.jobs {
         for workload in &job.workloads {
             number += 1;
-            let own: Vec<&Measurement> = measurements
-                .iter()
-                .filter(|one| one.workload.name == workload.name && one.target == workload.target)
-                .collect();
+            let is_own = |one: &&Measurement| {
+                one.workload.name == workload.name && one.target == workload.target
+            };
+            let own: Vec<&Measurement> = measurements.iter().filter(is_own).collect();
             for (option, suffix, kind) in LOGS {
-                if let Some(prefix) = described.value(job, option) {
-                    let prefix = match prefix.as_str() {
-                        "" => job.name.replace('/', "."),
-                        _ => prefix,
-                    };
-                    let path = match described.is_on(job, "per_job_logs", true) {
-                        true => format!("{prefix}_{suffix}.{number}.log"),
-                        false => format!("{prefix}_{suffix}.log"),
-                    };
-                    add(
-                        &mut files,
-                        path,
-                        LogOptions::of(described, job).rows(&own, kind),
-                    );
-                }
+                let prefix = match described.value(job, option) {
+                    None => continue,
+                    Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
+                    Some(prefix) => prefix,
+                };
+                let path = match described.is_on(job, "per_job_logs", true) {
+                    true => format!("{prefix}_{suffix}.{number}.log"),
+                    false => format!("{prefix}_{suffix}.log"),
+                };
+                add(
+                    &mut files,
+                    path,
+                    LogOptions::of(described, job).rows(&own, kind),
+                );
             }
         }
         number += job.copies.saturating_sub(job.workloads.len() as u64);
@@ -112,14 +111,9 @@ impl LogOptions {
     /// averages in fio.
     fn rows_of_values(self, members: &[&Measurement], kind: LogKind) -> String {
         let mut text = String::new();
-        let series = || {
-            members
-                .iter()
-                .flat_map(|one| one.ops.values())
-                .map(|op| &op.series)
-        };
+        let ops = members.iter().flat_map(|one| one.ops.values());
         // Cells are not divided.
-        let cell_ns = series().map(|series| series.interval_ns).max().unwrap_or(1);
+        let cell_ns = ops.map(|op| op.series.interval_ns).max().unwrap_or(1);
         let step_ns = self.interval_ns.div_ceil(cell_ns).saturating_mul(cell_ns);
         let wall_ns = members.iter().map(|one| one.wall_ns).max().unwrap_or(0);
         for index in 0..wall_ns / step_ns {
@@ -127,10 +121,9 @@ impl LogOptions {
             for number in DIRECTIONS {
                 let ops = members
                     .iter()
-                    .filter_map(|one| one.ops.get(&kind_of(number, one)))
-                    .filter(|op| op.count > 0);
+                    .filter_map(|one| one.ops.get(&kind_of(number, one)));
                 let mut found: Option<Cell> = None;
-                for op in ops {
+                for op in ops.filter(|op| op.count > 0) {
                     let cell = op.series.total_between(start, end);
                     found.get_or_insert_default().merge(&cell);
                 }

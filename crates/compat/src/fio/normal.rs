@@ -1,7 +1,7 @@
 //! fio's normal output.
 
 use super::frame::{GroupTotal, RunFrame};
-use super::number::{TimeFigures, both, short};
+use super::number::{both, short};
 use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
@@ -75,10 +75,9 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
     if stats.count == 0 {
         return String::new();
     }
-    let resets = if name == "write" {
-        "; 0 zone resets"
-    } else {
-        ""
+    let resets = match name {
+        "write" => "; 0 zone resets",
+        _ => "",
     };
     let (rate, decimal_rate) = both(stats.rate(), "/s");
     let mut text = format!(
@@ -101,20 +100,10 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
 }
 
 fn times(name: &str, histogram: &LatencyHistogram) -> String {
-    let (
-        TimeFigures {
-            min,
-            max,
-            mean,
-            deviation,
-        },
-        unit,
-    ) = figures(histogram).scaled();
-    format!(
-        "    {name} ({unit}): min={}, max={}, avg={mean:5.2}, stdev={deviation:5.2}\n",
-        short(min, 6, Base::Decimal, ""),
-        short(max, 6, Base::Decimal, "")
-    )
+    let (of, unit) = figures(histogram).scaled();
+    let [min, max] = [of.min, of.max].map(|time| short(time, 6, Base::Decimal, ""));
+    let (mean, deviation) = (of.mean, of.deviation);
+    format!("    {name} ({unit}): min={min}, max={max}, avg={mean:5.2}, stdev={deviation:5.2}\n")
 }
 
 fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
@@ -124,39 +113,29 @@ fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> S
     let (Some((_, least)), Some((_, most))) = (values.first(), values.last()) else {
         return String::new();
     };
-    let (unit, divisor) = if *least > 2_000_000 && *most > 99_999_999 {
-        ("msec", 1_000_000)
-    } else if *least > 2_000 && *most > 99_999 {
-        ("usec", 1_000)
-    } else {
-        ("nsec", 1)
+    let (unit, divisor) = match (*least, *most) {
+        (2_000_001.., 100_000_000..) => ("msec", 1_000_000),
+        (2_001.., 100_000..) => ("usec", 1_000),
+        _ => ("nsec", 1),
     };
-    let mut text = format!("    {name} percentiles ({unit}):\n");
-    let lines: Vec<String> = values
-        .chunks(PER_LINE)
-        .map(|line| {
-            let shown = |(percent, ns): &(f64, u64)| {
-                format!("{percent:6.2}th=[{:5}]", ns.div_ceil(divisor))
-            };
-            format!(
-                "     |{}",
-                line.iter().map(shown).collect::<Vec<_>>().join(",")
-            )
-        })
-        .collect();
-    let _ = writeln!(text, "{}", lines.join(",\n"));
-    text
+    let shown =
+        |(percent, ns): &(f64, u64)| format!("{percent:6.2}th=[{:5}]", ns.div_ceil(divisor));
+    let lines = values.chunks(PER_LINE).map(|line| {
+        let line: Vec<String> = line.iter().map(shown).collect();
+        format!("     |{}", line.join(","))
+    });
+    let lines = lines.collect::<Vec<_>>().join(",\n");
+    format!("    {name} percentiles ({unit}):\n{lines}\n")
 }
 
 fn samples(kib: &RateSamples, all_bytes: u64, iops: &RateSamples) -> String {
     if kib.count == 0 {
         return String::new();
     }
-    let share = (kib.mean * 1024.0 * 100.0 / all_bytes.max(1) as f64).min(100.0);
-    let (unit, divisor) = if kib.mean > 1_048_576.0 {
-        ("MiB", 1024.0)
-    } else {
-        ("KiB", 1.0)
+    let share = kib.share_of(all_bytes);
+    let (unit, divisor) = match kib.mean > 1_048_576.0 {
+        true => ("MiB", 1024.0),
+        false => ("KiB", 1.0),
     };
     format!(
         "   bw ({unit:>5}/s): min={:5.0}, max={:5.0}, per={share:3.2}%, avg={:5.2}, \
@@ -179,20 +158,15 @@ fn latency_ranges(shares: &RangeShares) -> String {
     /// On one line.
     const PER_LINE: usize = 5;
     let mut text = String::new();
-    for (unit, ranges) in [
+    let units = [
         ("nsec", &shares.ns),
         ("usec", &shares.us),
         ("msec", &shares.ms),
-    ] {
-        let shown: Vec<String> = ranges
-            .iter()
-            .filter(|(_, share)| *share > 0.0)
-            .map(|(label, share)| match label.strip_prefix(">=") {
-                Some(rest) => format!(">={rest}={:3.2}%", share.max(0.01)),
-                None => format!("{label}={:3.2}%", share.max(0.01)),
-            })
-            .collect();
-        for line in shown.chunks(PER_LINE) {
+    ];
+    for (unit, ranges) in units {
+        let known = ranges.iter().filter(|(_, share)| *share > 0.0);
+        let shown = known.map(|(label, share)| format!("{label}={:3.2}%", share.max(0.01)));
+        for line in shown.collect::<Vec<_>>().chunks(PER_LINE) {
             let _ = writeln!(text, "  lat ({unit})   : {}", line.join(", "));
         }
     }
@@ -200,21 +174,21 @@ fn latency_ranges(shares: &RangeShares) -> String {
 }
 
 fn footer(entry: &JobEntry) -> String {
-    let depths: Vec<String> = depth_shares(entry.in_flight)
+    let depths = depth_shares(entry.in_flight);
+    let depths = depths
         .iter()
-        .map(|(label, share)| format!("{label}={share:3.1}%"))
-        .collect();
+        .map(|(label, share)| format!("{label}={share:3.1}%"));
+    let depths = depths.collect::<Vec<_>>().join(", ");
     let (latency_ns, window_us, percent) = entry.searched_for();
     let [read, write, trim] = &entry.directions;
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     format!(
-        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  IO depths    : {}\n\
-         \x20    submit    : {one}\n     complete  : {one}\n     issued rwts: \
-         total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target={latency_ns}, \
+        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
+         IO depths    : {depths}\n\x20    submit    : {one}\n     complete  : {one}\n     \
+         issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target={latency_ns}, \
          window={window_us}, percentile={percent:.2}%, depth={}\n",
         entry.user_percent,
         entry.system_percent,
-        depths.join(", "),
         read.count,
         write.count,
         trim.count,
@@ -241,11 +215,10 @@ pub(super) fn group(entries: &[JobEntry]) -> String {
             continue;
         };
         let name = name.to_uppercase();
-        let shown = |bytes: u64, per: &str| both(bytes, per);
-        let (rate, rate_decimal) = shown(total.rate(), "/s");
-        let (least, least_decimal) = shown(total.rate_min, "/s");
-        let (most, most_decimal) = shown(total.rate_max, "/s");
-        let (bytes, bytes_decimal) = shown(total.bytes, "");
+        let (rate, rate_decimal) = both(total.rate(), "/s");
+        let (least, least_decimal) = both(total.rate_min, "/s");
+        let (most, most_decimal) = both(total.rate_max, "/s");
+        let (bytes, bytes_decimal) = both(total.bytes, "");
         let _ = writeln!(
             text,
             "{name:>7}: bw={rate} ({rate_decimal}), {least}-{most} \

@@ -117,18 +117,14 @@ impl FioPrinter {
                 let found = self.described.value(job, key);
                 found.unwrap_or_else(|| default.to_owned())
             };
-            let (rw, size) = (value("rw", "read"), block_sizes(&value("bs", "4k")));
+            let (name, group, rw) = (&job.name, job.group, value("rw", "read"));
+            let rw = rw.split(':').next().unwrap_or_default();
+            let [reads, writes, trims] = block_sizes(&value("bs", "4k"));
+            let (engine, depth) = (value("ioengine", "psync"), value("iodepth", "1"));
             let _ = writeln!(
                 text,
-                "{}: (g={}): rw={}, bs=(R) {}, (W) {}, (T) {}, ioengine={}, iodepth={}",
-                job.name,
-                job.group,
-                rw.split(':').next().unwrap_or_default(),
-                size[0],
-                size[1],
-                size[2],
-                value("ioengine", "psync"),
-                value("iodepth", "1")
+                "{name}: (g={group}): rw={rw}, bs=(R) {reads}, (W) {writes}, (T) {trims}, \
+                 ioengine={engine}, iodepth={depth}"
             );
             if job.copies > 1 {
                 text.push_str("...\n");
@@ -242,10 +238,7 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn status(&mut self, results: &ResultsSoFar<'_>) -> ToolText {
-        ToolText {
-            stdout: self.so_far(results),
-            stderr: String::new(),
-        }
+        ToolText::out(self.so_far(results))
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
@@ -275,12 +268,8 @@ fn notes(measurements: &[Measurement]) -> String {
     for measurement in measurements {
         let (asked, used) = (measurement.engine.asked, measurement.engine.used);
         if matches!(asked, EngineChoice::Fixed(kind) if kind != used && kind != EngineKind::Null) {
-            let _ = writeln!(
-                text,
-                "fio: {}: ran with the engine {}",
-                measurement.workload.name,
-                used.as_str()
-            );
+            let (name, used) = (&measurement.workload.name, used.as_str());
+            let _ = writeln!(text, "fio: {name}: ran with the engine {used}");
         }
     }
     text
@@ -295,10 +284,10 @@ fn block_sizes(value: &str) -> [String; 3] {
     let second = sizes.next().unwrap_or(first);
     let third = sizes.next().unwrap_or(second);
     [first, second, third].map(|size| {
-        let bytes = bytes(size, Base::Binary).map_or_else(
-            |_| size.to_owned(),
-            |bytes| short(bytes, 4, Base::Binary, "B"),
-        );
+        let bytes = match bytes(size, Base::Binary) {
+            Ok(bytes) => short(bytes, 4, Base::Binary, "B"),
+            Err(_) => size.to_owned(),
+        };
         format!("{bytes}-{bytes}")
     })
 }

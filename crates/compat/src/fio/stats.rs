@@ -67,8 +67,8 @@ impl JobEntry {
         }
         if measurement
             .verify
-            .as_ref()
-            .is_some_and(|verify| verify.wrong_blocks() > 0)
+            .iter()
+            .any(|verify| verify.wrong_blocks() > 0)
         {
             self.error = Some((84, "EILSEQ".to_owned()));
         }
@@ -93,9 +93,8 @@ pub(super) struct SteadyEntry {
 impl SteadyEntry {
     /// fio prints as many rates as the duration has; those that were not taken are 0.
     pub(super) fn padded(&self, samples: &[u64]) -> Vec<u64> {
-        let missing = self.end.samples().saturating_sub(samples.len());
         let mut all = samples.to_vec();
-        all.extend(std::iter::repeat_n(0, missing));
+        all.resize(self.end.samples().max(samples.len()), 0);
         all
     }
 
@@ -147,6 +146,12 @@ pub(super) struct RateSamples {
 }
 
 impl RateSamples {
+    /// The share of these KiB per second in the bytes per second of a group, in percent.
+    pub(super) fn share_of(&self, all_bytes: u64) -> f64 {
+        // Without samples the mean is 0.
+        (self.mean * KIB * 100.0 / all_bytes.max(1) as f64).min(100.0)
+    }
+
     fn of(values: &[f64], copies: u64) -> Self {
         if values.is_empty() {
             return Self::default();
@@ -232,16 +237,12 @@ impl DirectionStats {
             }
         }
         let per_second = SECOND / SAMPLE_NS as f64;
-        let kib: Vec<f64> = sums
+        let kib = sums
             .values()
-            .map(|(bytes, _)| *bytes as f64 / KIB * per_second)
-            .collect();
-        let ops: Vec<f64> = sums
-            .values()
-            .map(|(_, ops)| *ops as f64 * per_second)
-            .collect();
-        self.kib_per_second = RateSamples::of(&kib, copies);
-        self.iops = RateSamples::of(&ops, copies);
+            .map(|(bytes, _)| *bytes as f64 / KIB * per_second);
+        let ops = sums.values().map(|(_, ops)| *ops as f64 * per_second);
+        self.kib_per_second = RateSamples::of(&kib.collect::<Vec<_>>(), copies);
+        self.iops = RateSamples::of(&ops.collect::<Vec<_>>(), copies);
     }
 }
 
@@ -253,19 +254,15 @@ fn milliseconds(ns: u64) -> u64 {
 /// Figures of a distribution.
 pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
     let mean = histogram.mean_ns();
+    let (min, deviation) = match histogram.count() {
+        0 => (0, 0.0),
+        _ => (histogram.min_ns(), histogram.deviation_ns(mean)),
+    };
     TimeFigures {
-        min: if histogram.count() == 0 {
-            0
-        } else {
-            histogram.min_ns()
-        },
+        min,
         max: histogram.max_ns(),
         mean,
-        deviation: if histogram.count() == 0 {
-            0.0
-        } else {
-            histogram.deviation_ns(mean)
-        },
+        deviation,
     }
 }
 
@@ -287,13 +284,12 @@ pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<(f6
     let at = |percent: f64| {
         let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
-        for (ns, n) in &bins {
-            seen += n;
-            if seen >= wanted {
-                return *ns;
-            }
-        }
-        bins.keys().last().copied().unwrap_or(0)
+        let mut reached = bins.iter().filter(|(_, n)| {
+            seen += **n;
+            seen >= wanted
+        });
+        let found = reached.next().or(bins.last_key_value());
+        found.map_or(0, |(ns, _)| *ns)
     };
     list.iter()
         .map(|percent| (*percent, at(*percent)))
@@ -312,9 +308,8 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
         }
         for workload in &job.workloads {
             let own = own_measurements(workload, measurements);
-            let same = seen
-                .iter()
-                .find(|(name, _)| job.files > 1 && *name == workload.name);
+            let mut known = seen.iter().filter(|_| job.files > 1);
+            let same = known.find(|(name, _)| *name == workload.name);
             if let Some((_, index)) = same {
                 // The same part of the job on another of its files.
                 let (entry, members) = &mut entries[*index];
@@ -333,8 +328,8 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
             seen.push((&workload.name, entries.len() - 1));
         }
     }
+    let entries = entries.into_iter();
     entries
-        .into_iter()
         .map(|(entry, members)| filled(entry, &members))
         .collect()
 }
@@ -345,10 +340,8 @@ fn own_measurements<'a>(
     workload: &JobWorkload,
     measurements: &'a [Measurement],
 ) -> Vec<&'a Measurement> {
-    let searched = measurements
-        .first()
-        .and_then(|first| first.workload.shape.latency_target);
-    let Some(target) = searched else {
+    let first = measurements.first();
+    let Some(target) = first.and_then(|first| first.workload.shape.latency_target) else {
         let own = |one: &&Measurement| {
             one.workload.name == workload.name && one.target == workload.target
         };
@@ -367,6 +360,9 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
     let values = list.split(':').filter_map(|value| value.parse().ok());
     let mut list: Vec<f64> = values.collect();
     list.sort_by(f64::total_cmp);
+    if list.is_empty() {
+        list = PERCENTILES.to_vec();
+    }
     JobEntry {
         name: job.name.clone(),
         group: job.group,
@@ -378,11 +374,7 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         both: matches!(unified.as_str(), "2" | "both").then(DirectionStats::default),
         shows_clat: described.is_on(job, "clat_percentiles", true),
         shows_lat: described.is_on(job, "lat_percentiles", false),
-        percentiles: if list.is_empty() {
-            PERCENTILES.to_vec()
-        } else {
-            list
-        },
+        percentiles: list,
         ..JobEntry::default()
     }
 }
@@ -400,11 +392,8 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     for measurement in members {
         let write = write_kind(measurement);
         let kinds = [OpKind::Read, write, OpKind::Trim];
-        for (stats, kinds) in entry
-            .directions
-            .iter_mut()
-            .zip(shared(&kinds, entry.is_mixed))
-        {
+        let shared = shared(&kinds, entry.is_mixed);
+        for (stats, kinds) in entry.directions.iter_mut().zip(shared) {
             stats.add(measurement, kinds);
         }
         if let Some(both) = &mut entry.both {
@@ -436,21 +425,16 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     entry.runtime_ms /= entry.files.max(1);
     for stats in &mut entry.directions {
         let rate = stats.rate();
-        stats.rates = stats
-            .rates
-            .filter(|_| entry.files == 1)
-            .or((rate > 0).then_some((rate, rate)));
+        let own = stats.rates.filter(|_| entry.files == 1);
+        stats.rates = own.or((rate > 0).then_some((rate, rate)));
     }
     entry.in_flight /= entry.jobs.max(1) as f64;
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
     entry.user_percent = cpu.0 as f64 * 100.0 / all_ns;
     entry.system_percent = cpu.1 as f64 * 100.0 / all_ns;
     let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit];
-    for (stats, kinds) in entry
-        .directions
-        .iter_mut()
-        .zip(shared(&kinds, entry.is_mixed))
-    {
+    let shared = shared(&kinds, entry.is_mixed);
+    for (stats, kinds) in entry.directions.iter_mut().zip(shared) {
         stats.sample(members, kinds, entry.jobs);
     }
     if let Some(both) = &mut entry.both {

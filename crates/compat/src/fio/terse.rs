@@ -35,17 +35,13 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
     fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
     for disk in &frame.disks {
         let Some(times) = disk.times else { continue };
+        let (name, read, write) = (&disk.name, disk.read_ops, disk.write_ops);
+        let (read_merges, write_merges) = (times.read_merges, times.write_merges);
+        let (read_ms, write_ms, queued_ms) = (times.read_ms, times.write_ms, times.queued_ms);
+        let busy = UsedDisk::busy_percent(times);
         fields.push(format!(
-            "{};{};{};{};{};{};{};{};{:.2}%",
-            disk.name,
-            disk.read_ops,
-            disk.write_ops,
-            times.read_merges,
-            times.write_merges,
-            times.read_ms,
-            times.write_ms,
-            times.queued_ms,
-            UsedDisk::busy_percent(times)
+            "{name};{read};{write};{read_merges};{write_merges};{read_ms};{write_ms};{queued_ms};\
+             {busy:.2}%"
         ));
     }
     fields.extend(entry.description.clone());
@@ -75,10 +71,7 @@ fn direction(
     }
     fields.push(times(&stats.latency));
     let (kib, iops) = (stats.kib_per_second, stats.iops);
-    let share = match kib.count {
-        0 => 0.0,
-        _ => (kib.mean * 1024.0 * 100.0 / all_bytes.max(1) as f64).min(100.0),
-    };
+    let share = kib.share_of(all_bytes);
     fields.push(format!(
         "{:.0};{:.0};{share:.6}%;{:.6};{:.6}",
         kib.min, kib.max, kib.mean, kib.deviation

@@ -46,8 +46,8 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
         return whole(expression(text, Units::Sizes)?, text);
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u64::from_str_radix(digits, 16)
-            .ok()
+        let number = u64::from_str_radix(digits, 16).ok();
+        return number
             .filter(|value| *value as f64 <= NUMBER_MAX)
             .ok_or_else(wrong);
     }
@@ -57,10 +57,8 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
 
 /// A number in plain digits times its unit.
 fn scaled(text: &str, unit_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &text[..text.len() - unit.len()];
     Some(digits.parse::<f64>().ok()? * unit_of(unit)?)
 }
 
@@ -117,10 +115,9 @@ fn size_unit(unit: &str, base: Base) -> Option<f64> {
         Some('b') if lower.len() == 1 => return Some(1.0),
         Some(letter) => 1 + "kmgtp".find(letter)? as i32,
     };
-    let (plain, other): (f64, f64) = if base == Base::Binary {
-        (1024.0, 1000.0)
-    } else {
-        (1000.0, 1024.0)
+    let (plain, other): (f64, f64) = match base {
+        Base::Binary => (1024.0, 1000.0),
+        Base::Decimal => (1000.0, 1024.0),
     };
     match &lower[1..] {
         "" | "b" | "i" => Some(plain.powi(power)),
@@ -169,16 +166,13 @@ fn expression(text: &str, units: Units) -> Result<f64, String> {
     if !parser.rest.trim_start().is_empty() {
         return Err(parser.wrong());
     }
-    let implied = if units == Units::Times && !parser.has_unit {
-        SECOND_US
-    } else {
-        1.0
+    let number = match units {
+        Units::Times if !parser.has_unit => value.number * SECOND_US,
+        _ => value.number,
     };
-    let number = value.number * implied;
-    if number.abs() > NUMBER_MAX {
-        Err(format!("the value of '{text}' is too large"))
-    } else {
-        Ok(number)
+    match number.abs() > NUMBER_MAX {
+        true => Err(format!("the value of '{text}' is too large")),
+        false => Ok(number),
     }
 }
 
@@ -195,7 +189,15 @@ struct Parser<'a> {
     has_unit: bool,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    /// Takes the letters of a kind.
+    fn take(&mut self, is_wanted: fn(char) -> bool) -> &'a str {
+        let end = self.rest.find(|c| !is_wanted(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
     fn wrong(&self) -> String {
         format!(
             "'{}' is not an expression; write one such as (4 * 1024) or (2g / 3), with + - * / % \
@@ -249,41 +251,28 @@ impl Parser<'_> {
             }
             Some('-') => {
                 self.rest = &self.rest[1..];
-                let value = self.value(SIGN_BINDS)?;
-                Ok(ExpressionValue {
-                    number: -value.number,
-                    ..value
-                })
+                let ExpressionValue { number, whole } = self.value(SIGN_BINDS)?;
+                let number = -number;
+                Ok(ExpressionValue { number, whole })
             }
             _ => {
-                let end = self
-                    .rest
-                    .find(|c: char| !c.is_ascii_digit() && c != '.')
-                    .unwrap_or(self.rest.len());
-                let (digits, rest) = self.rest.split_at(end);
+                let digits = self.take(|c| c.is_ascii_digit() || c == '.');
                 let number = digits.parse::<f64>().map_err(|_| self.wrong())?;
-                self.rest = rest;
-                Ok(ExpressionValue {
-                    number,
-                    whole: !digits.contains('.'),
-                })
+                let whole = !digits.contains('.');
+                Ok(ExpressionValue { number, whole })
             }
         }
     }
 
     fn unit(&mut self, value: ExpressionValue) -> Result<ExpressionValue, String> {
-        let (unit, rest) = self.rest.split_at(
-            self.rest
-                .find(|c: char| !c.is_ascii_alphabetic())
-                .unwrap_or(self.rest.len()),
-        );
+        let unit = self.take(|c| c.is_ascii_alphabetic());
         let factor = match self.units {
             Units::None => None,
             Units::Sizes => size_unit(unit, Base::Binary),
             Units::Times => time_unit_us(unit),
         };
         let factor = factor.ok_or_else(|| self.wrong())?;
-        (self.rest, self.has_unit) = (rest, true);
+        self.has_unit = true;
         Ok(ExpressionValue {
             number: value.number * factor,
             ..value
