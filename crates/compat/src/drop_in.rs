@@ -75,23 +75,6 @@ impl DropInOption {
     }
 }
 
-/// An option that has only a long form.
-pub(crate) const fn long_option(
-    long: &'static str,
-    value: &'static str,
-    help: &'static str,
-    treatment: Treatment,
-) -> DropInOption {
-    DropInOption {
-        short: "",
-        long,
-        value,
-        help,
-        treatment,
-        prints: None,
-    }
-}
-
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {

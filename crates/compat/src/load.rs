@@ -59,6 +59,13 @@ pub struct NextLoad {
     pub printer: NextPrinter,
 }
 
+impl NextLoad {
+    pub(crate) fn new(load: impl DropInLoad + 'static, printer: NextPrinter) -> Self {
+        let load = Box::new(load);
+        Self { load, printer }
+    }
+}
+
 /// Who prints a load that follows another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPrinter {

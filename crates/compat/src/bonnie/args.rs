@@ -71,13 +71,14 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
     let runs = given.scaled("x", &UNITS, 1..=RUNS_MAX)?.unwrap_or(1);
     let memory_mib = given.scaled("r", &UNITS, 0..=1 << 30)?;
     let mut parts = given.value("s").unwrap_or_default().split(':');
-    let size_mib = match parts.next().filter(|text| !text.is_empty()) {
-        None => memory_mib
-            .filter(|mib| *mib > 0)
-            .map_or(SIZE_MIB, |mib| 2 * mib),
-        Some(text) => scaled(text, &[("", 1), ("m", 1), ("g", 1024)])
-            .filter(|mib| *mib <= 1 << 30)
-            .ok_or_else(|| format!("-s {text}: not a size in MiB"))?,
+    let size_mib = match (parts.next().filter(|text| !text.is_empty()), memory_mib) {
+        (Some(text), _) => {
+            let mib = scaled(text, &[("", 1), ("m", 1), ("g", 1024)]);
+            let mib = mib.filter(|mib| *mib <= 1 << 30);
+            mib.ok_or_else(|| format!("-s {text}: not a size in MiB"))?
+        }
+        (None, Some(mib @ 1..)) => 2 * mib,
+        (None, _) => SIZE_MIB,
     };
     let files = files_wanted(given.value("n"), size_mib, runs)?;
     let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
@@ -162,12 +163,8 @@ fn files_of(text: &str) -> Result<FilesLabels, String> {
         let given = parts.next().filter(|text| !text.is_empty());
         let number = given.map_or(Some(default), |text| scaled(text, &UNITS));
         let number = number.filter(|number| range.contains(number));
-        number.ok_or_else(|| {
-            format!(
-                "-n {text}: use up to {} as in files:max:min:dirs",
-                range.end()
-            )
-        })
+        let most = range.end();
+        number.ok_or_else(|| format!("-n {text}: use up to {most} as in files:max:min:dirs"))
     };
     let count = part(16, 1..=FILES_MAX)?;
     let bytes_max = part(0, 0..=FILE_BYTES_MAX)?;
@@ -215,10 +212,9 @@ impl BonnieLoad {
             file_bytes_max: files.bytes_max,
             directories: files.directories,
             threads: self.labels.concurrency,
-            sync: if self.syncs_each {
-                FileSync::Both
-            } else {
-                FileSync::None
+            sync: match self.syncs_each {
+                true => FileSync::Both,
+                false => FileSync::None,
             },
             caches: FileCaches::DropOwnPages,
             orders: vec![FileOrder::Sequential, FileOrder::Random],
@@ -271,10 +267,9 @@ impl DropInLoad for BonnieLoad {
                 ..DROP_IN.plan(context, None, Vec::new())
             });
         }
-        let mut workloads = Vec::new();
-        for run in 0..self.labels.runs {
-            workloads.extend(self.tests(run));
-        }
+        let workloads = (0..self.labels.runs)
+            .flat_map(|run| self.tests(run))
+            .collect();
         let bytes = u64::from(self.labels.runs) * self.labels.size_mib * MIB;
         let context = context.seeded(self.seed);
         Ok(DROP_IN.plan(&context, Some(bytes), workloads))
@@ -291,10 +286,7 @@ impl DropInLoad for BonnieLoad {
             notes: Vec::new(),
             ..self.clone()
         };
-        (self.part == BonniePart::LargeFile).then_some(NextLoad {
-            load: Box::new(load),
-            printer: NextPrinter::SamePrinter,
-        })
+        (self.part == BonniePart::LargeFile).then(|| NextLoad::new(load, NextPrinter::SamePrinter))
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

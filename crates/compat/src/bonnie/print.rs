@@ -134,13 +134,11 @@ impl TablePrinter {
             Some(files) => {
                 fields.push(files.count.to_string());
                 // One directory is an empty field, as no directory is in the tool.
-                let directories = Some(u64::from(files.directories)).filter(|number| *number > 1);
-                let others = [
-                    files.bytes_max,
-                    files.bytes_min,
-                    directories.unwrap_or(0),
-                    0,
-                ];
+                let directories = match files.directories {
+                    1 => 0,
+                    number => u64::from(number),
+                };
+                let others = [files.bytes_max, files.bytes_min, directories, 0];
                 fields.extend(others.map(|number| match number {
                     0 => String::new(),
                     number => number.to_string(),
@@ -230,15 +228,11 @@ fn cpu_text(cpu: CpuTime, wall_ns: u64) -> String {
 
 /// KiB per second as `9500k`, `24.6m`, `246m` or `1.2g`.
 fn short_rate(kib: f64) -> String {
-    let (mib, gib) = (kib / KIB, kib / KIB / KIB);
-    if kib < 10_000.0 {
-        format!("{:.0}k", kib.floor())
-    } else if mib < 100.0 {
-        format!("{mib:.1}m")
-    } else if mib < 1000.0 {
-        format!("{mib:.0}m")
-    } else {
-        format!("{gib:.1}g")
+    match (kib, kib / KIB) {
+        (..10_000.0, _) => format!("{:.0}k", kib.floor()),
+        (_, mib @ ..100.0) => format!("{mib:.1}m"),
+        (_, mib @ ..1000.0) => format!("{mib:.0}m"),
+        (_, mib) => format!("{:.1}g", mib / KIB),
     }
 }
 
@@ -278,9 +272,8 @@ impl ToolPrinter for TablePrinter {
         };
         let operations = [FileOperation::Create, looked_up, FileOperation::Delete];
         let orders = [FileOrder::Sequential, FileOrder::Random];
-        let wanted = orders
-            .into_iter()
-            .flat_map(|order| operations.map(|operation| FileStep { operation, order }));
+        let steps = |order| operations.map(|operation| FileStep { operation, order });
+        let wanted = orders.into_iter().flat_map(steps);
         for (figures, step) in self.files.iter_mut().zip(wanted) {
             let found = files.steps.iter().find(|one| one.step == step);
             let is_good = |one: &&FileStepMeasurement| {

@@ -141,9 +141,8 @@ impl GivenOperands {
             return Ok(Some(number));
         }
         let bytes = number.checked_mul(block_bytes);
-        bytes
-            .map(Some)
-            .ok_or_else(|| format!("invalid number: '{number}': too large"))
+        let bytes = bytes.ok_or_else(|| format!("invalid number: '{number}': too large"));
+        bytes.map(Some)
     }
 }
 
@@ -204,13 +203,12 @@ impl CopyLoad {
             return;
         }
         if self.writes_zeros {
-            self.notes
-                .push("writes random data instead of zeros, so it cannot be compressed".to_owned());
+            let text = "writes random data instead of zeros, so it cannot be compressed";
+            self.notes.push(text.to_owned());
         }
         if self.sync() == SyncPolicy::None && self.cache() == CachePolicy::Cached {
-            self.notes.push(
-                "without conv=fsync the rate is mostly that of memory; add conv=fsync".to_owned(),
-            );
+            let text = "without conv=fsync the rate is mostly that of memory; add conv=fsync";
+            self.notes.push(text.to_owned());
         }
     }
 
@@ -225,12 +223,11 @@ impl CopyLoad {
 
     fn cache(&self) -> CachePolicy {
         let flag = if self.writes { "oflag" } else { "iflag" };
-        if self.has(&format!("{flag}=direct")) {
-            CachePolicy::Direct
-        } else if self.has(&format!("{flag}=nocache")) {
-            CachePolicy::Buffered
-        } else {
-            CachePolicy::Cached
+        let has = |mode: &str| self.has(&format!("{flag}={mode}"));
+        match (has("direct"), has("nocache")) {
+            (true, _) => CachePolicy::Direct,
+            (false, true) => CachePolicy::Buffered,
+            (false, false) => CachePolicy::Cached,
         }
     }
 

@@ -10,11 +10,9 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
 }
 
 fn factor(text: &str) -> Option<u64> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: u64 = text[..end].parse().ok()?;
-    number.checked_mul(suffix(&text[end..])?)
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number: u64 = text[..text.len() - unit.len()].parse().ok()?;
+    number.checked_mul(suffix(unit)?)
 }
 
 fn suffix(text: &str) -> Option<u64> {

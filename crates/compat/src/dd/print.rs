@@ -26,10 +26,11 @@ pub(super) struct CopyPrinter {
 impl CopyPrinter {
     fn text(&self, measurements: &[Measurement]) -> ToolText {
         let sum = |of: fn(&Measurement, OpKind) -> u64, is_part: bool| -> u64 {
-            let of_kind = measurements
-                .iter()
-                .filter(|one| (u64::from(one.workload.block_bytes) < self.block_bytes) == is_part);
-            of_kind
+            let is_wanted = |one: &&Measurement| {
+                (u64::from(one.workload.block_bytes) < self.block_bytes) == is_part
+            };
+            let wanted = measurements.iter().filter(is_wanted);
+            wanted
                 .map(|one| of(one, OpKind::Read) + of(one, OpKind::Write))
                 .sum()
         };
@@ -43,10 +44,7 @@ impl CopyPrinter {
             let moved = sum(bytes, false) + sum(bytes, true);
             stderr.push_str(&transfer(moved, seconds(wall_ns)));
         }
-        ToolText {
-            stdout: String::new(),
-            stderr,
-        }
+        ToolText::err(stderr)
     }
 }
 

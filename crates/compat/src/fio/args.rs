@@ -1,16 +1,21 @@
 //! The command line of fio: job files, and jobs made of options.
 
-use super::command_line::command_line;
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
-use super::options::{EMULATES, NAME, OPTIONS};
+
 use super::print::FioOutput;
 use super::values::time_ns;
-use crate::drop_in::{DropInOption, Started, Treatment};
+use crate::drop_in::{DropIn, DropInOption, Started, Treatment};
 use crate::error::DropInError;
-use crate::jobs::{JobAction, JobOption, JobRequest, JobSource, OptionsJob};
+use crate::jobs::{DescribedJobs, JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::ToolText;
+use diskproof_model::shell::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("fio.txt"), start));
 
 /// Shorter intervals would disturb what is measured.
 const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
@@ -34,7 +39,10 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             None => (option, None),
         };
         let name = &*full_name(name)?;
-        let general = OPTIONS.iter().find(|option| option.long == long_name(name));
+        let general = DROP_IN
+            .options
+            .iter()
+            .find(|option| option.long == long_name(name));
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
             None => !is_switch(name),
@@ -59,11 +67,14 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
 /// The name that this one, or the unambiguous beginning of one, stands for. An unknown one stays as
 /// it is: the reader of jobs knows whether it belongs to another engine.
 fn full_name(name: &str) -> Result<String, DropInError> {
-    let is_general = OPTIONS.iter().any(|option| option.long == long_name(name));
+    let is_general = DROP_IN
+        .options
+        .iter()
+        .any(|option| option.long == long_name(name));
     if is_general || fio_option(name).is_some() {
         return Ok(name.to_owned());
     }
-    let general = OPTIONS.iter().map(|option| option.long);
+    let general = DROP_IN.options.iter().map(|option| option.long);
     let mut found: Vec<&'static str> = general.filter(|long| long.starts_with(name)).collect();
     found.extend(fio_options_beginning(name));
     // Several names of one option are one.
@@ -94,7 +105,7 @@ fn long_name(name: &str) -> &str {
 }
 
 fn usage(text: &str) -> DropInError {
-    DropInError::Usage(format!("{NAME}: {text}\n"))
+    DROP_IN.usage_error(text, "")
 }
 
 #[derive(Debug, Default)]
@@ -124,7 +135,7 @@ impl FioArguments {
             (Treatment::Ignored(why), long) => {
                 self.notes.push(format!("--{long} has no effect: {why}"));
             }
-            (Treatment::Carried, "version") => return Ok(Some(Started::version(EMULATES))),
+            (Treatment::Carried, "version") => return Ok(Some(Started::version(DROP_IN.emulates))),
             (Treatment::Carried, "help") => return Ok(Some(Started::Text(help()))),
             (Treatment::Carried, "section") => self.sections.push(text),
             (Treatment::Carried, long) => {
@@ -158,7 +169,7 @@ impl FioArguments {
         let general = self.general;
         if self.jobs.is_empty() && self.files.is_empty() {
             return Err(DropInError::Printed(ToolText {
-                stdout: format!("{EMULATES}\n{}", help().stdout),
+                stdout: format!("{}\n{}", DROP_IN.emulates, help().stdout),
                 stderr: "No job(s) defined\n\n".to_owned(),
             }));
         }
@@ -207,10 +218,25 @@ fn interval_ns(text: &str) -> Result<u64, String> {
     ns.ok_or_else(|| format!("--status-interval={text}: use a time of at least 100 ms, as in 1s"))
 }
 
+/// The jobs as a command line, for `--showcmd`.
+fn command_line(described: &DescribedJobs) -> String {
+    let mut words = vec![DROP_IN.name.to_owned()];
+    let option = |option: &JobOption| match &option.value {
+        Some(value) => format!("--{}={}", option.key, quoted(value)),
+        None => format!("--{}", option.key),
+    };
+    words.extend(described.global.iter().map(option));
+    for job in &described.jobs {
+        words.push(format!("--name={}", quoted(&job.name)));
+        words.extend(job.options.iter().map(option));
+    }
+    words.join(" ") + " \n"
+}
+
 /// The general options.
 fn help() -> ToolText {
     let mut text = "fio [options] [job options] <job file(s)>\n".to_owned();
-    for option in OPTIONS {
+    for option in DROP_IN.options {
         let name = match option.value {
             "" => option.long.to_owned(),
             value => format!("{}={value}", option.long),

@@ -4,6 +4,9 @@ use super::disks::UsedDisk;
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
 
+/// The version of fio whose output this is.
+pub(super) const EMULATES: &str = "fio-3.33";
+
 /// What all entries of a run share.
 pub(super) struct RunFrame<'a> {
     pub unix_ns: u64,

@@ -2,9 +2,9 @@
 
 use super::disks::UsedDisk;
 use super::form::{Json, JsonObject, object};
-use super::frame::RunFrame;
+use super::frame::{EMULATES, RunFrame};
 use super::job_options::fio_option;
-use super::options::EMULATES;
+
 use super::stats::{DirectionStats, JobEntry, SteadyEntry, bins, figures, percentiles};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{depth_shares, range_shares};

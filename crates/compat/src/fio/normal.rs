@@ -184,9 +184,9 @@ fn footer(entry: &JobEntry) -> String {
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
-         IO depths    : {depths}\n\x20    submit    : {one}\n     complete  : {one}\n     \
-         issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n     latency   : target={latency_ns}, \
-         window={window_us}, percentile={percent:.2}%, depth={}\n",
+         IO depths    : {depths}\n     submit    : {one}\n     complete  : {one}\n     \
+         issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n     \
+         latency   : target={latency_ns}, window={window_us}, percentile={percent:.2}%, depth={}\n",
         entry.user_percent,
         entry.system_percent,
         read.count,

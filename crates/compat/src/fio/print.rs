@@ -1,12 +1,12 @@
 //! What a run of jobs prints: the forms of output, in fio's order.
 
 use super::disks::{lines, used_disks};
-use super::frame::RunFrame;
+use super::frame::{EMULATES, RunFrame};
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text};
 use super::number::short;
-use super::options::EMULATES;
+
 use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};

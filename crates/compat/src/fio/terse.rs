@@ -2,8 +2,8 @@
 //! microseconds.
 
 use super::disks::UsedDisk;
-use super::frame::RunFrame;
-use super::options::EMULATES;
+use super::frame::{EMULATES, RunFrame};
+
 use super::stats::{DirectionStats, JobEntry, figures, percentiles};
 use diskproof_model::fio_bins::{depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;

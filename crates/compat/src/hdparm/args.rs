@@ -122,19 +122,12 @@ impl DropInLoad for TimingLoad {
             notes: Vec::new(),
             ..self.clone()
         };
-        Some(NextLoad {
-            load: Box::new(load),
-            printer: NextPrinter::OwnPrinter,
-        })
+        Some(NextLoad::new(load, NextPrinter::OwnPrinter))
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         let path = (!self.is_quiet).then_some(self.path.as_str());
-        Box::new(TimingPrinter::new(
-            plan,
-            path,
-            self.is_direct,
-            self.offset_gib,
-        ))
+        let (is_direct, offset_gib) = (self.is_direct, self.offset_gib);
+        Box::new(TimingPrinter::new(plan, path, is_direct, offset_gib))
     }
 }

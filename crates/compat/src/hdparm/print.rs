@@ -31,9 +31,8 @@ impl TimingPrinter {
                 (true, false) => " Timing cached reads:   ".to_owned(),
                 (false, _) => {
                     let how = if is_direct { "O_DIRECT" } else { "buffered" };
-                    let from =
-                        offset_gib.map_or(String::new(), |gib| format!(" (offset {gib} GB)"));
-                    format!(" Timing {how} disk reads{from}: ")
+                    let from = offset_gib.map(|gib| format!(" (offset {gib} GB)"));
+                    format!(" Timing {how} disk reads{}: ", from.unwrap_or_default())
                 }
             }
         });

@@ -94,14 +94,12 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         (None, false) => BLOCK_BYTES,
     };
     if block_bytes > BLOCK_BYTES_MAX {
-        return Err(format!(
-            "this platform supports requests {BLOCK_BYTES_MAX} bytes at most"
-        ));
+        let text = format!("this platform supports requests {BLOCK_BYTES_MAX} bytes at most");
+        return Err(text);
     }
-    let work_bytes = if is_rapid {
-        RAPID_WORK_BYTES
-    } else {
-        WORK_BYTES
+    let work_bytes = match is_rapid {
+        true => RAPID_WORK_BYTES,
+        false => WORK_BYTES,
     };
     if given.read("b", count)?.unwrap_or(0) > 1 {
         return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
@@ -244,11 +242,10 @@ impl IopingLoad {
             (_, true) => 500,
             (_, false) => 0,
         };
-        let limit = self.count.into_iter().chain(
-            self.deadline_ns
-                .filter(|_| self.interval_ns > 0)
-                .map(|ns| ns.div_ceil(self.interval_ns)),
-        );
+        let deadline = self.deadline_ns.filter(|_| self.interval_ns > 0);
+        let in_time = deadline.map(|ns| ns.div_ceil(self.interval_ns));
+        let limit = self.count.into_iter().chain(in_time).min();
+        let limit = limit.filter(|_| read_permille < 1000);
         Workload {
             streams: Streams::with_reads(read_permille),
             access: random_or_sequential(!self.is_linear),
@@ -257,10 +254,7 @@ impl IopingLoad {
             stop: Stop {
                 precision: None,
                 time_ns: self.deadline_ns,
-                bytes: limit
-                    .min()
-                    .filter(|_| read_permille < 1000)
-                    .map(|requests| requests.saturating_mul(self.block_bytes)),
+                bytes: limit.map(|requests| requests.saturating_mul(self.block_bytes)),
                 ops: self.count,
             },
             rate: (self.interval_ns > 0).then(|| 1e9 / self.interval_ns as f64),

@@ -84,10 +84,9 @@ fn number(text: &str, suffixes: &Suffixes) -> Result<f64, String> {
             divisor.ok_or_else(|| format!("division by zero in parsing argument: {text}"))?;
         (value, rest) = (Some(dividend / divisor), behind);
     }
-    let known = suffixes
-        .iter()
-        .find(|(suffix, _)| suffix.eq_ignore_ascii_case(rest));
-    let Some((_, factor)) = known else {
+    let mut known = suffixes.iter();
+    let found = known.find(|(suffix, _)| suffix.eq_ignore_ascii_case(rest));
+    let Some((_, factor)) = found else {
         return Err(format!("invalid suffix: \"{rest}\""));
     };
     let number = value.unwrap_or(0.0) * factor;
@@ -123,12 +122,10 @@ fn text_of(value: f64, suffixes: &Suffixes) -> String {
     let value = value.trunc();
     let fits = |(_, factor): &&(&str, f64)| value >= *factor || *factor <= 1.0;
     let (suffix, factor) = suffixes.iter().find(fits).copied().unwrap_or(("", 1.0));
-    let places = if value % factor == 0.0 {
-        0
-    } else if value >= factor * 10.0 {
-        1
-    } else {
-        2
+    let places = match value {
+        value if value % factor == 0.0 => 0,
+        value if value >= factor * 10.0 => 1,
+        _ => 2,
     };
     let separator = if suffix.is_empty() { "" } else { " " };
     format!("{:.places$}{separator}{suffix}", value / factor)

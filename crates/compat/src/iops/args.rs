@@ -87,10 +87,9 @@ impl SizesLoad {
         }
         let most = MEMORY_BYTES_MAX / u64::from(self.threads);
         let first = u64::from(self.sector_bytes(target));
-        std::iter::successors(Some(first), |bytes| Some(bytes * 2))
-            .take_while(|bytes| *bytes < target.size_bytes && *bytes <= most)
-            .map(|bytes| bytes as u32)
-            .collect()
+        let doubling = std::iter::successors(Some(first), |bytes| Some(bytes * 2));
+        let fitting = doubling.take_while(|bytes| *bytes < target.size_bytes && *bytes <= most);
+        fitting.map(|bytes| bytes as u32).collect()
     }
 
     fn workload(&self, block_bytes: u32) -> Workload {
@@ -134,11 +133,8 @@ impl DropInLoad for SizesLoad {
             }
             units => {
                 let (size, sector) = (units.text(size, 2), self.sector_bytes(target));
-                let pattern = if self.is_random {
-                    "random"
-                } else {
-                    "sequential"
-                };
+                let is_random = self.is_random;
+                let pattern = if is_random { "random" } else { "sequential" };
                 format!(
                     "{path}, {size}, sectorsize={sector}B, #threads={threads}, \
                      pattern={pattern}:\n"

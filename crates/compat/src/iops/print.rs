@@ -69,13 +69,10 @@ impl ToolPrinter for SizesPrinter {
             return String::new();
         }
         let block_bytes = f64::from(measurement.workload.block_bytes);
-        let bandwidth = block_bytes * iops;
-        format!(
-            " {}B blocks: {iops:6.1} IO/s, {}B/s ({}bit/s)\n",
-            self.units.text(block_bytes, 0),
-            self.units.text(bandwidth, 1),
-            self.units.bits().text(8.0 * bandwidth, 1)
-        )
+        let (units, rate) = (self.units, block_bytes * iops);
+        let (size, bits) = (units.text(block_bytes, 0), units.bits().text(8.0 * rate, 1));
+        let rate = units.text(rate, 1);
+        format!(" {size}B blocks: {iops:6.1} IO/s, {rate}B/s ({bits}bit/s)\n")
     }
 
     fn is_complete(&self) -> bool {
@@ -83,10 +80,9 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        ToolText::out(if result.interrupted {
-            "caught ctrl-c, bye.\n"
-        } else {
-            ""
+        ToolText::out(match result.interrupted {
+            true => "caught ctrl-c, bye.\n",
+            false => "",
         })
     }
 }

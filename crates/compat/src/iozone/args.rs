@@ -79,14 +79,10 @@ fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
         (true, false) => vec![default],
     };
     let skips_small = is_auto && !given.has("z") && records.is_empty();
-    let all_files = doubling(
-        limit("n", FILE_KIB_MAX, 64)?,
-        limit("g", FILE_KIB_MAX, 512 * KIB)?,
-    );
-    let all_records = doubling(
-        limit("y", RECORD_KIB_MAX, RECORD_KIB)?,
-        limit("q", RECORD_KIB_MAX, 16 * KIB)?,
-    );
+    let least = limit("n", FILE_KIB_MAX, 64)?;
+    let all_files = doubling(least, limit("g", FILE_KIB_MAX, 512 * KIB)?);
+    let least = limit("y", RECORD_KIB_MAX, RECORD_KIB)?;
+    let all_records = doubling(least, limit("q", RECORD_KIB_MAX, 16 * KIB)?);
     let sizes = Sizes {
         files: chosen(files, all_files, FILE_KIB),
         records: chosen(records, all_records, RECORD_KIB),
@@ -104,9 +100,7 @@ fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String>
     for text in given.values("i") {
         tests.push(match text.parse() {
             Ok(test) if test < TESTS => test,
-            Ok(6..=12) => {
-                return Err(format!("-i {text} is not supported; use -i 0 to -i 5"));
-            }
+            Ok(6..=12) => return Err(format!("-i {text} is not supported; use -i 0 to -i 5")),
             _ => return Err(format!("-i {text}: not a test")),
         });
     }
@@ -176,14 +170,16 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
     line(is_auto, "Auto Mode");
     line(load.printer.prints_excel, "Excel chart generation enabled");
     let unit = load.printer.unit;
-    line(
-        unit == FigureUnit::Operations,
-        "OPS Mode. Output is in operations per second.",
-    );
-    line(
-        unit == FigureUnit::Microseconds,
-        "Microseconds/op Mode. Output is in microseconds per operation.",
-    );
+    match unit {
+        FigureUnit::Operations => line(true, "OPS Mode. Output is in operations per second."),
+        FigureUnit::Microseconds => {
+            line(
+                true,
+                "Microseconds/op Mode. Output is in microseconds per operation.",
+            );
+        }
+        FigureUnit::Kilobytes => {}
+    }
     for kib in &load.printer.sizes.files {
         line(!is_auto, &format!("File size set to {kib} kB"));
     }
@@ -197,11 +193,8 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
     line(true, &format!("Command line used: iozone {command}"));
     line(unit == FigureUnit::Kilobytes, "Output is in kBytes/sec");
     line(true, "Time Resolution = 0.000000001 seconds.");
-    let stride = load.stride;
-    line(
-        true,
-        &format!("File stride size set to {stride} * record size."),
-    );
+    let stride = format!("File stride size set to {} * record size.", load.stride);
+    line(true, &stride);
     text
 }
 
@@ -224,21 +217,16 @@ impl PairsLoad {
             _ => Access::Sequential,
         };
         let name = format!("{}-{}k-{}k", column.name(), pair.file_kib, pair.record_kib);
-        let is_first = column == Column::Write;
+        let writes = column.writes();
         Workload {
-            streams: Streams::with_reads(if column.writes() { 0 } else { 1000 }),
+            streams: Streams::with_reads(if writes { 0 } else { 1000 }),
             span: part(start_bytes + offset_bytes, length_bytes),
             stop: until_bytes(bytes),
-            sync: if column.writes() {
-                self.sync
-            } else {
-                SyncPolicy::None
-            },
+            sync: if writes { self.sync } else { SyncPolicy::None },
             cache: self.cache,
-            layout: if is_first {
-                Layout::Provides
-            } else {
-                Layout::Needed
+            layout: match column {
+                Column::Write => Layout::Provides,
+                _ => Layout::Needed,
             },
             ..blocking(&name, access, record_bytes as u32)
         }

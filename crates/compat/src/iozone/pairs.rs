@@ -111,15 +111,15 @@ impl Sizes {
         let mut pairs = Vec::new();
         for &file_kib in &self.files {
             let is_large = self.skips_small && file_kib > LARGE_FILE_KIB;
-            for &record_kib in &self.records {
-                let is_small = is_large && record_kib < LARGE_RECORD_KIB;
-                if record_kib <= file_kib && !is_small {
-                    pairs.push(SizePair {
-                        file_kib,
-                        record_kib,
-                    });
-                }
-            }
+            let least_kib = if is_large { LARGE_RECORD_KIB } else { 0 };
+            let records = self
+                .records
+                .iter()
+                .filter(|kib| (least_kib..=file_kib).contains(kib));
+            pairs.extend(records.map(|&record_kib| SizePair {
+                file_kib,
+                record_kib,
+            }));
         }
         pairs
     }
@@ -127,7 +127,6 @@ impl Sizes {
 
 /// Doubling sizes from `least` to `most`.
 pub(super) fn doubling(least: u64, most: u64) -> Vec<u64> {
-    std::iter::successors(Some(least), |kib| Some(kib * 2))
-        .take_while(|kib| *kib <= most)
-        .collect()
+    let sizes = std::iter::successors(Some(least), |kib| Some(kib * 2));
+    sizes.take_while(|kib| *kib <= most).collect()
 }

@@ -42,9 +42,8 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
 fn read(given: &GivenArguments) -> Result<FsyncLoad, String> {
     let with_hint = |text: &str| format!("error: {text}\n{}", HINT.trim_end());
     if let Some(first) = given.operands.first() {
-        return Err(with_hint(&format!(
-            "too many command-line arguments (first is \"{first}\")"
-        )));
+        let text = format!("too many command-line arguments (first is \"{first}\")");
+        return Err(with_hint(&text));
     }
     let seconds = given.read("s", |text| match text.trim_start().parse::<u32>() {
         Ok(0) => Err("error: --secs-per-test must be in range 1..4294967295".to_owned()),
@@ -81,15 +80,13 @@ impl DropInLoad for FsyncLoad {
     }
 
     fn notes(&self) -> Vec<String> {
-        let is_named = self.file != Path::new(DEFAULT_FILE);
-        let untouched = is_named.then(|| {
+        let mut notes = vec![OPEN_FILE.to_owned()];
+        if self.file != Path::new(DEFAULT_FILE) {
             let file = self.file.display();
-            format!("the test file has no name; {file} is neither written nor removed")
-        });
-        untouched
-            .into_iter()
-            .chain([OPEN_FILE.to_owned()])
-            .collect()
+            let text = format!("the test file has no name; {file} is neither written nor removed");
+            notes.insert(0, text);
+        }
+        notes
     }
 
     fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {

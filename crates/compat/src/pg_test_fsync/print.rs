@@ -24,10 +24,7 @@ impl FsyncPrinter {
     /// The label of the current row, and all rows that need no measurement.
     fn advance(&mut self, text: &mut String) {
         while let Some(row) = self.rows.get(self.current) {
-            if !row.heading.is_empty() {
-                text.push_str(row.heading);
-            }
-            let _ = write!(text, "        {:<30}", row.label);
+            let _ = write!(text, "{}        {:<30}", row.heading, row.label);
             let figures = row.figures(None);
             if figures == RowFigures::Unknown {
                 return;
@@ -46,10 +43,8 @@ impl FsyncPrinter {
             RowFigures::NotDirect => writeln!(text, "{:>21}", "n/a*"),
         };
         // pg_test_fsync has no footnote below the table of sizes.
-        let has_footnote = self
-            .rows
-            .get(self.current)
-            .is_some_and(|row| !row.label.contains("kB"));
+        let row = self.rows.get(self.current);
+        let has_footnote = row.is_some_and(|row| !row.label.contains("kB"));
         self.has_gap |= figures == RowFigures::NotDirect && has_footnote;
         self.current += 1;
         let next = self.rows.get(self.current);

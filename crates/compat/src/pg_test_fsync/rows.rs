@@ -62,17 +62,13 @@ pub(super) struct TestRow {
 fn table<const N: usize>(
     heading: &'static str,
     tests: [(&'static str, &str, RowContent); N],
-) -> impl Iterator<Item = TestRow> {
-    let rows = tests.map(|(label, name, measured)| TestRow {
-        heading: "",
+) -> [TestRow; N] {
+    let mut heading = heading;
+    tests.map(|(label, name, measured)| TestRow {
+        heading: std::mem::take(&mut heading),
         label,
         name: name.to_owned(),
         measured,
-    });
-    let mut heading = Some(heading);
-    rows.into_iter().map(move |row| TestRow {
-        heading: heading.take().unwrap_or_default(),
-        ..row
     })
 }
 
@@ -93,10 +89,8 @@ pub(super) fn rows(sector_bytes: u32) -> Vec<TestRow> {
             tests.map(|(label, content)| (label, label, content)),
         )
     };
-    let two_writes = methods(TWO_WRITES, 2).map(|row| TestRow {
-        name: row.name + "-2",
-        ..row
-    });
+    let mut two_writes = methods(TWO_WRITES, 2);
+    two_writes.iter_mut().for_each(|row| row.name += "-2");
     let size = |kib: u32| match sector_bytes > kib << 10 {
         true => RowContent::SectorTooLarge,
         false => RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, Direct),
@@ -110,16 +104,14 @@ pub(super) fn rows(sector_bytes: u32) -> Vec<TestRow> {
     ];
     let call = SyncCall::Fsync;
     let elsewhere = page(1, SyncPolicy::OtherDescriptor { call }, Cached);
+    let here = page(1, every(1, call), Cached);
     let descriptors = [
-        (
-            "write, fsync, close",
-            "write-fsync",
-            page(1, every(1, call), Cached),
-        ),
+        ("write, fsync, close", "write-fsync", here),
         ("write, close, fsync", "fsync-elsewhere", elsewhere),
     ];
     let unsynced = [("write", "unsynced", page(1, SyncPolicy::None, Cached))];
-    methods(ONE_WRITE, 1)
+    let one_write = methods(ONE_WRITE, 1).into_iter();
+    one_write
         .chain(two_writes)
         .chain(table(SIZES, sizes))
         .chain(table(DESCRIPTORS, descriptors))

@@ -91,23 +91,17 @@ fn notes(load: &ScanLoad) -> Vec<String> {
         notes.push("writes go to other blocks than reads, with random data".to_owned());
     }
     if load.files.len() > 1 {
-        notes.push(format!(
-            "each file has its own threads: {} per file",
-            load.threads_of_a_file()
-        ));
+        let threads = load.threads_of_a_file();
+        notes.push(format!("each file has its own threads: {threads} per file"));
     }
     notes
 }
 
 /// Blocks of 8 KiB: a number of them, or of bytes with a unit.
 fn blocks_of(text: &str) -> Option<u64> {
-    let units = [
-        ("", u64::from(BLOCK_BYTES)),
-        ("k", 1 << 10),
-        ("m", 1 << 20),
-        ("g", 1 << 30),
-    ];
-    let blocks = scaled(text, &units)? / u64::from(BLOCK_BYTES);
+    let block = u64::from(BLOCK_BYTES);
+    let units = [("", block), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
+    let blocks = scaled(text, &units)? / block;
     Some(blocks).filter(|blocks| *blocks <= BLOCKS_MAX)
 }
 
@@ -159,12 +153,8 @@ impl ScanLoad {
         if self.start_block > 0 {
             let _ = writeln!(text, "Set start block {}", self.start_block);
         }
-        let _ = writeln!(
-            text,
-            "Arg: {}\nRead {} blocks",
-            self.files.len(),
-            self.blocks
-        );
+        let (files, blocks) = (self.files.len(), self.blocks);
+        let _ = writeln!(text, "Arg: {files}\nRead {blocks} blocks");
         for file in &self.files {
             let _ = writeln!(text, "Added {}", file.display());
         }

@@ -29,12 +29,10 @@ impl IntervalPrinter {
             return text;
         };
         for measurement in result.measurements {
-            let Some(writes) = measurement.ops.get(&OpKind::Write) else {
-                continue;
-            };
             let name = self.files.get(measurement.target);
             let name = name.map_or(String::new(), |path| path.display().to_string());
-            let cells = writes.series.cells.iter();
+            let writes = measurement.ops.get(&OpKind::Write).into_iter();
+            let cells = writes.flat_map(|op| &op.series.cells);
             for cell in cells.filter(|cell| cell.latency_max_ns > limit_ns) {
                 let seconds = seconds(cell.latency_max_ns);
                 let _ = writeln!(text, "**WRITE STALL: {name} {seconds:.4}");

@@ -1,5 +1,7 @@
 //! The tests of fileio, and the settings of both tests.
 
+use ModeKind::{Create, Mix, Read, Write};
+
 /// What a test does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestMode {
@@ -33,17 +35,12 @@ const fn mode(name: &'static str, text: &'static str, is_random: bool, kind: Mod
 
 /// The tests.
 pub(super) const MODES: [TestMode; 6] = [
-    mode(
-        "seqwr",
-        "sequential write (creation)",
-        false,
-        ModeKind::Create,
-    ),
-    mode("seqrewr", "sequential rewrite", false, ModeKind::Write),
-    mode("seqrd", "sequential read", false, ModeKind::Read),
-    mode("rndrd", "random read", true, ModeKind::Read),
-    mode("rndwr", "random write", true, ModeKind::Write),
-    mode("rndrw", "random r/w", true, ModeKind::Mix),
+    mode("seqwr", "sequential write (creation)", false, Create),
+    mode("seqrewr", "sequential rewrite", false, Write),
+    mode("seqrd", "sequential read", false, Read),
+    mode("rndrd", "random read", true, Read),
+    mode("rndwr", "random write", true, Write),
+    mode("rndrw", "random r/w", true, Mix),
 ];
 
 /// The settings of both tests.

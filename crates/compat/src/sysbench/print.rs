@@ -37,22 +37,18 @@ impl FileioPrinter {
         let seconds = seconds(measurement.wall_ns);
         let rate = |kind| count(measurement, kind) as f64 / seconds;
         let mib = |kind| bytes(measurement, kind) as f64 / MIB / seconds;
-        let EventsSoFar {
-            reads,
-            writes,
-            latency,
-            ..
-        } = EventsSoFar::of(measurement, 0);
+        let all = EventsSoFar::of(measurement, 0);
+        let latency = &all.latency;
         let rates = |label: &str, value: f64| format!("    {label:<30}{value:.2}\n");
         let threads = settings.threads as f64;
         // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
         let fairness = Fairness {
-            events: ((reads + writes) as f64 / threads, deviation),
+            events: ((all.reads + all.writes) as f64 / threads, deviation),
             seconds: (latency.sum_ns() as f64 / 1e9 / threads, deviation),
         };
         [
-            distribution(settings, &latency),
+            distribution(settings, latency),
             "\nFile operations:\n".to_owned(),
             rates("reads/s:", rate(OpKind::Read)),
             rates("writes/s:", rate(OpKind::Write)),
@@ -60,7 +56,7 @@ impl FileioPrinter {
             "\nThroughput:\n".to_owned(),
             rates("read, MiB/s:", mib(OpKind::Read)),
             rates("written, MiB/s:", mib(OpKind::Write)),
-            general_statistics(seconds, &latency, settings.percentile),
+            general_statistics(seconds, latency, settings.percentile),
             fairness.text(),
         ]
         .concat()
@@ -206,18 +202,20 @@ pub(super) fn head(settings: &RunSettings) -> String {
         None => "Initializing random number generator from current time".to_owned(),
         Some(seed) => format!("Initializing random number generator from seed ({seed})."),
     };
-    let rate = settings.rate.map_or(String::new(), |rate| {
-        format!("Target transaction rate: {rate}/sec\n")
-    });
-    let interval = settings.interval_ns.map_or(String::new(), |ns| {
+    let rate = settings
+        .rate
+        .map(|rate| format!("Target transaction rate: {rate}/sec\n"));
+    let interval = settings.interval_ns.map(|ns| {
         let seconds = seconds(ns);
         format!("Report intermediate results every {seconds} second(s)\n")
     });
     format!(
         "sysbench 1.0.20 (emulated by diskproof {})\n\nRunning the test with following \
-         options:\nNumber of threads: {}\n{rate}{interval}{seed}\n\n\n",
+         options:\nNumber of threads: {}\n{}{}{seed}\n\n\n",
         env!("CARGO_PKG_VERSION"),
-        settings.threads
+        settings.threads,
+        rate.unwrap_or_default(),
+        interval.unwrap_or_default()
     )
 }
 
@@ -284,8 +282,8 @@ fn size(bytes: u64) -> String {
         (1 << 20, "MiB"),
         (1 << 10, "KiB"),
     ];
-    let fitting = units.iter().find(|(unit, _)| bytes >= *unit);
-    fitting.map_or(format!("{bytes}B"), |(unit, name)| {
-        format!("{}{name}", general(bytes as f64 / *unit as f64))
-    })
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{}{name}", general(bytes as f64 / *unit as f64)),
+        None => format!("{bytes}B"),
+    }
 }

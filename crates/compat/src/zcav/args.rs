@@ -97,10 +97,10 @@ fn devices(given: &GivenArguments) -> Result<Vec<Device>, String> {
             ("" | "f", "-") => {
                 return Err("standard input has no positions; name a device".to_owned());
             }
-            ("" | "f", path) => devices.push(Device {
-                path: path.to_owned(),
-                log: log.take(),
-            }),
+            ("" | "f", path) => {
+                let (path, log) = (path.to_owned(), log.take());
+                devices.push(Device { path, log });
+            }
             _ => {}
         }
     }
@@ -141,16 +141,14 @@ impl DropInLoad for BlocksLoad {
                 sample_bytes: Some(block_bytes),
             },
         };
+        // The last block read ends the span.
+        let span_bytes = ((points - 1) * self.skip + 1) * block_bytes;
         let survey = Survey {
             operation: match self.writes {
                 true => OpKind::Write,
                 false => OpKind::Read,
             },
-            // The last block read ends the span.
-            span: part(
-                self.start_bytes,
-                ((points - 1) * self.skip + 1) * block_bytes,
-            ),
+            span: part(self.start_bytes, span_bytes),
             engine: EngineChoice::Auto,
             curve: Some(CurvePlan {
                 points: points as u32,
@@ -185,10 +183,7 @@ impl DropInLoad for BlocksLoad {
             load.loops_left = load.loops;
             printer = NextPrinter::OwnPrinter;
         }
-        (!load.devices.is_empty()).then(|| NextLoad {
-            load: Box::new(load),
-            printer,
-        })
+        (!load.devices.is_empty()).then(|| NextLoad::new(load, printer))
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

@@ -91,16 +91,12 @@ impl BlocksPrinter {
         }
         if busy_ns > 0.0 {
             let (mib, seconds) = (bytes / MIB, busy_ns / 1e9);
-            let done = if self.settings.writes {
-                "Wrote"
-            } else {
-                "Read"
-            };
+            let is_write = self.settings.writes;
+            let done = if is_write { "Wrote" } else { "Read" };
+            let (whole, rate) = (seconds.floor(), mib / seconds);
             let _ = writeln!(
                 self.totals,
-                "# {done} {mib:.0} megs in {:.0} seconds, {:.0} megabytes per second.",
-                seconds.floor(),
-                mib / seconds
+                "# {done} {mib:.0} megs in {whole:.0} seconds, {rate:.0} megabytes per second."
             );
         }
     }
@@ -127,15 +123,11 @@ impl ToolPrinter for BlocksPrinter {
         let mut text = ToolText::default();
         if let Some(surface) = result.surface {
             self.add(surface, result.interrupted);
-            let seconds_of_day = result.unix_ns / 1_000_000_000 % 86_400;
-            text.stderr = format!(
-                "# Finished loop {}, on device {} at {}:{:02}:{:02}\n",
-                self.loops,
-                self.settings.device.path,
-                seconds_of_day / 3600,
-                seconds_of_day / 60 % 60,
-                seconds_of_day % 60
-            );
+            let seconds = result.unix_ns / 1_000_000_000;
+            let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+            let (loops, path) = (self.loops, &self.settings.device.path);
+            text.stderr =
+                format!("# Finished loop {loops}, on device {path} at {h}:{m:02}:{s:02}\n");
         }
         let is_last = self.loops >= self.settings.loops || result.interrupted;
         if !is_last || self.loops == 0 || self.is_printed {
