@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The requests of a disk.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct UsedDisk {
     pub name: String,
     pub read_ops: u64,
@@ -23,26 +23,39 @@ impl UsedDisk {
 
 /// Each disk that was the only one below its target.
 pub(super) fn used_disks(measurements: &[Measurement]) -> Vec<UsedDisk> {
-    let mut disks: BTreeMap<&str, UsedDisk> = BTreeMap::new();
-    let mut until_ns = 0;
+    // Each with the end of what it counts.
+    let mut disks: BTreeMap<&str, (UsedDisk, u64)> = BTreeMap::new();
     for measurement in measurements {
         let device = &measurement.device;
-        // Concurrent measurements count the same requests.
-        let is_new = measurement.start_ns >= until_ns;
-        until_ns = until_ns.max(measurement.start_ns + measurement.wall_ns);
-        if let ([name], None, true) = (&device.disks[..], &device.unresolved, is_new) {
-            let is_first = !disks.contains_key(name.as_str());
-            let disk = disks.entry(name).or_default();
-            disk.name.clone_from(name);
-            disk.times = match is_first {
-                true => device.times,
-                false => disk.times.zip(device.times).map(|(a, b)| a.then(b)),
-            };
-            disk.read_ops += device.read_ops;
-            disk.write_ops += device.write_ops;
+        let ([name], None) = (&device.disks[..], &device.unresolved) else {
+            continue;
+        };
+        let own = UsedDisk {
+            name: name.clone(),
+            read_ops: device.read_ops,
+            write_ops: device.write_ops,
+            times: device.times,
+        };
+        let (start_ns, end_ns) = (
+            measurement.start_ns,
+            measurement.start_ns + measurement.wall_ns,
+        );
+        match disks.get_mut(name.as_str()) {
+            None => {
+                disks.insert(name, (own, end_ns));
+            }
+            Some((disk, until_ns)) => {
+                // Concurrent measurements of a disk count the same requests.
+                if start_ns >= *until_ns {
+                    disk.read_ops += own.read_ops;
+                    disk.write_ops += own.write_ops;
+                    disk.times = disk.times.zip(own.times).map(|(a, b)| a.then(b));
+                }
+                *until_ns = end_ns.max(*until_ns);
+            }
         }
     }
-    disks.into_values().collect()
+    disks.into_values().map(|(disk, _)| disk).collect()
 }
 
 /// The lines of the disks whose requests the kernel times.

@@ -1,3 +1,4 @@
+use super::disks::used_disks;
 use super::number::short;
 use super::values::Base;
 use super::*;
@@ -322,6 +323,34 @@ fn disk_stats_have_the_counts_and_the_busy_share() {
     assert!(!text(None, "--minimal --name=a").contains("vda"));
     let json = text(times, "--output-format=json --name=a");
     assert!(json.contains("\"read_ticks\" : 621"), "{json}");
+}
+
+/// Jobs that run together on several disks; two on one disk count its requests once.
+#[test]
+fn disk_stats_have_every_disk_of_concurrent_jobs() {
+    let one = |name: &str, disk: &str, start_ns: u64| {
+        let mut one = reads(name);
+        one.start_ns = start_ns;
+        one.device = DeviceUse {
+            disks: vec![disk.to_owned()],
+            read_ops: 100,
+            ..DeviceUse::default()
+        };
+        one
+    };
+    let later_ns = reads("a").wall_ns;
+    let all = [
+        one("a", "vda", 0),
+        one("b", "vdb", 0),
+        one("c", "vda", 0),
+        one("d", "vda", later_ns),
+    ];
+    let used: Vec<(String, u64)> = used_disks(&all)
+        .into_iter()
+        .map(|disk| (disk.name, disk.read_ops))
+        .collect();
+    let wanted = [("vda".to_owned(), 200), ("vdb".to_owned(), 100)];
+    assert_eq!(used, wanted);
 }
 
 #[test]
