@@ -100,27 +100,6 @@ struct Outer {
 }
 
 impl Outer {
-    fn opens<W: ?Sized + Write>(
-        &mut self,
-        to: &mut W,
-        pretty: fn(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
-        compact: &[u8],
-    ) -> io::Result<()> {
-        self.depth += 1;
-        self.inner(to, pretty, compact)
-    }
-
-    fn closes<W: ?Sized + Write>(
-        &mut self,
-        to: &mut W,
-        pretty: fn(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
-        compact: &[u8],
-    ) -> io::Result<()> {
-        let closed = self.inner(to, pretty, compact);
-        self.depth -= 1;
-        closed
-    }
-
     fn inner<W: ?Sized + Write>(
         &mut self,
         to: &mut W,
@@ -141,11 +120,14 @@ impl Outer {
 
 impl Formatter for Outer {
     fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.opens(to, PrettyFormatter::begin_array, b"[")
+        self.depth += 1;
+        self.inner(to, PrettyFormatter::begin_array, b"[")
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.closes(to, PrettyFormatter::end_array, b"]")
+        let closed = self.inner(to, PrettyFormatter::end_array, b"]");
+        self.depth -= 1;
+        closed
     }
 
     fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
@@ -158,11 +140,14 @@ impl Formatter for Outer {
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.opens(to, PrettyFormatter::begin_object, b"{")
+        self.depth += 1;
+        self.inner(to, PrettyFormatter::begin_object, b"{")
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.closes(to, PrettyFormatter::end_object, b"}")
+        let closed = self.inner(to, PrettyFormatter::end_object, b"}");
+        self.depth -= 1;
+        closed
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {

@@ -1,9 +1,297 @@
 //! bonnie++ 2.00: its tests of one large file and of many small ones.
+//!
+//! Arguments of bonnie++ to a plan.
 
-mod args;
 mod names;
 mod print;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::DROP_IN;
+use crate::command::{CommandLine, in_range, scaled};
+use crate::drop_in::{DropIn, Started};
+use crate::error::DropInError;
+use crate::getopt::GivenArguments;
+use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
+use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
+use crate::printer::ToolPrinter;
+use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
+use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncCall, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use names::{
+    CHUNK_BYTES, CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
+};
+use print::TablePrinter;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("bonnie.txt"), start));
+
+const MIB: u64 = 1 << 20;
+/// bonnie++ needs twice the memory, because it does not empty the page cache.
+const SIZE_MIB: u64 = 1024;
+const SEEKS_DEFAULT: u64 = 8192;
+const SEEKERS: u32 = 5;
+const CONCURRENCY_MAX: u64 = 64;
+const RUNS_MAX: u64 = 100;
+/// In units of 1024.
+const FILES_MAX: u64 = 9765;
+const FILE_BYTES_MAX: u64 = 64 << 20;
+const DIRECTORIES_MAX: u64 = 10_000;
+/// bonnie++ has no limit of time.
+const FILES_NS: u64 = 86_400 * 1_000_000_000;
+
+/// Units of numbers other than sizes in MiB.
+const UNITS: [(&str, u64); 2] = [("", 1), ("k", 1024)];
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct BonnieLoad {
+    /// The tests of many files, in place of those of a large one.
+    is_of_files: bool,
+    directory: String,
+    labels: RunLabels,
+    is_direct: bool,
+    syncs_each: bool,
+    seed: Option<u64>,
+    notes: Vec<String>,
+}
+
+/// Reads the arguments.
+fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
+    DROP_IN.start_load(arguments, command, read)
+}
+
+fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
+    if let Some(operand) = given.operands.first() {
+        return Err(format!("unexpected argument {operand}"));
+    }
+    let runs = given.scaled("x", &UNITS, 1..=RUNS_MAX)?.unwrap_or(1);
+    let memory_mib = given.scaled("r", &UNITS, 0..=1 << 30)?;
+    let mut parts = given.value("s").unwrap_or_default().split(':');
+    let size_mib = match (parts.next().filter(|text| !text.is_empty()), memory_mib) {
+        (Some(text), _) => {
+            let mib = scaled(text, &[("", 1), ("m", 1), ("g", 1024)]);
+            let mib = mib.filter(|mib| *mib <= 1 << 30);
+            mib.ok_or_else(|| format!("-s {text}: not a size in MiB"))?
+        }
+        (None, Some(mib @ 1..)) => 2 * mib,
+        (None, _) => SIZE_MIB,
+    };
+    let files = files_wanted(given.value("n"), size_mib, runs)?;
+    let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
+        None => Ok(default),
+        Some(text) => in_range("s", text, scaled(text, &UNITS), &(1..=most)),
+    };
+    let chunk_bytes = part(u64::from(CHUNK_BYTES), MIB)? as u32;
+    let seeks = part(SEEKS_DEFAULT, 1 << 40)?;
+    let seekers = part(u64::from(SEEKERS), 1024)? as u32;
+    let concurrency = given.scaled("c", &UNITS, 1..=CONCURRENCY_MAX)?;
+    let formats = [
+        ("1.98", CsvFormat::V198),
+        ("1.96", CsvFormat::V196),
+        ("1.03", CsvFormat::V103),
+    ];
+    let csv = given.choice("csv", &formats);
+    let csv = csv.map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))?;
+    let mut notes = given.notes.clone();
+    if size_mib > 0 {
+        notes.extend(notes_of_large_file(given, runs));
+    }
+    if files.is_some() {
+        notes.push("see 'diskproof files' for intervals and durable files".to_owned());
+    }
+    Ok(BonnieLoad {
+        is_of_files: size_mib == 0 && files.is_some(),
+        directory: given.value("d").unwrap_or(".").to_owned(),
+        labels: RunLabels {
+            machine: given.value("m").map(str::to_owned),
+            concurrency: concurrency.unwrap_or(1) as u32,
+            size_mib,
+            chunk_bytes,
+            seeks,
+            seekers,
+            seed: 0,
+            is_quiet: given.has("q"),
+            runs: runs as u32,
+            csv,
+            files,
+        },
+        is_direct: given.has("D"),
+        syncs_each: given.has("b"),
+        seed: given.value("z").and_then(|text| text.parse().ok()),
+        notes,
+    })
+}
+
+fn files_wanted(
+    text: Option<&str>,
+    size_mib: u64,
+    runs: u64,
+) -> Result<Option<FilesLabels>, String> {
+    match (size_mib, text) {
+        (0, Some("0")) => Err("-s 0 -n 0 leaves no test".to_owned()),
+        (_, Some("0")) => Ok(None),
+        (0, _) if runs > 1 => Err("-x above 1 needs -s above 0; run it again".to_owned()),
+        (_, _) if runs > 1 => Ok(None),
+        (_, text) => files_of(text.unwrap_or("16")).map(Some),
+    }
+}
+
+fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if runs > 1 && given.value("n") != Some("0") {
+        let text = "the tests of many files do not run with -x above 1; their fields are empty";
+        notes.push(text.to_owned());
+    }
+    if !given.has("f") {
+        notes.push("the tests by character do not run; their fields are empty".to_owned());
+    }
+    notes.push("rewrites and seeks write at places of their own (docs/drop-in.md)".to_owned());
+    notes
+}
+
+/// `16`, `16:100k:10k:4`: 1024 files each, sizes, directories.
+fn files_of(text: &str) -> Result<FilesLabels, String> {
+    let mut parts = text.split(':');
+    let mut part = |default: u64, range: std::ops::RangeInclusive<u64>| {
+        let given = parts.next().filter(|text| !text.is_empty());
+        let number = given.map_or(Some(default), |text| scaled(text, &UNITS));
+        let number = number.filter(|number| range.contains(number));
+        let most = range.end();
+        number.ok_or_else(|| format!("-n {text}: use up to {most} as in files:max:min:dirs"))
+    };
+    let count = part(16, 1..=FILES_MAX)?;
+    let bytes_max = part(0, 0..=FILE_BYTES_MAX)?;
+    let bytes_min = part(0, 0..=bytes_max)?;
+    let directories = part(1, 1..=DIRECTORIES_MAX)? as u32;
+    match parts.next() {
+        None => Ok(FilesLabels {
+            count,
+            bytes_max,
+            bytes_min,
+            directories,
+        }),
+        Some(_) => Err("-n: a chunk size is not supported; omit it".to_owned()),
+    }
+}
+
+impl BonnieLoad {
+    fn test(&self, name: &str, read_permille: u16, run: u32) -> Workload {
+        let size = self.labels.size_mib * MIB;
+        // Writes gather in the page cache until the fsync at the end, which is timed; what is only
+        // read comes from the disk.
+        let buffered = match name {
+            WRITE | REWRITE => CachePolicy::Cached,
+            _ => CachePolicy::Buffered,
+        };
+        let name = name_in_run(name, run);
+        Workload {
+            streams: Streams::with_reads(read_permille),
+            workers: self.labels.concurrency,
+            span: part(u64::from(run) * size, size),
+            sync: match (read_permille < 1000, self.syncs_each) {
+                (false, _) => SyncPolicy::None,
+                (true, false) => SyncPolicy::AtEnd,
+                (true, true) => every(1, SyncCall::Fsync),
+            },
+            cache: direct_or(self.is_direct, buffered),
+            ..blocking(&name, Access::Sequential, self.labels.chunk_bytes)
+        }
+    }
+
+    fn files_plan(&self, files: FilesLabels) -> FilesPlan {
+        FilesPlan {
+            count: files.count * 1024,
+            file_bytes_min: files.bytes_min,
+            file_bytes_max: files.bytes_max,
+            directories: files.directories,
+            threads: self.labels.concurrency,
+            sync: match self.syncs_each {
+                true => FileSync::Both,
+                false => FileSync::None,
+            },
+            caches: FileCaches::DropOwnPages,
+            orders: vec![FileOrder::Sequential, FileOrder::Random],
+            rounds: 1,
+            time_ns: FILES_NS,
+        }
+    }
+
+    /// The tests of a run, in order.
+    fn tests(&self, run: u32) -> Vec<Workload> {
+        let bytes = self.labels.size_mib * MIB;
+        vec![
+            Workload {
+                layout: Layout::Provides,
+                stop: until_bytes(bytes),
+                ..self.test(WRITE, 0, run)
+            },
+            Workload {
+                stop: until_bytes(2 * bytes),
+                ..self.test(REWRITE, 500, run)
+            },
+            Workload {
+                stop: until_bytes(bytes),
+                ..self.test(READ, 1000, run)
+            },
+            Workload {
+                access: RANDOM,
+                workers: self.labels.seekers * self.labels.concurrency,
+                sync: SyncPolicy::None,
+                stop: until_bytes(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
+                ..self.test(SEEKS, 900, run)
+            },
+        ]
+    }
+}
+
+impl DropInLoad for BonnieLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(PathBuf::from(&self.directory))
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        if context.target.kind != TargetKind::Directory {
+            let text = format!("Can't chdir to {}\n", self.directory);
+            return Err(DropInError::Target(text));
+        }
+        if let Some(files) = self.labels.files.filter(|_| self.is_of_files) {
+            return Ok(Plan {
+                files: Some(self.files_plan(files)),
+                ..DROP_IN.plan(context, None, Vec::new())
+            });
+        }
+        let workloads = (0..self.labels.runs)
+            .flat_map(|run| self.tests(run))
+            .collect();
+        let bytes = u64::from(self.labels.runs) * self.labels.size_mib * MIB;
+        let context = context.seeded(self.seed);
+        Ok(DROP_IN.plan(&context, Some(bytes), workloads))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn next(&self) -> Option<NextLoad> {
+        let load = Self {
+            is_of_files: true,
+            notes: Vec::new(),
+            ..self.clone()
+        };
+        let has_next = self.labels.files.is_some() && !self.is_of_files;
+        has_next.then(|| NextLoad::new(load, NextPrinter::SamePrinter))
+    }
+
+    fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        let labels = RunLabels {
+            seed: plan.seed,
+            ..self.labels.clone()
+        };
+        Box::new(TablePrinter::new(labels))
+    }
+}

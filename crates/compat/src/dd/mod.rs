@@ -1,9 +1,332 @@
 //! dd of the GNU coreutils, in the forms that are used to test disks.
+//!
+//! Operands of dd to a plan.
 
-mod args;
 mod human;
 mod print;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::DROP_IN;
+use crate::drop_in::{DropIn, DropInOption, Started};
+use crate::error::DropInError;
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::SECTOR_BYTES;
+use human::{counts_bytes, parse_bytes};
+use print::{CopyPrinter, StatusLevel};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("dd.txt"), start));
+
+const BLOCK_BYTES: u64 = 512;
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
+const SINK: &str = "/dev/null";
+
+/// What the operands say.
+#[derive(Debug, Clone, PartialEq)]
+struct CopyLoad {
+    path: String,
+    writes: bool,
+    block_bytes: u64,
+    /// Bytes to move; `None`: to the end.
+    bytes: Option<u64>,
+    start: u64,
+    flags: BTreeSet<String>,
+    status: StatusLevel,
+    /// Whether the tool would write zeros.
+    writes_zeros: bool,
+    notes: Vec<String>,
+}
+
+/// The operands by name.
+#[derive(Debug, Default)]
+struct GivenOperands {
+    values: Vec<(String, String)>,
+    flags: BTreeSet<String>,
+    notes: Vec<String>,
+}
+
+/// Reads the operands.
+fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    match arguments.first().map(String::as_str) {
+        Some("--help") => return Ok(Started::text(DROP_IN.help(22, form))),
+        Some("--version") => return Ok(Started::version(DROP_IN.emulates)),
+        _ => {}
+    }
+    let load = read(arguments).map_err(|why| DROP_IN.usage_error(&why, ""))?;
+    Ok(Started::Load(Box::new(load)))
+}
+
+fn form(operand: &DropInOption) -> String {
+    format!("  {}{}", operand.written(), operand.value)
+}
+
+fn operands(arguments: &[String]) -> Result<GivenOperands, String> {
+    let mut given = GivenOperands::default();
+    for argument in arguments.iter().filter(|argument| *argument != "--") {
+        let unknown = || format!("unrecognized operand '{argument}'");
+        let (key, value) = argument.split_once('=').ok_or_else(unknown)?;
+        if !matches!(key, "conv" | "iflag" | "oflag") {
+            let operand = known(&format!("{key}=")).ok_or_else(unknown)?;
+            operand.admit(&mut given.notes)?;
+            given.values.push((key.to_owned(), value.to_owned()));
+            continue;
+        }
+        for symbol in value.split(',') {
+            let name = format!("{key}={symbol}");
+            let unknown = || match key {
+                "conv" => format!("invalid conversion: '{symbol}'"),
+                _ => format!("invalid {key}: '{symbol}'"),
+            };
+            known(&name).ok_or_else(unknown)?.admit(&mut given.notes)?;
+            given.flags.insert(name);
+        }
+    }
+    Ok(given)
+}
+
+fn known(name: &str) -> Option<&'static DropInOption> {
+    DROP_IN.options.iter().find(|operand| operand.short == name)
+}
+
+impl GivenOperands {
+    /// The last value of one of these operands.
+    fn value(&self, names: &[&str]) -> Option<&str> {
+        let mut all = self.values.iter().rev();
+        let (_, text) = all.find(|(key, _)| names.contains(&key.as_str()))?;
+        Some(text)
+    }
+
+    /// A number as written, in bytes or blocks, and whether it counts bytes.
+    fn number(&self, names: &[&str]) -> Result<Option<(u64, bool)>, String> {
+        let Some(text) = self.value(names) else {
+            return Ok(None);
+        };
+        let number = parse_bytes(text).ok_or_else(|| format!("invalid number: '{text}'"))?;
+        Ok(Some((number, counts_bytes(text))))
+    }
+
+    fn block_bytes(&self) -> Result<u64, String> {
+        let of = |name| {
+            let number = self.number(&[name]);
+            number.map(|number| number.map(|(bytes, _)| bytes))
+        };
+        let (bs, ibs, obs) = (of("bs")?, of("ibs")?, of("obs")?);
+        let bytes = match (bs, ibs, obs) {
+            (Some(bytes), _, _) => bytes,
+            (None, Some(ibs), Some(obs)) if ibs != obs => {
+                return Err("ibs= and obs= differ, but a request has one size; use bs=".to_owned());
+            }
+            (None, ibs, obs) => ibs.or(obs).unwrap_or(BLOCK_BYTES),
+        };
+        let is_allowed = (1..=BLOCK_BYTES_MAX).contains(&bytes);
+        is_allowed.then_some(bytes).ok_or_else(|| {
+            format!("invalid number: '{bytes}'; a block has from 1 to {BLOCK_BYTES_MAX} bytes")
+        })
+    }
+
+    /// A number of blocks or bytes, in bytes.
+    fn bytes(
+        &self,
+        names: &[&str],
+        in_bytes: &str,
+        block_bytes: u64,
+    ) -> Result<Option<u64>, String> {
+        let Some((number, counts_bytes)) = self.number(names)? else {
+            return Ok(None);
+        };
+        if counts_bytes || self.flags.contains(in_bytes) {
+            return Ok(Some(number));
+        }
+        let bytes = number.checked_mul(block_bytes);
+        let bytes = bytes.ok_or_else(|| format!("invalid number: '{number}': too large"));
+        bytes.map(Some)
+    }
+}
+
+fn read(arguments: &[String]) -> Result<CopyLoad, String> {
+    let given = operands(arguments)?;
+    let block_bytes = given.block_bytes()?;
+    let is_source = |path: &str| SOURCES.contains(&path);
+    let (input, output) = (given.value(&["if"]), given.value(&["of"]));
+    let writes_zeros = input == Some(SOURCES[0]);
+    let (path, writes) = match (input, output) {
+        (Some(input), Some(output)) if is_source(input) && output != SINK => (output, true),
+        (Some(input), Some(output)) if output == SINK && !is_source(input) => (input, false),
+        (input, output) => return Err(no_disk_test(input, output)),
+    };
+    let skip = given.bytes(&["skip", "iseek"], "iflag=skip_bytes", block_bytes)?;
+    let seek = given.bytes(&["seek", "oseek"], "oflag=seek_bytes", block_bytes)?;
+    let bytes = given.bytes(&["count"], "iflag=count_bytes", block_bytes)?;
+    if bytes == Some(0) {
+        return Err("count=0 moves no data, so there is nothing to measure".to_owned());
+    }
+    let status = match given.value(&["status"]) {
+        None | Some("progress") => StatusLevel::All,
+        Some("noxfer") => StatusLevel::Records,
+        Some("none") => StatusLevel::None,
+        Some(other) => return Err(format!("invalid status level: '{other}'")),
+    };
+    let mut load = CopyLoad {
+        path: path.to_owned(),
+        writes,
+        block_bytes,
+        bytes,
+        start: if writes { seek } else { skip }.unwrap_or(0),
+        flags: given.flags,
+        status,
+        writes_zeros,
+        notes: given.notes,
+    };
+    load.add_notes();
+    Ok(load)
+}
+
+fn no_disk_test(input: Option<&str>, output: Option<&str>) -> String {
+    format!(
+        "copying {} to {} is not supported; use if=/dev/zero of=FILE to write or if=FILE \
+         of=/dev/null to read, and the real dd to copy",
+        input.unwrap_or("standard input"),
+        output.unwrap_or("standard output")
+    )
+}
+
+impl CopyLoad {
+    fn has(&self, flag: &str) -> bool {
+        self.flags.contains(flag)
+    }
+
+    fn add_notes(&mut self) {
+        if !self.writes {
+            return;
+        }
+        if self.writes_zeros {
+            let text = "writes random data instead of zeros, so it cannot be compressed";
+            self.notes.push(text.to_owned());
+        }
+        if self.sync() == SyncPolicy::None && self.cache() == CachePolicy::Cached {
+            let text = "without conv=fsync the rate is mostly that of memory; add conv=fsync";
+            self.notes.push(text.to_owned());
+        }
+    }
+
+    fn sync(&self) -> SyncPolicy {
+        match self.writes {
+            true if self.has("oflag=sync") => OPEN_SYNC,
+            true if self.has("oflag=dsync") => OPEN_DSYNC,
+            true if self.has("conv=fsync") || self.has("conv=fdatasync") => SyncPolicy::AtEnd,
+            _ => SyncPolicy::None,
+        }
+    }
+
+    fn cache(&self) -> CachePolicy {
+        let flag = if self.writes { "oflag" } else { "iflag" };
+        let has = |mode: &str| self.has(&format!("{flag}={mode}"));
+        match (has("direct"), has("nocache")) {
+            (true, _) => CachePolicy::Direct,
+            (false, true) => CachePolicy::Buffered,
+            (false, false) => CachePolicy::Cached,
+        }
+    }
+
+    /// The bytes to move on a target of this kind.
+    fn bytes(&self, target: &TargetIdentity) -> Result<u64, DropInError> {
+        let path = &self.path;
+        let error = |text: &str| Err(DROP_IN.target_error(&format!("'{path}'{text}")));
+        let is_new = target.kind == TargetKind::Directory;
+        let there = target.size_bytes.saturating_sub(self.start);
+        let bytes = match self.bytes {
+            None if is_new => {
+                return error(": without count= it would fill the filesystem; add count=N");
+            }
+            None => there,
+            Some(bytes) if is_new || self.writes => bytes,
+            Some(bytes) => bytes.min(there),
+        };
+        if !is_new && bytes > there {
+            return error(&format!(
+                " ends at {} bytes and an existing target keeps its size; use a smaller count=, \
+                 or remove the file",
+                target.size_bytes
+            ));
+        }
+        match bytes {
+            0 => error(" has no data to move"),
+            bytes => Ok(bytes),
+        }
+    }
+}
+
+impl DropInLoad for CopyLoad {
+    fn target(&self) -> LoadTarget {
+        let path = PathBuf::from(&self.path);
+        match self.writes && !self.has("conv=nocreat") {
+            true => LoadTarget::Output(path),
+            false => LoadTarget::Existing(path),
+        }
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        let is_new = context.target.kind == TargetKind::Directory;
+        if !is_new && self.has("conv=excl") {
+            let text = format!("failed to open '{}': File exists", self.path);
+            return Err(DROP_IN.target_error(&text));
+        }
+        let bytes = self.bytes(context.target)?;
+        let rest = bytes % self.block_bytes;
+        // The end of a file that direct I/O cannot reach.
+        let rest = match self.cache() {
+            CachePolicy::Direct if bytes > rest => rest / SECTOR_BYTES * SECTOR_BYTES,
+            _ => rest,
+        };
+        let whole = bytes / self.block_bytes * self.block_bytes;
+        let parts = [
+            ("copy", self.start, whole, self.block_bytes),
+            ("last-block", self.start + whole, rest, rest),
+        ];
+        let parts: Vec<_> = parts.into_iter().filter(|part| part.2 > 0).collect();
+        let last = parts.len() - 1;
+        let workload = |(index, (name, start, bytes, block_bytes))| Workload {
+            streams: Streams::with_reads(if self.writes { 0 } else { 1000 }),
+            span: part(start, bytes),
+            stop: until_bytes(bytes),
+            sync: match self.sync() {
+                SyncPolicy::AtEnd if index < last => SyncPolicy::None,
+                sync => sync,
+            },
+            cache: self.cache(),
+            layout: match is_new {
+                true => Layout::Provides,
+                false => Layout::Needed,
+            },
+            ..blocking(name, Access::Sequential, block_bytes as u32)
+        };
+        let workloads = parts.into_iter().enumerate().map(workload).collect();
+        let scratch_bytes = is_new.then_some(self.start + whole + rest);
+        Ok(DROP_IN.plan(context, scratch_bytes, workloads))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn writes(&self) -> bool {
+        self.writes
+    }
+
+    fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        Box::new(CopyPrinter {
+            status: self.status,
+            block_bytes: self.block_bytes,
+        })
+    }
+}

@@ -1,10 +1,324 @@
 //! ioping 1.3.
+//!
+//! Arguments of ioping to a plan.
 
-mod args;
 mod print;
 mod statistics;
 mod suffix;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::DROP_IN;
+use crate::command::CommandLine;
+use crate::drop_in::{DropIn, DropInOption, Started};
+use crate::error::DropInError;
+use crate::getopt::{GivenArguments, OptionForms};
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
+use crate::printer::{ToolPrinter, ToolText};
+use diskproof_model::ping::PingPlan;
+use diskproof_model::plan::{
+    CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
+};
+use diskproof_model::stream::Streams;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use print::{IopingPrinter, OutputForm, ShownTarget};
+use statistics::ValidTimes;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use suffix::{count, rate, size, time};
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("ioping.txt"), start));
+
+const BLOCK_BYTES: u64 = 4096;
+const LINEAR_BLOCK_BYTES: u64 = 256 << 10;
+const WORK_BYTES: u64 = 1 << 20;
+const RAPID_WORK_BYTES: u64 = 64 << 20;
+const RAPID_NS: u64 = 3 * SECOND;
+/// The kernel splits larger requests (MAX_RW_COUNT).
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Scratch files are made of pages.
+const PAGE_BYTES: u64 = 4096;
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq)]
+struct IopingLoad {
+    path: String,
+    notes: Vec<String>,
+    block_bytes: u64,
+    work_bytes: Option<u64>,
+    default_work_bytes: u64,
+    offset: u64,
+    interval_ns: u64,
+    deadline_ns: Option<u64>,
+    count: Option<u64>,
+    warmup: u64,
+    seed: Option<u64>,
+    /// How often writing was asked for: a file or a device needs three.
+    writes: usize,
+    is_alternating: bool,
+    is_linear: bool,
+    cache: CachePolicy,
+    sync: SyncPolicy,
+    engine: EngineChoice,
+    form: OutputForm,
+}
+
+/// Reads the arguments.
+fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    let help = DROP_IN.help(33, form);
+    if arguments.is_empty() {
+        return Err(DropInError::Printed(ToolText::out(help)));
+    }
+    let command = CommandLine {
+        forms: OptionForms::LongWithOneDash,
+        after_option_error: &format!("\n{help}"),
+        ..CommandLine::new(&help)
+    };
+    DROP_IN.start_load(arguments, command, read)
+}
+
+fn form(option: &DropInOption) -> String {
+    let value = match option.value {
+        "" => String::new(),
+        value if value.starts_with('[') => format!(" {value}"),
+        value => format!(" <{value}>"),
+    };
+    format!("      {}, -{}{value}", option.short, option.long)
+}
+
+fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
+    let path = match given.operands.as_slice() {
+        [] => return Err("no destination specified".to_owned()),
+        [path] => path.clone(),
+        _ => return Err("more than one destination specified".to_owned()),
+    };
+    let is_linear = given.has("L");
+    let is_rapid = given.has("R");
+    let block_bytes = match (above_zero(given, "s", size)?, is_linear) {
+        (Some(bytes), _) => bytes,
+        (None, true) => LINEAR_BLOCK_BYTES,
+        (None, false) => BLOCK_BYTES,
+    };
+    if block_bytes > BLOCK_BYTES_MAX {
+        let text = format!("this platform supports requests {BLOCK_BYTES_MAX} bytes at most");
+        return Err(text);
+    }
+    let work_bytes = match is_rapid {
+        true => RAPID_WORK_BYTES,
+        false => WORK_BYTES,
+    };
+    if given.read("b", count)?.unwrap_or(0) > 1 {
+        return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
+    }
+    let rapid_ns = is_rapid.then_some(RAPID_NS);
+    let deadline_ns = given.read("w", time)?.or(rapid_ns);
+    let (cache, sync) = cache_and_sync(given);
+    let interval_ns = interval_ns(given, block_bytes, is_rapid)?;
+    Ok(IopingLoad {
+        path,
+        notes: notes(given),
+        block_bytes,
+        work_bytes: above_zero(given, "S", size)?,
+        default_work_bytes: work_bytes.max(block_bytes),
+        offset: given.read("o", size)?.unwrap_or(0),
+        interval_ns,
+        deadline_ns: deadline_ns.filter(|ns| *ns > 0),
+        count: above_zero(given, "c", count)?,
+        warmup: given.read("a", count)?.unwrap_or(1),
+        seed: above_zero(given, "e", seed)?,
+        writes: given.count("W") + given.count("G"),
+        is_alternating: given.has("G"),
+        is_linear,
+        cache,
+        sync,
+        engine: match given.has("A") {
+            true => EngineChoice::Fixed(EngineKind::Aio),
+            false => EngineChoice::Auto,
+        },
+        form: OutputForm {
+            is_quiet: is_rapid || given.has("q") || given.has("B"),
+            is_batch: given.has("B"),
+            is_json: given.has("J"),
+            time_format: time_format(given),
+            period_requests: above_zero(given, "p", count)?,
+            period_ns: above_zero(given, "P", time)?,
+            interval_ns,
+            valid: ValidTimes {
+                min_ns: given.read("t", time)?.unwrap_or(0),
+                max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
+            },
+        },
+    })
+}
+
+fn above_zero(
+    given: &GivenArguments,
+    name: &str,
+    read: fn(&str) -> Result<u64, String>,
+) -> Result<Option<u64>, String> {
+    Ok(given.read(name, read)?.filter(|number| *number > 0))
+}
+
+/// As strtoull(3) with base 0: what is no number is 0.
+fn seed(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    Ok(number.unwrap_or(0))
+}
+
+fn interval_ns(given: &GivenArguments, block_bytes: u64, is_rapid: bool) -> Result<u64, String> {
+    let by_speed = above_zero(given, "l", size)?;
+    let by_rate = given.read("r", rate)?.filter(|rate| *rate > 0.0);
+    let is_limited = given.has("l") || given.has("r");
+    let custom = given.read("i", time)?;
+    let base = custom.unwrap_or(if is_rapid || is_limited { 0 } else { SECOND });
+    let of_speed = by_speed.map_or(0.0, |speed| block_bytes as f64 * 1e9 / speed as f64);
+    let of_rate = by_rate.map_or(0.0, |rate| 1e9 / rate);
+    Ok(base.max(of_speed as u64).max(of_rate as u64))
+}
+
+fn time_format(given: &GivenArguments) -> Option<String> {
+    match (given.has("J"), given.has("I")) {
+        (true, _) => Some("%FT%T%z".to_owned()),
+        (false, true) => Some(given.value("I").unwrap_or("%b %d %T").to_owned()),
+        (false, false) => None,
+    }
+}
+
+fn cache_and_sync(given: &GivenArguments) -> (CachePolicy, SyncPolicy) {
+    let is_cached = given.has("C");
+    let cache = match (given.has("D"), is_cached) {
+        (true, _) => CachePolicy::Direct,
+        (false, true) => CachePolicy::Cached,
+        (false, false) => CachePolicy::Buffered,
+    };
+    let sync = if given.has("Y") {
+        OPEN_SYNC
+    } else if given.has("y") {
+        OPEN_DSYNC
+    } else if is_cached {
+        SyncPolicy::None
+    } else {
+        every(1, SyncCall::Fdatasync)
+    };
+    (cache, sync)
+}
+
+fn notes(given: &GivenArguments) -> Vec<String> {
+    let mut notes = given.notes.clone();
+    if given.has("G") {
+        notes.push("the first request is a read; ioping starts with a write".to_owned());
+    }
+    let writes = given.has("W") || given.has("G");
+    if writes && (given.has("Y") || given.has("y")) && !given.has("C") {
+        notes.push("the time of a write includes no fdatasync after O_SYNC or O_DSYNC".to_owned());
+    }
+    if given.has("I") && !given.has("J") {
+        notes.push("times are in UTC".to_owned());
+    }
+    notes
+}
+
+impl IopingLoad {
+    /// Part of the target that requests go to, and the size of the scratch file.
+    fn span(&self, target: &TargetIdentity) -> Result<(Span, Option<u64>), DropInError> {
+        let error = |text: &str| Err(DROP_IN.target_error(text));
+        let is_directory = target.kind == TargetKind::Directory;
+        let work_bytes = match (is_directory, self.work_bytes) {
+            (_, Some(bytes)) => bytes,
+            (true, None) => self.default_work_bytes,
+            (false, None) => target.size_bytes.saturating_sub(self.offset),
+        };
+        let end = self.offset.saturating_add(work_bytes);
+        if !is_directory && end > target.size_bytes {
+            return error("target is too small for this");
+        }
+        if self.block_bytes > work_bytes {
+            return error("request size is too big for this target");
+        }
+        let scratch_bytes = is_directory.then(|| end.next_multiple_of(PAGE_BYTES));
+        Ok((part(self.offset, work_bytes), scratch_bytes))
+    }
+
+    fn workload(&self, span: Span) -> Workload {
+        let read_permille = match (self.writes, self.is_alternating) {
+            (0, _) => 1000,
+            (_, true) => 500,
+            (_, false) => 0,
+        };
+        let deadline = self.deadline_ns.filter(|_| self.interval_ns > 0);
+        let in_time = deadline.map(|ns| ns.div_ceil(self.interval_ns));
+        let limit = self.count.into_iter().chain(in_time).min();
+        let limit = limit.filter(|_| read_permille < 1000);
+        Workload {
+            streams: Streams::with_reads(read_permille),
+            access: random_or_sequential(!self.is_linear),
+            block_bytes: self.block_bytes as u32,
+            span,
+            stop: Stop {
+                precision: None,
+                time_ns: self.deadline_ns,
+                bytes: limit.map(|requests| requests.saturating_mul(self.block_bytes)),
+                ops: self.count,
+            },
+            rate: (self.interval_ns > 0).then(|| 1e9 / self.interval_ns as f64),
+            sync: match read_permille {
+                1000 => SyncPolicy::None,
+                _ => self.sync,
+            },
+            cache: self.cache,
+            engine: self.engine,
+            ..Workload::named("ping")
+        }
+    }
+}
+
+impl DropInLoad for IopingLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(PathBuf::from(&self.path))
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        let is_directory = context.target.kind == TargetKind::Directory;
+        if !is_directory && (1..3).contains(&self.writes) {
+            let text = "think twice, then use -WWW to shred this target";
+            return Err(DROP_IN.target_error(text));
+        }
+        let (span, scratch_bytes) = self.span(context.target)?;
+        let context = context.seeded(self.seed);
+        let workloads = vec![self.workload(span)];
+        Ok(Plan {
+            ping: Some(PingPlan {
+                interval_ns: self.interval_ns,
+                warmup_requests: self.warmup,
+                abort_above_ns: None,
+                idle_ns: Vec::new(),
+            }),
+            ..DROP_IN.plan(&context, scratch_bytes, workloads)
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn writes(&self) -> bool {
+        self.writes > 0
+    }
+
+    fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        let block_bytes = plan.workloads.first().map_or(0, |one| one.block_bytes);
+        let direction = match (self.is_alternating, self.writes) {
+            (true, _) => "",
+            (false, 0) => " read",
+            (false, _) => " written",
+        };
+        let shown = ShownTarget::new(&self.path, target);
+        let (form, block_bytes) = (self.form.clone(), u64::from(block_bytes));
+        Box::new(IopingPrinter::new(form, shown, direction, block_bytes))
+    }
+}

@@ -1,8 +1,206 @@
 //! pgiosim 0.5: random blocks of files, as an index scan reads them.
+//!
+//! Arguments of pgiosim to a plan.
 
-mod args;
 mod print;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::DROP_IN;
+use crate::command::{CommandLine, scaled};
+use crate::drop_in::{DropIn, Started};
+use crate::error::DropInError;
+use crate::getopt::GivenArguments;
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::{blocking, every, random_or_sequential};
+use crate::printer::ToolPrinter;
+use diskproof_model::plan::{CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::stream::Streams;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use print::{BlocksSoFar, IntervalPrinter};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("pgiosim.txt"), start));
+
+const BLOCK_BYTES: u32 = 8192;
+const THREADS_MAX: u64 = 1024;
+const FILES_MAX: usize = 64;
+/// 8 EiB.
+const BLOCKS_MAX: u64 = 1 << 50;
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq)]
+struct ScanLoad {
+    files: Vec<PathBuf>,
+    blocks: u64,
+    is_sequential: bool,
+    drops_cache: bool,
+    write_percent: Option<u64>,
+    syncs: bool,
+    stall_seconds: Option<f64>,
+    threads: u32,
+    start_block: u64,
+    notes: Vec<String>,
+}
+
+/// Reads the arguments.
+fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
+    DROP_IN.start_load(arguments, command, read)
+}
+
+fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
+    let files: Vec<PathBuf> = given.operands.iter().map(PathBuf::from).collect();
+    if files.is_empty() {
+        return Err("name a file".to_owned());
+    }
+    if files.len() > FILES_MAX {
+        return Err(format!("more than {FILES_MAX} files"));
+    }
+    let blocks = given.value("b").ok_or("-b is missing")?;
+    let blocks = blocks_of(blocks).filter(|blocks| *blocks > 0);
+    let blocks = blocks.ok_or("-b: use a number of blocks, or of bytes with k, m or g")?;
+    let stall_seconds = given.read("a", |text| {
+        let seconds = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
+        seconds.ok_or_else(|| format!("-a {text}: not a number of seconds"))
+    })?;
+    let start_block = given.read("o", |text| {
+        blocks_of(text).ok_or_else(|| format!("-o {text}: not a block"))
+    })?;
+    let write_percent = given.number("w", 0..=100)?.filter(|percent| *percent > 0);
+    let threads = given.number("t", 0..=THREADS_MAX)?.unwrap_or(1).max(1);
+    let mut load = ScanLoad {
+        files,
+        blocks,
+        is_sequential: given.has("s"),
+        drops_cache: given.has("c"),
+        write_percent,
+        syncs: given.has("y"),
+        stall_seconds,
+        threads: threads as u32,
+        start_block: start_block.unwrap_or(0),
+        notes: given.notes.clone(),
+    };
+    load.notes.extend(notes(&load));
+    Ok(load)
+}
+
+fn notes(load: &ScanLoad) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !load.drops_cache {
+        notes.push("the page cache may answer; use -c to drop the files from it first".to_owned());
+    }
+    if load.write_percent.is_some() {
+        notes.push("writes go to other blocks than reads, with random data".to_owned());
+    }
+    if load.files.len() > 1 {
+        let threads = load.threads_of_a_file();
+        notes.push(format!("each file has its own threads: {threads} per file"));
+    }
+    notes
+}
+
+/// Blocks of 8 KiB: a number of them, or of bytes with a unit.
+fn blocks_of(text: &str) -> Option<u64> {
+    let block = u64::from(BLOCK_BYTES);
+    let units = [("", block), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
+    let blocks = scaled(text, &units)? / block;
+    Some(blocks).filter(|blocks| *blocks <= BLOCKS_MAX)
+}
+
+impl ScanLoad {
+    fn threads_of_a_file(&self) -> u32 {
+        self.threads.div_ceil(self.files.len() as u32)
+    }
+
+    /// For each file.
+    fn workload(&self) -> Workload {
+        let percent = self.write_percent.unwrap_or(0);
+        let blocks = self.blocks.div_ceil(self.files.len() as u64);
+        let access = random_or_sequential(!self.is_sequential);
+        Workload {
+            streams: Streams::with_reads((100_000.0 / (100 + percent) as f64).round() as u16),
+            workers: self.threads_of_a_file(),
+            span: Span {
+                start_bytes: self.start_block * u64::from(BLOCK_BYTES),
+                length_bytes: None,
+            },
+            stop: Stop {
+                ops: Some(blocks + blocks * percent / 100),
+                ..Stop::default()
+            },
+            sync: match (self.write_percent, self.syncs) {
+                (Some(_), true) => every(1, SyncCall::Fsync),
+                _ => SyncPolicy::None,
+            },
+            cache: CachePolicy::Cached,
+            drops_cache_first: self.drops_cache,
+            ..blocking("blocks", access, BLOCK_BYTES)
+        }
+    }
+
+    fn head(&self) -> String {
+        let mut text = String::new();
+        if self.is_sequential {
+            text.push_str("Seq Scan\n");
+        }
+        if self.syncs {
+            text.push_str("fsync after each write\n");
+        }
+        if let Some(percent) = self.write_percent {
+            let _ = writeln!(text, "Write Mode: {percent}%");
+        }
+        if let Some(seconds) = self.stall_seconds {
+            let _ = writeln!(text, "Stallcheck at {seconds:.6}");
+        }
+        if self.start_block > 0 {
+            let _ = writeln!(text, "Set start block {}", self.start_block);
+        }
+        let (files, blocks) = (self.files.len(), self.blocks);
+        let _ = writeln!(text, "Arg: {files}\nRead {blocks} blocks");
+        for file in &self.files {
+            let _ = writeln!(text, "Added {}", file.display());
+        }
+        text
+    }
+}
+
+impl DropInLoad for ScanLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(self.files[0].clone())
+    }
+
+    fn further_targets(&self) -> &[PathBuf] {
+        &self.files[1..]
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        if context.target.kind == TargetKind::Directory {
+            let path = &context.target.path;
+            let text = format!("{path}: a directory; name the files in it");
+            return Err(DROP_IN.target_error(&text));
+        }
+        Ok(DROP_IN.plan(context, None, vec![self.workload()]))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn writes(&self) -> bool {
+        self.write_percent.is_some()
+    }
+
+    fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        Box::new(IntervalPrinter {
+            head: self.head(),
+            files: self.files.clone(),
+            blocks: self.blocks,
+            stall_ns: self.stall_seconds.map(|seconds| (seconds * 1e9) as u64),
+            reported: BlocksSoFar::default(),
+        })
+    }
+}

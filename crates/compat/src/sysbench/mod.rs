@@ -1,10 +1,395 @@
 //! The tests fileio and cpu of sysbench 1.0.
+//!
+//! Arguments of sysbench to a plan.
 
-mod args;
 mod cpu;
 mod modes;
 mod print;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use args::DROP_IN;
+use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
+use crate::error::DropInError;
+use crate::getopt::{GivenArguments, OptionForms, parse};
+use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::plan::{
+    OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
+};
+use crate::primes::PrimeRequest;
+use crate::printer::{ToolPrinter, ToolText};
+use cpu::CpuPrinter;
+use diskproof_model::plan::{
+    CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
+};
+use diskproof_model::primes::PrimeLoad;
+use diskproof_model::stream::Streams;
+use diskproof_model::target::TargetIdentity;
+use modes::{MODES, ModeKind, RunSettings};
+use print::{EventsSoFar, FileioPrinter, ShownSettings};
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// The registry's line.
+pub(crate) static DROP_IN: LazyLock<DropIn> =
+    LazyLock::new(|| DropIn::read(include_str!("sysbench.txt"), start));
+
+const THREADS_MAX: u64 = 1024;
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+const TIME_MAX: u64 = 100 * 86_400;
+const PRIME_MAX: u64 = 1 << 40;
+
+/// What the arguments say.
+#[derive(Debug, Clone, PartialEq)]
+struct FileioLoad {
+    depth: u32,
+    block_bytes: u32,
+    total_bytes: u64,
+    read_permille: u16,
+    sync: SyncPolicy,
+    cache: CachePolicy,
+    engine: EngineKind,
+    shown: ShownSettings,
+    notes: Vec<String>,
+}
+
+/// Reads the arguments.
+fn start(arguments: &[String]) -> Result<Started, DropInError> {
+    let fatal = |text: &str| {
+        let text = format!("{}\n\nFATAL: {text}\n", DROP_IN.emulates);
+        DropInError::Printed(ToolText::out(text))
+    };
+    let usage = |text: String| fatal(&text);
+    // The errors of sysbench's commands are on stderr, and its name on stdout.
+    let command = |text: String| {
+        DropInError::Printed(ToolText {
+            stdout: format!("{}\n\n", DROP_IN.emulates),
+            stderr: text + "\n",
+        })
+    };
+    let given = parse(DROP_IN.options, arguments, OptionForms::Long).map_err(usage)?;
+    if given.has("version") {
+        return Ok(Started::version(DROP_IN.emulates));
+    }
+    let mut words: Vec<&str> = given.value("test").into_iter().collect();
+    words.extend(given.operands.iter().map(String::as_str));
+    match words.as_slice() {
+        _ if given.prints == Some(PrintedText::Help) => Ok(Started::text(help())),
+        ["fileio" | "cpu", "help"] => Ok(Started::text(help())),
+        ["fileio", step @ ("prepare" | "cleanup")] => Ok(Started::text(format!(
+            "{} ({step}: nothing to do, 'run' makes and removes its own file)\n\n",
+            DROP_IN.emulates
+        ))),
+        ["fileio", "run"] if !given.has("file-test-mode") => Err(fatal(&format!(
+            "Missing required argument: --file-test-mode\n\n{}",
+            help()
+        ))),
+        ["fileio", "run"] => Ok(Started::Load(Box::new(read(&given).map_err(usage)?))),
+        ["cpu", "run"] => Ok(Started::Primes(Box::new(read_cpu(&given).map_err(usage)?))),
+        ["cpu", step @ ("prepare" | "cleanup")] => Err(command(format!(
+            "'cpu' test does not implement the '{step}' command."
+        ))),
+        [test @ ("fileio" | "cpu")] => Err(command(format!(
+            "The '{test}' test requires a command argument. See 'sysbench {test} help'"
+        ))),
+        ["fileio" | "cpu", other, ..] => Err(command(format!("Unknown command: {other}"))),
+        [] => Err(DropInError::Usage(help())),
+        [other, ..] => Err(usage(format!(
+            "the test '{other}' measures no disk and is not supported; use the real sysbench"
+        ))),
+    }
+}
+
+fn help() -> String {
+    DROP_IN.help(32, |option: &DropInOption| {
+        format!("  --{}={}", option.long, option.value)
+    })
+}
+
+/// The number of the first of these options that was given, or the default.
+fn number(
+    given: &GivenArguments,
+    names: &[&str],
+    range: RangeInclusive<u64>,
+    default: u64,
+) -> Result<u64, String> {
+    let kib = 1 << 10;
+    let units = [
+        ("", 1),
+        ("b", 1),
+        ("k", kib),
+        ("m", kib * kib),
+        ("g", kib * kib * kib),
+        ("t", kib * kib * kib * kib),
+    ];
+    let name = names.iter().find(|name| given.has(name));
+    let number = name.map_or(Ok(None), |name| given.scaled(name, &units, range));
+    Ok(number?.unwrap_or(default))
+}
+
+/// A switch such as `--file-fsync-end=no`.
+fn switch(given: &GivenArguments, name: &str, default: bool) -> Result<bool, String> {
+    match (given.has(name), given.value(name)) {
+        (false, _) => Ok(default),
+        (true, None | Some("on" | "yes" | "1")) => Ok(true),
+        (true, Some("off" | "no" | "0")) => Ok(false),
+        (true, Some(other)) => Err(format!("invalid option: --{name}={other}")),
+    }
+}
+
+fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
+    let above_zero = |names: &[&str], most, default| {
+        let number = number(given, names, 0..=most, default)?;
+        Ok::<_, String>(Some(number).filter(|number| *number > 0))
+    };
+    let nanoseconds = |seconds: Option<u64>| seconds.map(|seconds| seconds * SECOND);
+    let settings = RunSettings {
+        threads: number(given, &["threads", "num-threads"], 1..=THREADS_MAX, 1)?,
+        seed: above_zero(&["rand-seed"], 1 << 53, 0)?,
+        time_ns: nanoseconds(above_zero(&["time", "max-time"], TIME_MAX, 10)?),
+        events: above_zero(&["events", "max-requests"], 1 << 53, 0)?,
+        rate: above_zero(&["rate", "tx-rate"], 1 << 40, 0)?,
+        interval_ns: nanoseconds(above_zero(&["report-interval"], TIME_MAX, 0)?),
+        percentile: number(given, &["percentile"], 0..=100, 95)?,
+        histogram: switch(given, "histogram", false)?,
+    };
+    match settings.time_ns.or(settings.events) {
+        None => Err("--time=0 without --events never ends; set one of them".to_owned()),
+        Some(_) => Ok(settings),
+    }
+}
+
+fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
+    let name = given.value("file-test-mode").unwrap_or_default();
+    let mode = MODES.iter().find(|known| known.name == name).copied();
+    let mode = mode.ok_or_else(|| format!("Invalid IO operations mode: {name}."))?;
+    let settings = run_settings(given)?;
+    let block_bytes = number(given, &["file-block-size"], 1..=BLOCK_BYTES_MAX, 16_384)?;
+    let files = number(given, &["file-num"], 1..=1_000_000, 128)?;
+    let total_bytes = number(given, &["file-total-size"], 1..=1 << 50, 2 << 30)?;
+    if total_bytes / files < block_bytes {
+        return Err("a file is smaller than a block; use fewer files".to_owned());
+    }
+    let backlog = number(given, &["file-async-backlog"], 1..=65_536, 128)?;
+    let io_modes = [
+        ("sync", (EngineKind::Sync, 1, "synchronous")),
+        ("async", (EngineKind::Aio, backlog, "asynchronous")),
+        ("mmap", (EngineKind::Mmap, 1, "fast mmaped")),
+    ];
+    let io_mode = given.choice("file-io-mode", &io_modes);
+    let (engine, depth, io_mode) = io_mode.map_err(|other| format!("unknown I/O mode: {other}"))?;
+    let flags = ExtraFlags::read(given.value("file-extra-flags").unwrap_or_default())?;
+    let ratio = ratio(given)?;
+    let read_permille = match mode.kind {
+        ModeKind::Read => 1000,
+        ModeKind::Create | ModeKind::Write => 0,
+        ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
+    };
+    let syncs = Syncs::read(given)?;
+    Ok(FileioLoad {
+        depth: depth as u32,
+        block_bytes: block_bytes as u32,
+        total_bytes: total_bytes / block_bytes * block_bytes,
+        read_permille,
+        sync: match (read_permille, flags.sync) {
+            (1000, _) => SyncPolicy::None,
+            (_, Some(sync)) => sync,
+            (_, None) => syncs.policy(read_permille),
+        },
+        cache: direct_or(flags.is_direct, CachePolicy::Cached),
+        engine,
+        notes: notes(given, flags.is_direct, read_permille, settings.threads),
+        shown: ShownSettings {
+            settings,
+            mode,
+            flags: flags.text,
+            files,
+            file_bytes: total_bytes / files,
+            block_bytes,
+            ratio,
+            syncs: syncs.text(),
+            io_mode,
+        },
+    })
+}
+
+/// The test cpu.
+fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
+    let mut options = given.options.iter();
+    if let Some(option) = options.find(|given| given.name.starts_with("file-")) {
+        return Err(format!("invalid option: --{}", option.name));
+    }
+    let max_prime = number(given, &["cpu-max-prime"], 1..=PRIME_MAX, 10_000)?;
+    let settings = run_settings(given)?;
+    if settings.rate.is_some() {
+        return Err("--rate does not apply to the test cpu; omit it".to_owned());
+    }
+    let mut notes = given.notes.clone();
+    notes.push("the test cpu uses no disk, so it is not saved in the history".to_owned());
+    Ok(PrimeRequest {
+        load: PrimeLoad {
+            threads: settings.threads as u32,
+            max_prime,
+            time_ns: settings.time_ns,
+            events: settings.events,
+            interval_ns: settings.interval_ns,
+        },
+        printer: Box::new(CpuPrinter {
+            settings,
+            max_prime,
+        }),
+        notes,
+    })
+}
+
+/// Reads per write.
+fn ratio(given: &GivenArguments) -> Result<f64, String> {
+    let text = given.value("file-rw-ratio").unwrap_or("1.5");
+    let ratio = text.parse().ok().filter(|ratio| *ratio >= 0.0);
+    ratio.ok_or_else(|| format!("--file-rw-ratio={text}: not a ratio"))
+}
+
+fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u64) -> Vec<String> {
+    let mut notes = given.notes.clone();
+    notes.push("one unnamed file replaces the prepared ones".to_owned());
+    if !is_direct {
+        let text = "the page cache may answer; add --file-extra-flags=direct to reach the disk";
+        notes.push(text.to_owned());
+    }
+    if read_permille < 1000 {
+        notes.push("each sync covers the one file, and syncs do not count as events".to_owned());
+    }
+    if threads > 1 {
+        notes.push("standard deviations between threads (nan) are not measured".to_owned());
+    }
+    notes
+}
+
+/// --file-extra-flags.
+struct ExtraFlags {
+    is_direct: bool,
+    sync: Option<SyncPolicy>,
+    text: String,
+}
+
+impl ExtraFlags {
+    fn read(list: &str) -> Result<Self, String> {
+        let (mut is_direct, mut sync, mut shown) = (false, None, Vec::new());
+        for flag in list.split(',').filter(|flag| !flag.is_empty()) {
+            match flag {
+                "direct" => is_direct = true,
+                "sync" => sync = Some(OPEN_SYNC),
+                "dsync" => sync = Some(OPEN_DSYNC),
+                other => return Err(format!("Invalid value for file-extra-flags: '{other}'")),
+            }
+            shown.push(if flag == "direct" { "directio" } else { flag });
+        }
+        let text = match shown.as_slice() {
+            [] => "(none)".to_owned(),
+            shown => shown.join(" "),
+        };
+        Ok(Self {
+            is_direct,
+            sync,
+            text,
+        })
+    }
+}
+
+/// When writes are made durable.
+struct Syncs {
+    every: u64,
+    all: bool,
+    at_end: bool,
+    call: SyncCall,
+}
+
+impl Syncs {
+    fn read(given: &GivenArguments) -> Result<Self, String> {
+        let (fsync, fdatasync) = (SyncCall::Fsync, SyncCall::Fdatasync);
+        let calls = [("fsync", fsync), ("fdatasync", fdatasync)];
+        let call = given.choice("file-fsync-mode", &calls);
+        Ok(Self {
+            every: number(given, &["file-fsync-freq"], 0..=1_000_000_000, 100)?,
+            all: switch(given, "file-fsync-all", false)?,
+            at_end: switch(given, "file-fsync-end", true)?,
+            call: call.map_err(|other| format!("invalid fsync mode: {other}"))?,
+        })
+    }
+
+    /// sysbench counts reads and writes; the engine counts writes.
+    fn policy(&self, read_permille: u16) -> SyncPolicy {
+        let share = f64::from(1000 - read_permille) / 1000.0;
+        let writes = (self.every as f64 * share).round().max(1.0) as u32;
+        match (self.all, self.every, self.at_end) {
+            (true, _, _) => every(1, self.call),
+            (false, 0, false) => SyncPolicy::None,
+            (false, 0, true) => SyncPolicy::AtEnd,
+            (false, _, _) => every(writes, self.call),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if self.all {
+            text.push_str("Calling fsync() after each write operation.\n");
+        } else if self.every > 0 {
+            let every = self.every;
+            let _ = writeln!(
+                text,
+                "Periodic FSYNC enabled, calling fsync() each {every} requests."
+            );
+        }
+        if self.at_end && !self.all {
+            text.push_str("Calling fsync() at the end of test, Enabled.\n");
+        }
+        text
+    }
+}
+
+impl DropInLoad for FileioLoad {
+    fn target(&self) -> LoadTarget {
+        LoadTarget::Existing(PathBuf::from("."))
+    }
+
+    fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        let (settings, mode) = (&self.shown.settings, &self.shown.mode);
+        let bytes = |events: u64| events.saturating_mul(u64::from(self.block_bytes));
+        let access = random_or_sequential(mode.is_random);
+        let workload = Workload {
+            streams: Streams::with_reads(self.read_permille),
+            depth: self.depth,
+            workers: settings.threads as u32,
+            span: part(0, self.total_bytes),
+            stop: Stop {
+                time_ns: settings.time_ns,
+                bytes: settings.events.map(bytes),
+                ..Stop::default()
+            },
+            rate: settings.rate.map(|rate| rate as f64),
+            sync: self.sync,
+            cache: self.cache,
+            engine: EngineChoice::Fixed(self.engine),
+            layout: match mode.kind {
+                ModeKind::Create => Layout::Provides,
+                _ => Layout::Needed,
+            },
+            ..blocking(mode.name, access, self.block_bytes)
+        };
+        let context = context.seeded(settings.seed);
+        let scratch_bytes = Some(self.total_bytes);
+        Ok(DROP_IN.plan(&context, scratch_bytes, vec![workload]))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        Box::new(FileioPrinter {
+            shown: self.shown.clone(),
+            reported: EventsSoFar::default(),
+        })
+    }
+}
