@@ -1,6 +1,7 @@
 //! How fio sorts latencies and queue depths: bins, ranges, levels. Two printers show them.
 
 use crate::histogram::LatencyHistogram;
+use std::collections::BTreeMap;
 
 /// The percentiles that fio prints by default (its option `percentile_list`).
 pub const PERCENTILES: [f64; 17] = [
@@ -35,6 +36,59 @@ pub fn bin_index(ns: u64) -> usize {
     let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
     // The bins of an octave begin with a one that the index of the octave replaces.
     ((u64::from(lost) << BIN_BITS) + (ns >> lost)) as usize
+}
+
+/// Latencies by fio's bins. Ours are finer and none crosses a border of fio's, so the counts are
+/// exact.
+pub fn bins(histogram: &LatencyHistogram) -> BTreeMap<u64, u64> {
+    let mut bins = BTreeMap::new();
+    for (low, _, n) in histogram.buckets() {
+        *bins.entry(bin(low)).or_default() += n;
+    }
+    bins
+}
+
+/// Rates at intervals; zeros without any.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RateSamples {
+    /// The lowest.
+    pub min: f64,
+    /// The highest.
+    pub max: f64,
+    /// Their mean.
+    pub mean: f64,
+    /// Standard deviation of the sample.
+    pub deviation: f64,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl RateSamples {
+    /// The figures of these rates.
+    pub fn of(rates: impl IntoIterator<Item = f64>) -> Self {
+        let rates: Vec<f64> = rates.into_iter().collect();
+        if rates.is_empty() {
+            return Self::default();
+        }
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+        Self {
+            min: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            max: rates.iter().copied().fold(0.0, f64::max),
+            mean,
+            // The square of one rate is 0.
+            deviation: (squares / (rates.len() - 1).max(1) as f64).sqrt(),
+            count: rates.len() as u64,
+        }
+    }
+
+    /// The share of these KiB per second in the bytes per second of a group, in percent.
+    pub fn share_of(&self, bytes_per_second: f64) -> f64 {
+        match bytes_per_second > 0.0 {
+            true => (self.mean * 1024.0 * 100.0 / bytes_per_second).min(100.0),
+            false => 0.0,
+        }
+    }
 }
 
 /// The share of all transfers in each range, in percent.

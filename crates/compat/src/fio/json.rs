@@ -5,9 +5,9 @@ use super::form::{Json, JsonObject, object};
 use super::frame::{EMULATES, RunFrame};
 use super::job_options::fio_option;
 
-use super::stats::{DirectionStats, JobEntry, SteadyEntry, bins, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
 use crate::jobs::JobOption;
-use diskproof_model::fio_bins::{depth_shares, range_shares};
+use diskproof_model::fio_bins::{bins, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 
@@ -202,7 +202,7 @@ fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins:
         ("lat_ns", latency(&stats.latency, lat, has_bins)),
         ("bw_min", whole(kib.min)),
         ("bw_max", whole(kib.max)),
-        ("bw_agg", kib.share_of(all_bytes).into()),
+        ("bw_agg", kib.share_of(all_bytes.max(1) as f64).into()),
         ("bw_mean", kib.mean.into()),
         ("bw_dev", kib.deviation.into()),
         ("bw_samples", kib.count.into()),

@@ -2,9 +2,9 @@
 
 use super::frame::{GroupTotal, RunFrame};
 use super::number::{both, short};
-use super::stats::{DirectionStats, JobEntry, RateSamples, SteadyEntry, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
 use super::values::Base;
-use diskproof_model::fio_bins::{RangeShares, depth_shares, range_shares};
+use diskproof_model::fio_bins::{RangeShares, RateSamples, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
@@ -132,7 +132,7 @@ fn samples(kib: &RateSamples, all_bytes: u64, iops: &RateSamples) -> String {
     if kib.count == 0 {
         return String::new();
     }
-    let share = kib.share_of(all_bytes);
+    let share = kib.share_of(all_bytes.max(1) as f64);
     let (unit, divisor) = match kib.mean > 1_048_576.0 {
         true => ("MiB", 1024.0),
         false => ("KiB", 1.0),

@@ -3,7 +3,7 @@
 use super::number::TimeFigures;
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
-use diskproof_model::fio_bins::{PERCENTILES, bin};
+use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::latency_target::LatencyTarget;
@@ -135,40 +135,6 @@ pub(super) struct DirectionStats {
     pub rates: Option<(u64, u64)>,
 }
 
-/// Rates at intervals.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RateSamples {
-    pub min: f64,
-    pub max: f64,
-    pub mean: f64,
-    pub deviation: f64,
-    pub count: u64,
-}
-
-impl RateSamples {
-    /// The share of these KiB per second in the bytes per second of a group, in percent.
-    pub(super) fn share_of(&self, all_bytes: u64) -> f64 {
-        // Without samples the mean is 0.
-        (self.mean * KIB * 100.0 / all_bytes.max(1) as f64).min(100.0)
-    }
-
-    fn of(values: &[f64], copies: u64) -> Self {
-        if values.is_empty() {
-            return Self::default();
-        }
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let square = |value: &f64| (value - mean).powi(2);
-        let freedom = values.len().saturating_sub(1).max(1) as f64;
-        Self {
-            min: values.iter().copied().fold(f64::INFINITY, f64::min),
-            max: values.iter().copied().fold(0.0, f64::max),
-            mean,
-            deviation: (values.iter().map(square).sum::<f64>() / freedom).sqrt(),
-            count: values.len() as u64 * copies,
-        }
-    }
-}
-
 impl DirectionStats {
     /// Bytes per second.
     pub(super) fn rate(&self) -> u64 {
@@ -241,8 +207,10 @@ impl DirectionStats {
             .values()
             .map(|(bytes, _)| *bytes as f64 / KIB * per_second);
         let ops = sums.values().map(|(_, ops)| *ops as f64 * per_second);
-        self.kib_per_second = RateSamples::of(&kib.collect::<Vec<_>>(), copies);
-        self.iops = RateSamples::of(&ops.collect::<Vec<_>>(), copies);
+        self.kib_per_second = RateSamples::of(kib);
+        self.iops = RateSamples::of(ops);
+        self.kib_per_second.count *= copies;
+        self.iops.count *= copies;
     }
 }
 
@@ -264,15 +232,6 @@ pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
         mean,
         deviation,
     }
-}
-
-/// Latencies by fio's bins. Our bins are finer and none crosses a border of fio's.
-pub(super) fn bins(histogram: &LatencyHistogram) -> BTreeMap<u64, u64> {
-    let mut bins = BTreeMap::new();
-    for (low, _, n) in histogram.buckets() {
-        *bins.entry(bin(low)).or_insert(0) += n;
-    }
-    bins
 }
 
 /// The percentiles in nanoseconds, as fio reads them from its bins.

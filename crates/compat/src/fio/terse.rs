@@ -71,7 +71,7 @@ fn direction(
     }
     fields.push(times(&stats.latency));
     let (kib, iops) = (stats.kib_per_second, stats.iops);
-    let share = kib.share_of(all_bytes);
+    let share = kib.share_of(all_bytes.max(1) as f64);
     fields.push(format!(
         "{:.0};{:.0};{share:.6}%;{:.6};{:.6}",
         kib.min, kib.max, kib.mean, kib.deviation

@@ -9,14 +9,8 @@ use std::collections::BTreeMap;
 /// The unit of the kernel's counters on every disk (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
 
-/// The operations of a disk.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    read_ops: u64,
-    write_ops: u64,
-    read_bytes: u64,
-    write_bytes: u64,
-}
+/// The operations of a disk: reads, writes, and the bytes of each.
+type Counts = [u64; 4];
 
 /// The operations of a disk between two times, in nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +36,7 @@ pub(super) fn of(record: &Record) -> Vec<Value> {
 }
 
 fn window(m: &MeasurementRecord) -> CountedTime {
-    let start_ns = m.steady_start_ns();
+    let (start_ns, device) = (m.steady_start_ns(), &m.device);
     CountedTime {
         start_ns,
         // Slices lie between those of other workloads, and none of them overlap.
@@ -50,12 +44,12 @@ fn window(m: &MeasurementRecord) -> CountedTime {
             true => m.start_ns.saturating_add(m.wall_ns),
             false => start_ns,
         },
-        counts: Counts {
-            read_ops: m.device.read_ops,
-            write_ops: m.device.write_ops,
-            read_bytes: m.device.read_bytes,
-            write_bytes: m.device.write_bytes,
-        },
+        counts: [
+            device.read_ops,
+            device.write_ops,
+            device.read_bytes,
+            device.write_bytes,
+        ],
     }
 }
 
@@ -70,34 +64,28 @@ fn sum(mut windows: Vec<CountedTime>) -> Counts {
         {
             Some(last) => {
                 last.end_ns = last.end_ns.max(window.end_ns);
-                last.counts = last.counts.combine(window.counts, u64::max);
+                last.counts = combined(last.counts, window.counts, u64::max);
             }
             None => apart.push(window),
         }
     }
-    apart.iter().fold(Counts::default(), |sum, window| {
-        sum.combine(window.counts, u64::saturating_add)
+    let counts = apart.iter().map(|window| window.counts);
+    counts.fold([0; 4], |sum, counts| {
+        combined(sum, counts, u64::saturating_add)
     })
 }
 
-impl Counts {
-    fn combine(self, other: Self, by: fn(u64, u64) -> u64) -> Self {
-        Self {
-            read_ops: by(self.read_ops, other.read_ops),
-            write_ops: by(self.write_ops, other.write_ops),
-            read_bytes: by(self.read_bytes, other.read_bytes),
-            write_bytes: by(self.write_bytes, other.write_bytes),
-        }
-    }
+fn combined(one: Counts, other: Counts, by: fn(u64, u64) -> u64) -> Counts {
+    std::array::from_fn(|index| by(one[index], other[index]))
 }
 
-fn disk(name: &str, counts: Counts) -> Value {
+fn disk(name: &str, [read_ops, write_ops, read_bytes, write_bytes]: Counts) -> Value {
     object([
         ("name", name.into()),
-        ("read_ios", counts.read_ops.into()),
-        ("write_ios", counts.write_ops.into()),
-        ("read_sectors", (counts.read_bytes / SECTOR_BYTES).into()),
-        ("write_sectors", (counts.write_bytes / SECTOR_BYTES).into()),
+        ("read_ios", read_ops.into()),
+        ("write_ios", write_ops.into()),
+        ("read_sectors", (read_bytes / SECTOR_BYTES).into()),
+        ("write_sectors", (write_bytes / SECTOR_BYTES).into()),
     ])
     .into()
 }
@@ -111,20 +99,14 @@ mod tests {
         let window = |start_ns, end_ns, read_ops| CountedTime {
             start_ns,
             end_ns,
-            counts: Counts {
-                read_ops,
-                ..Counts::default()
-            },
+            counts: [read_ops, 0, 0, 0],
         };
-        assert_eq!(
-            sum(vec![
-                window(10, 20, 1),
-                window(0, 10, 2),
-                window(12, 18, 5),
-                window(19, 30, 3)
-            ])
-            .read_ops,
-            7
-        );
+        let windows = vec![
+            window(10, 20, 1),
+            window(0, 10, 2),
+            window(12, 18, 5),
+            window(19, 30, 3),
+        ];
+        assert_eq!(sum(windows), [7, 0, 0, 0]);
     }
 }

@@ -1,11 +1,10 @@
 //! Latency distributions as fio's JSON has them: figures, percentiles, bins, and shares by range.
 
 use super::form::{Object, object};
-use diskproof_model::fio_bins::{PERCENTILES, bin, range_shares};
+use diskproof_model::fio_bins::{PERCENTILES, bins, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::LatencySummary;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// A percentile needs this many latencies below it, as many as the record requires beyond it.
 const SAMPLES_BELOW: f64 = 10.0;
@@ -43,6 +42,12 @@ impl<'a> Latency<'a> {
         if histogram.is_some_and(|histogram| histogram.count() == 0) {
             return without_samples();
         }
+        // By the starts of fio's bins.
+        let bins = histogram.map(|histogram| {
+            let bins = bins(histogram).into_iter();
+            bins.map(|(ns, n)| (ns.to_string(), n.into()))
+                .collect::<Object>()
+        });
         let deviation = histogram.map(|histogram| histogram.deviation_ns(summary.mean));
         object([
             ("min", summary.min.into()),
@@ -51,7 +56,7 @@ impl<'a> Latency<'a> {
             ("stddev", deviation.into()),
             ("N", histogram.map(LatencyHistogram::count).into()),
             ("percentile", self.percentiles().into()),
-            ("bins", histogram.map(bins).into()),
+            ("bins", bins.into()),
         ])
         .into()
     }
@@ -84,17 +89,6 @@ impl<'a> Latency<'a> {
     }
 }
 
-/// Latencies by fio's bins. Our bins are finer and none crosses a border of fio's, so the counts
-/// are exact.
-fn bins(histogram: &LatencyHistogram) -> Object {
-    let mut bins = BTreeMap::new();
-    for (low, _, n) in histogram.buckets() {
-        *bins.entry(bin(low)).or_insert(0) += n;
-    }
-    let bins = bins.into_iter();
-    bins.map(|(ns, n)| (ns.to_string(), n.into())).collect()
-}
-
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
 /// percent.
 pub(super) fn shares_by_latency<'a>(transfers: impl Iterator<Item = &'a Latency<'a>>) -> Object {
@@ -120,7 +114,7 @@ mod tests {
         (0..64)
             .flat_map(|bit| [1 << bit, (1_u64 << bit) + 1, (1_u64 << bit) - 1])
             .for_each(|ns| histogram.record(ns));
-        let sum: u64 = bins(&histogram).values().filter_map(Value::as_u64).sum();
+        let sum: u64 = bins(&histogram).values().sum();
         assert_eq!(sum, 3 * 64);
     }
 

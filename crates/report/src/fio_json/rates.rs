@@ -2,6 +2,7 @@
 //! interval that fio samples by default.
 
 use super::form::{Object, object};
+use diskproof_model::fio_bins::RateSamples;
 use diskproof_model::record::{MeasurementRecord, OpRecord};
 use serde_json::Value;
 
@@ -21,24 +22,18 @@ pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
     let cells = || m.cells_of(&series);
     let kib = cells().map(|(_, seconds, cell)| cell.bytes as f64 / KIB / seconds);
     let ops = cells().map(|(_, seconds, cell)| cell.ops as f64 / seconds);
-    let (bandwidth, iops) = (
-        Spread::of(&kib.collect::<Vec<_>>()),
-        Spread::of(&ops.collect::<Vec<_>>()),
-    );
+    let bandwidth = RateSamples::of(kib);
     // fio's share of the group; each of our jobs is a separate group.
-    let of_group = match bandwidth.samples {
-        1.. if op.throughput.value > 0.0 => bandwidth.mean * KIB * 100.0 / op.throughput.value,
-        _ => 0.0,
-    };
-    fields(&bandwidth, of_group.min(100.0), &iops)
+    let of_group = bandwidth.share_of(op.throughput.value);
+    fields(bandwidth, of_group, RateSamples::of(ops))
 }
 
 /// A rate without samples, as fio prints it.
 pub(super) fn without_samples() -> Object {
-    fields(&Spread::default(), 0.0, &Spread::default())
+    fields(RateSamples::default(), 0.0, RateSamples::default())
 }
 
-fn fields(bandwidth: &Spread, of_group: f64, iops: &Spread) -> Object {
+fn fields(bandwidth: RateSamples, of_group: f64, iops: RateSamples) -> Object {
     let whole = |rate: f64| -> Value { (rate as u64).into() };
     object([
         ("bw_min", whole(bandwidth.min)),
@@ -46,46 +41,13 @@ fn fields(bandwidth: &Spread, of_group: f64, iops: &Spread) -> Object {
         ("bw_agg", of_group.into()),
         ("bw_mean", bandwidth.mean.into()),
         ("bw_dev", bandwidth.deviation.into()),
-        ("bw_samples", bandwidth.samples.into()),
+        ("bw_samples", bandwidth.count.into()),
         ("iops_min", whole(iops.min)),
         ("iops_max", whole(iops.max)),
         ("iops_mean", iops.mean.into()),
         ("iops_stddev", iops.deviation.into()),
-        ("iops_samples", iops.samples.into()),
+        ("iops_samples", iops.count.into()),
     ])
-}
-
-/// A summary of samples; zeros without any.
-#[derive(Default)]
-struct Spread {
-    min: f64,
-    max: f64,
-    mean: f64,
-    /// Standard deviation of the sample.
-    deviation: f64,
-    samples: u64,
-}
-
-impl Spread {
-    fn of(samples: &[f64]) -> Self {
-        let count = samples.len();
-        if count == 0 {
-            return Self::default();
-        }
-        let mean = samples.iter().sum::<f64>() / count as f64;
-        let square = samples
-            .iter()
-            .map(|sample| (sample - mean).powi(2))
-            .sum::<f64>();
-        Self {
-            min: samples.iter().copied().fold(f64::INFINITY, f64::min),
-            max: samples.iter().copied().fold(0.0, f64::max),
-            mean,
-            // The square of one sample is 0.
-            deviation: (square / (count - 1).max(1) as f64).sqrt(),
-            samples: count as u64,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -94,12 +56,12 @@ mod tests {
 
     #[test]
     fn sample_counts_are_shortened() {
-        let spread = Spread::of(&[4.0, 2.0, 9.0]);
+        let spread = RateSamples::of([4.0, 2.0, 9.0]);
         assert_eq!(
-            (spread.min, spread.max, spread.mean, spread.samples),
+            (spread.min, spread.max, spread.mean, spread.count),
             (2.0, 9.0, 5.0, 3)
         );
         assert!((spread.deviation - 13.0f64.sqrt()).abs() < 1e-12);
-        assert_eq!(Spread::of(&[7.0]).deviation, 0.0);
+        assert_eq!(RateSamples::of([7.0]).deviation, 0.0);
     }
 }

@@ -86,9 +86,11 @@ pub(super) fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) 
 }
 
 pub(super) fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content: &str) -> Markup {
+    let (class, color) = tone.look();
+    let weight = (tone == Tone::Strong).then_some("600");
     html! {
-        text class=(tone.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size)
-            font-weight=[tone.weight()] fill=(tone.color())
+        text class=(class) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size)
+            font-weight=[weight] fill=(color)
         {
             (allowed(content))
         }
@@ -114,24 +116,13 @@ pub(super) enum Tone {
 }
 
 impl Tone {
-    pub(super) fn class(self) -> &'static str {
+    /// Its class and its colour.
+    pub(super) fn look(self) -> (&'static str, &'static str) {
         match self {
-            Self::Strong => "strong",
-            Self::Plain => "plain",
-            Self::Faint => "faint",
+            Self::Strong => ("strong", "#12161c"),
+            Self::Plain => ("plain", "#333b47"),
+            Self::Faint => ("faint", "#5f6977"),
         }
-    }
-
-    pub(super) fn color(self) -> &'static str {
-        match self {
-            Self::Strong => "#12161c",
-            Self::Plain => "#333b47",
-            Self::Faint => "#5f6977",
-        }
-    }
-
-    pub(super) fn weight(self) -> Option<&'static str> {
-        (self == Self::Strong).then_some("600")
     }
 }
 

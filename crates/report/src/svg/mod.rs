@@ -241,7 +241,7 @@ fn labels(
 ) -> Markup {
     let shift = format!("translate({} {})", px(origin.0), px(origin.1));
     html! {
-        g.plain transform=(shift) text-anchor=(anchor) font-size="12" fill=(Tone::Plain.color()) {
+        g.plain transform=(shift) text-anchor=(anchor) font-size="12" fill=(Tone::Plain.look().1) {
             @for (x, y, label) in texts {
                 text x=[x.map(px)] y=[y.map(px)] { (allowed(&label)) }
             }
@@ -273,7 +273,7 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let center = f64::midpoint(frame.left, frame.right);
     let below = frame.bottom + 40.0;
     html! {
-        g.plain text-anchor="middle" font-size="13" fill=(Tone::Plain.color()) {
+        g.plain text-anchor="middle" font-size="13" fill=(Tone::Plain.look().1) {
             text x=(px(center)) y=(px(below)) { (allowed(&axis_name(&chart.x))) }
             (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
             @if let Some(right) = &chart.y_right {

@@ -3,13 +3,11 @@
 
 mod bars;
 mod blocks;
-mod compare;
 
 mod graph;
 mod grid;
 mod pages;
 mod ping;
-mod record;
 mod scan;
 mod server;
 mod sparkline;
@@ -18,10 +16,11 @@ mod watch;
 
 pub use crate::describe::comparison::MetricDetail;
 pub use crate::describe::plan::budget_line;
-pub use compare::write_comparison;
-pub use pages::{write_commands, write_identity, write_plan, write_runs};
+pub use pages::{
+    Detail, write_commands, write_comparison, write_identity, write_plan, write_record, write_runs,
+    write_verdict_again,
+};
 pub use ping::RequestLines;
-pub use record::{Detail, write_record, write_verdict_again};
 pub use trend::write_trends;
 pub use watch::{
     WatchFacts, hidden_processes_text, seek_method_text, write_watch_facts, write_watch_heading,

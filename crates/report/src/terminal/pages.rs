@@ -1,18 +1,83 @@
-//! Pages that are blocks only: what `info` found, a plan that is not run, the list of saved runs,
-//! the commands of a record.
+//! Pages that are blocks only: the result of a run, a comparison, what `info` found, a plan that is
+//! not run, the list of saved runs, the commands of a record.
 
 use super::blocks::write_blocks;
+use crate::describe::changes::short;
+use crate::describe::comparison::{self, MetricDetail};
 use crate::describe::findings::findings;
 use crate::describe::identity::{host, sections};
+use crate::describe::page::sections as page_sections;
+use crate::describe::verdict::answer;
 use crate::describe::{commands, plan, runs};
 use crate::examined::Examined;
-use crate::page::Page;
+use crate::page::{Page, TextStyle};
 use crate::style::Style;
+use diskproof_model::block::Shown;
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
+
+/// How much of a result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What a reader decides by.
+    Short,
+    /// Everything.
+    Whole,
+}
+
+/// Writes the result of a run.
+pub fn write_record(
+    record: &Record,
+    detail: Detail,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let page = &mut Page::new(style, out);
+    let other = match detail {
+        Detail::Short => Shown::Short,
+        Detail::Whole => Shown::Whole,
+    };
+    let all = page_sections(record).into_iter();
+    for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
+        if !matches!(section.id, "title" | "notes") {
+            page.blank()?;
+        }
+        write_blocks(page, Some(record), &section.blocks)?;
+    }
+    Ok(())
+}
+
+/// Writes the headline and the trust once more, for the end of a page that is longer than the
+/// screen. Writes nothing for a run without a verdict.
+pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let (page, answer) = (&mut Page::new(style, out), answer(record));
+    if !answer.is_empty() {
+        page.blank()?;
+    }
+    write_blocks(page, Some(record), &answer)
+}
+
+/// Writes the comparison.
+pub fn write_comparison(
+    comparison: &Comparison,
+    detail: MetricDetail,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let page = &mut Page::new(style, out);
+    if detail == MetricDetail::Independent {
+        return write_blocks(page, None, &short(comparison));
+    }
+    for candidate in &comparison.candidates {
+        page.text(TextStyle::Bold.of(&candidate.summary))?;
+    }
+    page.blank()?;
+    write_blocks(page, None, &comparison::blocks(comparison, detail))
+}
 
 /// Writes all facts, layer by layer from the target down to the disks, then their health and the
 /// findings. Unknown values have no line, unless their absence matters.
@@ -160,5 +225,86 @@ mod tests {
                 "{width}: {page}"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod comparison_tests {
+    use super::*;
+    use crate::style::Color;
+    use diskproof_model::comparison::{Tally, Verdict};
+
+    fn page(comparison: &Comparison, detail: MetricDetail) -> String {
+        let style = Style {
+            width: 80,
+            color: Color::Plain,
+        };
+        let mut out = Vec::new();
+        write_comparison(comparison, detail, &style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn fixture() -> Comparison {
+        let text = include_str!("../../../../tests/fixtures/comparison.json");
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn two_sides_take_a_screen_and_name_both() {
+        let mut comparison = fixture();
+        comparison.candidates.truncate(1);
+        let names = [
+            comparison.baseline.label.clone(),
+            comparison.candidates[0].side.label.clone(),
+        ];
+        for verdict in [None, Some(Verdict::Undecided), Some(Verdict::NotComparable)] {
+            let candidate = &mut comparison.candidates[0];
+            candidate.notes = vec!["a long note ".repeat(12); 9];
+            if let Some(verdict) = verdict {
+                candidate.headline = Tally::default();
+                for metric in &mut candidate.metrics {
+                    metric.verdict = verdict;
+                    if metric.headline {
+                        candidate.headline.count(verdict);
+                    }
+                }
+            }
+            let page = page(&comparison, MetricDetail::Independent);
+            assert!(page.lines().count() <= 24, "{page}");
+            assert!(
+                page.lines().all(|line| crate::text::columns(line) <= 80),
+                "{page}"
+            );
+            assert!(names.iter().all(|name| page.contains(name)), "{page}");
+        }
+    }
+
+    #[test]
+    fn fifty_sides_are_a_line_each_and_outliers_are_marked() {
+        let mut comparison = fixture();
+        let candidate = comparison.candidates[0].clone();
+        let side = |number: usize| {
+            let mut candidate = candidate.clone();
+            candidate.side.label = format!("node{number}");
+            for metric in &mut candidate.metrics {
+                let share = if number == 7 {
+                    0.2
+                } else {
+                    1.0 + number as f64 / 1000.0
+                };
+                metric.b.value = metric.a.value * share;
+            }
+            candidate
+        };
+        comparison.candidates = (1..50).map(side).collect();
+        let page = page(&comparison, MetricDetail::Independent);
+        assert!(page.lines().count() <= 60, "{page}");
+        let marked: Vec<&str> = page
+            .lines()
+            .filter(|line| line.ends_with("outlier"))
+            .collect();
+        assert_eq!(marked.len(), 1, "{page}");
+        assert!(marked[0].starts_with("node7 "), "{page}");
+        assert!(page.contains("Outliers: node7"), "{page}");
     }
 }
