@@ -81,7 +81,7 @@ pub fn write_watch_heading(style: &Style, out: &mut dyn Write) -> io::Result<()>
     page.unbroken(TextStyle::Dim.of(row(&names.map(str::to_owned))))
 }
 
-/// Writes a step: a line per device, and who is busy. Idle devices have a line only where `idle`
+/// Writes a step: a line per device, and who is busy. Idle devices have a line only where `named`
 /// names them.
 pub fn write_watch_step(
     step: &WatchStep,
