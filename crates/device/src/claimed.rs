@@ -18,6 +18,11 @@ pub(crate) const CLAIM: &str = "claim";
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// The second name of the first file, which tries the filesystem.
 pub(crate) const TRIAL: &str = "trial";
+/// Whether a file has not got its own name yet.
+fn is_first_name(name: &[u8]) -> bool {
+    [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
+}
+
 const CLAIM_TEXT: &str = "This directory belongs to diskproof, which removes it.\n";
 const SIZES: [&str; 2] = ["Its files have at most ", " bytes.\n"];
 /// Longer than any claim.
@@ -61,9 +66,7 @@ impl OwnDirectory<'_> {
         let failed = |errno| OpenError::from_errno(path, "remove the files of the test", errno);
         let is_unfinished = |entry: &Entry<'_>| {
             entry.depth == 0
-                && [UNFINISHED, TRIAL]
-                    .map(str::as_bytes)
-                    .contains(&entry.name_bytes())
+                && is_first_name(entry.name_bytes())
                 && self.own_files.accept(entry.stat())
         };
         let either = |entry: &Entry<'_>| is_unfinished(entry) || is_ours(entry);
@@ -225,9 +228,7 @@ fn remove_unmarked(
     let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
     let names = entry_names(directory).map_err(failed)?;
     let is_ours = |name: &CString| {
-        [UNFINISHED, TRIAL]
-            .map(str::as_bytes)
-            .contains(&name.as_bytes())
+        is_first_name(name.as_bytes())
             && open_own(directory, name.as_c_str()).is_ok_and(|file| is_part_of_claim(&file.into()))
     };
     if !names.iter().all(is_ours) {

@@ -6,7 +6,6 @@ use crate::failure::OpenError;
 use crate::leftover;
 use crate::tree::open_folder;
 use diskproof_model::files::FILES_DIRECTORY;
-use rustix::io::Errno;
 use std::os::fd::{AsFd as _, IntoRawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -42,7 +41,7 @@ impl FilesRemover {
                 Ok(())
             }
             Err(error) => {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                let errno = crate::errno::of(&error);
                 Err(OpenError::from_errno(&path, "start its removal", errno))
             }
         }

@@ -2,6 +2,7 @@
 //! targets.
 
 use crate::io_limits::io_limits;
+use crate::memory::meminfo_bytes;
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::HostFacts;
 use rustix::process::geteuid;
@@ -45,7 +46,7 @@ fn facts_in(root: &SysRoot, top: &Path) -> HostFacts {
         cpu: cpu_model(&cpuinfo),
         memory_bytes: read_text(&root.proc.join("meminfo"))
             .as_deref()
-            .and_then(memory_bytes)
+            .and_then(|text| meminfo_bytes(text, "MemTotal:"))
             .unwrap_or(0),
         hypervisor: hypervisor(root, &cpuinfo),
         load_average: read_text(&root.proc.join("loadavg"))
@@ -87,20 +88,6 @@ fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
         .filter_map(|line| line.split_once(':'))
         .find(|(field, _)| field.trim() == name)
         .map(|(_, value)| value.trim())
-}
-
-/// `MemTotal` of /proc/meminfo.
-fn memory_bytes(text: &str) -> Option<u64> {
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    value
-        .trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
 }
 
 /// The hypervisor's name; `unknown` when only the CPU flag tells that there is one; `None` on bare
@@ -249,7 +236,7 @@ mod tests {
             Some("Xeon(R): fast")
         );
         assert_eq!(
-            memory_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n"),
+            meminfo_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n", "MemTotal:"),
             Some(24_684_092 * 1024)
         );
     }

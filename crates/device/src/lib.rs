@@ -22,12 +22,14 @@ mod failure;
 #[cfg(test)]
 mod fake_sysfs;
 mod fiemap;
+mod file_flags;
 mod file_names;
 mod file_tree;
 mod files_remover;
 mod filesystems;
 mod health;
 mod held;
+mod helper_process;
 mod host;
 mod inspect;
 mod io_limits;
@@ -72,6 +74,7 @@ pub use file_names::{FileName, NameState};
 pub use file_tree::{FileTree, StartedTree};
 pub use files_remover::{FILES_REMOVER_VERB, FilesRemover, remove_files};
 pub use health::disk_health;
+pub use helper_process::{ending_signals, report_line, reported_lines};
 pub use host::host_facts;
 pub use kept::{KeptDirectory, is_own_file};
 pub use live::{

@@ -139,10 +139,7 @@ fn virtio(disk: &Path) -> Option<Link> {
     components(disk).find_map(|name| numbered(name, "virtio"))?;
     Some(Link {
         bus: "virtio".into(),
-        speed: None,
-        speed_max: None,
-        bytes_per_second_max: None,
-        device_bytes_per_second_max: None,
+        ..Link::default()
     })
 }
 

@@ -1,5 +1,6 @@
 //! /proc/self/mountinfo: which filesystem holds a path. Does not know disks.
 
+use crate::sysroot::SysRoot;
 use std::path::{Path, PathBuf};
 
 /// One line of mountinfo (proc_pid_mountinfo(5)).
@@ -32,6 +33,13 @@ impl MountEntry {
         let below = path.strip_prefix(&self.point).ok()?;
         Some(Path::new(self.root.trim_start_matches('/')).join(below))
     }
+}
+
+/// All mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
+/// them.
+pub(crate) fn read(root: &SysRoot, process: &str) -> Vec<MountEntry> {
+    let bytes = std::fs::read(root.proc.join(process).join("mountinfo")).unwrap_or_default();
+    parse(&String::from_utf8_lossy(&bytes))
 }
 
 /// All mounts, oldest first; lines that are no mounts are skipped.

@@ -144,7 +144,9 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
             path: path.display().to_string(),
         });
     }
-    let mounts = read_mounts(root);
+    // Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
+    // writing.
+    let mounts = mounts::read(root, "self");
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => Ok(probe_device(root, &mounts, text, &stat)),
         FileType::Directory => {
@@ -231,13 +233,6 @@ fn probe_on_filesystem(
         layers: stack.layers,
         unresolved: stack.unresolved,
     })
-}
-
-/// Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
-/// writing.
-fn read_mounts(root: &SysRoot) -> Vec<MountEntry> {
-    let bytes = std::fs::read(root.proc.join("self/mountinfo")).unwrap_or_default();
-    mounts::parse(&String::from_utf8_lossy(&bytes))
 }
 
 fn describe_kind(kind: FileType) -> &'static str {

@@ -11,7 +11,8 @@ use crate::open::OpenTarget;
 use crate::sysroot::{SysRoot, read_number, read_text};
 use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
 use diskproof_model::target::LayerKind;
-use segments::{BlockMap, SECTOR_BYTES, Segment, UNIT_BYTES, compose, longest};
+use diskproof_model::units::SECTOR_BYTES;
+use segments::{BlockMap, Segment, UNIT_BYTES, compose, longest};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -65,8 +66,7 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
             }
         };
         let below = compose(&levels[index], &segments);
-        let is_long = longest(&below).is_some_and(|span| span.length >= SPAN_BYTES_MIN);
-        if !is_long {
+        if longest(&below).is_none_or(|span| span.length < SPAN_BYTES_MIN) {
             unknown = Some(format!(
                 "no MiB of its blocks is contiguous on {}",
                 lower.name
@@ -279,13 +279,9 @@ fn sysfs_directory(root: &SysRoot, layer: &PlannedLayer) -> PathBuf {
 fn file_extents(target: &OpenTarget) -> BlockMap {
     let filesystem = target.identity().filesystem.as_ref();
     let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
-    if OWN_ADDRESSES.contains(&kind) {
-        return BlockMap::Unknown(format!(
-            "{kind} does not report the position of a file on its device"
-        ));
-    }
-    let size_bytes = target.usable_bytes();
-    match extents(target.fd(), size_bytes) {
+    let is_known = !OWN_ADDRESSES.contains(&kind);
+    let segments = is_known.then(|| extents(target.fd(), target.usable_bytes()));
+    match segments.flatten() {
         Some(segments) => BlockMap::Segments(segments),
         None => BlockMap::Unknown(format!(
             "{kind} does not report the position of a file on its device"

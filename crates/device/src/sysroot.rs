@@ -25,6 +25,18 @@ impl SysRoot {
     pub(crate) fn block_device(&self, device: &str) -> Option<PathBuf> {
         self.sys.join("dev/block").join(device).canonicalize().ok()
     }
+
+    /// The directory of a block device (kernel name) in the device tree, likewise.
+    pub(crate) fn named_device(&self, name: &str) -> Option<PathBuf> {
+        self.sys.join("class/block").join(name).canonicalize().ok()
+    }
+
+    /// The pids of all processes but our own.
+    pub(crate) fn other_processes(&self) -> impl Iterator<Item = u32> {
+        let names = list(&self.proc).into_iter();
+        let pids = names.filter_map(|name| name.parse().ok());
+        pids.filter(|pid| *pid != std::process::id())
+    }
 }
 
 /// The text of a small file without surrounding blanks; `None` when it is missing, unreadable, or

@@ -55,9 +55,9 @@ impl ByteCount {
 
 impl AddAssign for ByteCount {
     fn add_assign(&mut self, other: Self) {
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
-        self.trim_bytes += other.trim_bytes;
+        self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
+        self.write_bytes = self.write_bytes.saturating_add(other.write_bytes);
+        self.trim_bytes = self.trim_bytes.saturating_add(other.trim_bytes);
     }
 }
 

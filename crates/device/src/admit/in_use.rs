@@ -7,7 +7,7 @@ use super::openers::{self, Opener};
 use super::refusal::RefusalReasons;
 use super::subject::{Node, Subject};
 use super::visibility::{HiddenBy, VisibilityGaps};
-use crate::mounts::{MountEntry, parse};
+use crate::mounts::{self, MountEntry};
 use crate::naming::node;
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::shell::quoted;
@@ -24,9 +24,7 @@ fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     if namespace.is_ok_and(|namespace| namespace != Path::new(PID_NAMESPACE_OF_ALL)) {
         return Some(HiddenBy::Namespace);
     }
-    let mounts = std::fs::read(root.proc.join("self/mountinfo"))
-        .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
-        .unwrap_or_default();
+    let mounts = mounts::read(root, "self");
     // The last one mounted there is the one that is seen.
     let proc = mounts
         .iter()
@@ -114,15 +112,10 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
 /// Our own mounts first, then those of every other mount namespace that a process lives in and that
 /// this user may look at.
 fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
-    let read = |who: &str| {
-        std::fs::read(root.proc.join(who).join("mountinfo"))
-            .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
-            .unwrap_or_default()
-    };
     let namespace = |who: &str| std::fs::read_link(root.proc.join(who).join("ns/mnt")).ok();
     let mut seen: HashSet<PathBuf> = namespace("self").into_iter().collect();
     let mut tables = vec![MountTable {
-        mounts: read("self"),
+        mounts: mounts::read(root, "self"),
         inside: None,
     }];
     for name in list(&root.proc) {
@@ -132,7 +125,7 @@ fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
         if namespace(&name).is_some_and(|namespace| seen.insert(namespace)) {
             let who = read_text(&root.proc.join(&name).join("comm")).unwrap_or_default();
             tables.push(MountTable {
-                mounts: read(&name),
+                mounts: mounts::read(root, &name),
                 inside: Some((pid, who)),
             });
         }
@@ -178,7 +171,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         let Some(field) = line.split_whitespace().next() else {
             continue;
         };
-        let path = PathBuf::from(crate::mounts::unescape(field));
+        let path = PathBuf::from(mounts::unescape(field));
         if let Some(what) = subject
             .owns_path(&path)
             .or_else(|| subject.owns_node_name(&path))

@@ -82,15 +82,17 @@ pub(super) fn disk_of<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'
 /// All other whole disks of the machine, but for other paths to this one.
 fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
     let wwid = wwid_of(root, &disk.name);
-    let blocks = root.sys.join("class/block");
     let other = |name: &String| {
-        let at = blocks.join(name).canonicalize().ok()?;
+        let at = root.named_device(name)?;
         let device = read_text(&at.join("dev"))?;
         let is_path = wwid.is_some() && wwid_of(root, name) == wwid;
         (name != &disk.name && !is_path && !at.join("partition").exists())
             .then(|| describe(root, &at, name, &device, Vec::new()))
     };
-    list(&blocks).iter().filter_map(other).collect()
+    list(&root.sys.join("class/block"))
+        .iter()
+        .filter_map(other)
+        .collect()
 }
 
 /// The name that a disk keeps on every path to it.

@@ -4,8 +4,8 @@
 
 use super::document::{Report, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};
+use diskproof_model::units::SECTOR_BYTES;
 
-const SECTOR_BYTES: u64 = 512;
 /// A disk that was this long under power has written more than this; less means that its unit is
 /// not what its name says (seen on rebranded disks whose `Total_LBAs_Written` counts GiB).
 const SETTLED_HOURS: u64 = 500;

@@ -7,6 +7,7 @@ use super::table::{Check, Clearing, FormatMark, Role, find_structures, first};
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
+const XFS_LOG: &str = "external log of an XFS filesystem";
 
 const CHECKS: [Check; 14] = [
     ("ext2/3/4 filesystem or its journal", ext, Clearing::Wipefs),
@@ -18,11 +19,7 @@ const CHECKS: [Check; 14] = [
     ("System V filesystem", sysv, Clearing::Wipefs),
     ("FAT filesystem", fat, Clearing::Wipefs),
     ("anchor of a UDF filesystem", udf_anchor, Clearing::Zeros),
-    (
-        "external log of an XFS filesystem",
-        xfs_log,
-        Clearing::Wipefs,
-    ),
+    (XFS_LOG, xfs_log, Clearing::Wipefs),
     ("Oracle ASM disk header", oracle_asm, Clearing::Zeros),
     ("Apple Core Storage volume", core_storage, Clearing::Wipefs),
     ("VIA RAID member", via, Clearing::Wipefs),
