@@ -77,6 +77,11 @@ impl WriteStream {
         (count - 1 - slot) / slots * slots + slot + 1
     }
 
+    /// The write that this one replaces in its slot.
+    pub(crate) fn replaced(self, number: u64) -> Option<u64> {
+        number.checked_sub(u64::from(self.slots)).filter(|n| *n > 0)
+    }
+
     /// How many writes may be ahead of the log.
     pub(crate) fn window(self) -> u64 {
         u64::from((self.slots / WINDOW_DIVISOR).max(1))
@@ -173,11 +178,9 @@ impl CutTarget {
                 return Some(format!("{what}. {MOUNT}"));
             }
             if at != now_at {
-                let what = format!(
-                    "its filesystem was mounted at {at} and is now mounted at \
-                                    {now_at}"
-                );
-                return Some(format!("{what}. {MOUNT}"));
+                return Some(format!(
+                    "its filesystem was mounted at {at} and is now mounted at {now_at}. {MOUNT}"
+                ));
             }
         }
         (self.kind != TargetKind::BlockDevice && self.inode != found.inode)

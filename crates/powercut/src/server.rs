@@ -5,7 +5,7 @@
 use crate::log_store::{LogStore, OpenLog, follows};
 use crate::places::{ConnectionPlaces, Place, PlaceUse};
 use crate::protocol::{PROOF_BYTES, WireError, WireMessage, refusal};
-use crate::run::{LogEnd, RunProgress};
+use crate::run::{LogEnd, RunProgress, short};
 use crate::token::Token;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -222,19 +222,11 @@ impl Served<'_> {
                 self.keep_place(PlaceUse::Writer)?;
                 let mut log = store.create(&run)?;
                 stream.send(&WireMessage::Logged)?;
-                note(&format!(
-                    "run {} of {} writes to {} ({peer})",
-                    crate::run::short(&run.run),
-                    run.host,
-                    run.target.path
-                ));
-                let ended = keep_log(stream, &mut log, run.streams.len());
-                note(&match &ended {
-                    Ok(()) => format!("run {} stopped", crate::run::short(&run.run)),
-                    Err(error) => format!(
-                        "run {} stopped reporting: {error}",
-                        crate::run::short(&run.run)
-                    ),
+                let (name, host, path) = (short(&run.run), &run.host, &run.target.path);
+                note(&format!("run {name} of {host} writes to {path} ({peer})"));
+                note(&match keep_log(stream, &mut log, run.streams.len()) {
+                    Ok(()) => format!("run {name} stopped"),
+                    Err(error) => format!("run {name} stopped reporting: {error}"),
                 });
                 Ok(())
             }
@@ -275,10 +267,7 @@ fn keep_log(
         let message = stream.receive(SILENCE_MAX)?;
         match &message {
             WireMessage::Progress(next) => {
-                let before = last
-                    .as_ref()
-                    .map(|last| (last.elapsed_ns, &last.counts[..]));
-                let appended = follows(streams, before, next)
+                let appended = follows(streams, last.as_ref(), next)
                     .map_err(io::Error::other)
                     .and_then(|()| log.append(&message));
                 if let Err(error) = appended {
