@@ -62,7 +62,7 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
 }
 
 /// The health of one disk.
-fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth {
+fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth {
     let unknown =
         |why: String| DiskHealth::unknown(&disk.name, nature(disk).map_or(why, str::to_owned));
     let Some(program) = program else {
@@ -74,9 +74,9 @@ fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth 
             disk.name
         ));
     };
-    let text = match ask(program, &node, retry) {
+    let text = match ask(program, &node, limit) {
         Ok(text) => text,
-        Err(silence) => return unknown(why_silent(&silence, program, &node, retry)),
+        Err(silence) => return unknown(why_silent(&silence, program, &node, limit)),
     };
     match read_answer(&text, &node.display().to_string()) {
         Answer::Health(health) => DiskHealth {
@@ -89,11 +89,11 @@ fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth 
 
 /// What `smartctl --json -a -n standby NODE` prints. Its exit status says less than the text, which
 /// holds it too.
-fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String, NoAnswer> {
+fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer> {
     let mut command = Command::new(program);
     // A disk asleep is left asleep: reading its health would start its motor.
     command.args(["--json", "-a", "-n", "standby"]).arg(node);
-    output_of(command, retry)
+    output_of(command, limit)
 }
 
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
@@ -106,12 +106,12 @@ pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
         .then_some(node)
 }
 
-fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, retry: Duration) -> String {
+fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) -> String {
     match silence {
         NoAnswer::Late => format!(
             "smartctl did not answer within {} s and was ended; see dmesg, and try smartctl -a {} \
              by hand",
-            retry.as_secs_f64(),
+            limit.as_secs_f64(),
             node.display()
         ),
         NoAnswer::Failed(error) => format!("{} could not be run: {error}", program.display()),

@@ -20,9 +20,7 @@ pub(crate) struct Stack {
 
 /// Layers below a block device (`major:minor`).
 pub(crate) fn below_device(root: &SysRoot, mounts: &[MountEntry], device: &str) -> Stack {
-    let mut walk = LayerWalk::new(root, mounts);
-    walk.visit(device);
-    walk.finish()
+    walk(root, mounts, |walk| drop(walk.visit(device)))
 }
 
 /// Layers below the filesystem that holds `path`, whose `st_dev` is `device`.
@@ -32,12 +30,30 @@ pub(crate) fn below_path(
     device: &str,
     path: &Path,
 ) -> Stack {
-    let mut walk = LayerWalk::new(root, mounts);
-    // The last first: the list is turned round at the end.
-    for device in walk.devices_of_path(device, path).iter().rev() {
-        walk.visit(device);
+    walk(root, mounts, |walk| {
+        // The last first: the list is turned round at the end.
+        for device in walk.devices_of_path(device, path).iter().rev() {
+            walk.visit(device);
+        }
+    })
+}
+
+fn walk(root: &SysRoot, mounts: &[MountEntry], visit: impl FnOnce(&mut LayerWalk<'_>)) -> Stack {
+    let mut walk = LayerWalk {
+        root,
+        mounts,
+        devices: HashSet::new(),
+        paths: HashSet::new(),
+        layers: Vec::new(),
+        unresolved: Vec::new(),
+    };
+    visit(&mut walk);
+    walk.layers.reverse();
+    walk.unresolved.dedup();
+    Stack {
+        layers: walk.layers,
+        unresolved: (!walk.unresolved.is_empty()).then(|| walk.unresolved.join("; ")),
     }
-    walk.finish()
 }
 
 struct LayerWalk<'a> {
@@ -51,27 +67,7 @@ struct LayerWalk<'a> {
     unresolved: Vec<String>,
 }
 
-impl<'a> LayerWalk<'a> {
-    fn new(root: &'a SysRoot, mounts: &'a [MountEntry]) -> Self {
-        Self {
-            root,
-            mounts,
-            devices: HashSet::new(),
-            paths: HashSet::new(),
-            layers: Vec::new(),
-            unresolved: Vec::new(),
-        }
-    }
-
-    fn finish(mut self) -> Stack {
-        self.layers.reverse();
-        self.unresolved.dedup();
-        Stack {
-            layers: self.layers,
-            unresolved: (!self.unresolved.is_empty()).then(|| self.unresolved.join("; ")),
-        }
-    }
-
+impl LayerWalk<'_> {
     fn give_up(&mut self, reason: String) -> Vec<String> {
         self.unresolved.push(reason);
         Vec::new()

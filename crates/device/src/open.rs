@@ -88,19 +88,11 @@ impl TargetContent {
 #[derive(Debug, Clone, Copy)]
 struct DirectNeeds {
     alignment_bytes: u32,
-    alignment: AlignmentSource,
+    /// Whether nothing states the alignment (FUSE, NFS): it is the largest usual sector.
+    is_assumed: bool,
     /// The kernel itself says that this file has no direct I/O, although it would take the flag
     /// (ext4 with data=journal, fsverity, …).
     support: DirectSupport,
-}
-
-/// Where the alignment comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AlignmentSource {
-    /// The kernel, the device or a request of our own states it.
-    Known,
-    /// The largest usual sector, where nothing states it (FUSE, NFS).
-    Assumed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -485,13 +477,11 @@ impl OpenTarget {
         if self.direct.support == DirectSupport::Proven {
             return Ok(None);
         }
-        if self.direct.alignment == AlignmentSource::Assumed {
-            self.direct.alignment = AlignmentSource::Known;
-            if self.probe_direct(ALIGNMENT_MIN)?.is_none() {
-                self.direct.alignment_bytes = ALIGNMENT_MIN;
-                self.direct.support = DirectSupport::Proven;
-                return Ok(None);
-            }
+        let is_assumed = std::mem::take(&mut self.direct.is_assumed);
+        if is_assumed && self.probe_direct(ALIGNMENT_MIN)?.is_none() {
+            self.direct.alignment_bytes = ALIGNMENT_MIN;
+            self.direct.support = DirectSupport::Proven;
+            return Ok(None);
         }
         let refused = self.probe_direct(self.direct.alignment_bytes)?;
         if refused.is_none() {
@@ -596,10 +586,7 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
     };
     DirectNeeds {
         alignment_bytes: stated.unwrap_or(ALIGNMENT_DEFAULT).max(ALIGNMENT_MIN),
-        alignment: match stated {
-            Some(_) => AlignmentSource::Known,
-            None => AlignmentSource::Assumed,
-        },
+        is_assumed: stated.is_none(),
         support,
     }
 }

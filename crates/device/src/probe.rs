@@ -147,28 +147,22 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
     // Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
     // writing.
     let mounts = mounts::read(root, "self");
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::BlockDevice => Ok(probe_device(root, &mounts, text, &stat)),
-        FileType::Directory => {
-            probe_on_filesystem(root, &mounts, text, &stat, TargetKind::Directory)
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => {
+            let device = device_number(stat.st_rdev);
+            let stack = layers::below_device(root, &mounts, &device);
+            return Ok(block_identity(root, text, device, stat.st_ino, stack));
         }
-        FileType::RegularFile => probe_on_filesystem(root, &mounts, text, &stat, TargetKind::File),
-        other => Err(ProbeError::WrongKind {
-            path: path.display().to_string(),
-            what: describe_kind(other),
-        }),
-    }
-}
-
-fn probe_device(
-    root: &SysRoot,
-    mounts: &[MountEntry],
-    path: String,
-    stat: &Stat,
-) -> TargetIdentity {
-    let device = device_number(stat.st_rdev);
-    let stack = layers::below_device(root, mounts, &device);
-    block_identity(root, path, device, stat.st_ino, stack)
+        FileType::Directory => TargetKind::Directory,
+        FileType::RegularFile => TargetKind::File,
+        other => {
+            return Err(ProbeError::WrongKind {
+                path: path.display().to_string(),
+                what: describe_kind(other),
+            });
+        }
+    };
+    probe_on_filesystem(root, &mounts, text, &stat, kind)
 }
 
 /// The identity of a block device (`major:minor`).

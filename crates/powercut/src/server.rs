@@ -198,17 +198,10 @@ struct Served<'a> {
 impl Served<'_> {
     /// One connection from its first frame to its last.
     fn converse(self, stream: &mut DeadlineStream) -> Result<(), WireError> {
-        let Self {
-            store,
-            token,
-            peer,
-            note,
-            ..
-        } = self;
         let nonce = random_nonce();
         stream.send(&WireMessage::Challenge(nonce))?;
         match stream.receive(FRAME_TIMEOUT)? {
-            WireMessage::Hello(proof) if token.accepts(&nonce, &proof) => {}
+            WireMessage::Hello(proof) if self.token.accepts(&nonce, &proof) => {}
             WireMessage::Hello(_) => {
                 return Err(WireError::Body(
                     "the token is missing or wrong; see --token-file",
@@ -220,11 +213,12 @@ impl Served<'_> {
         match stream.receive(SILENCE_MAX)? {
             WireMessage::Run(run) => {
                 self.keep_place(PlaceUse::Writer)?;
-                let mut log = store.create(&run)?;
+                let mut log = self.store.create(&run)?;
                 stream.send(&WireMessage::Logged)?;
                 let (name, host, path) = (short(&run.run), &run.host, &run.target.path);
-                note(&format!("run {name} of {host} writes to {path} ({peer})"));
-                note(&match keep_log(stream, &mut log, run.streams.len()) {
+                let peer = self.peer;
+                (self.note)(&format!("run {name} of {host} writes to {path} ({peer})"));
+                (self.note)(&match keep_log(stream, &mut log, run.streams.len()) {
                     Ok(()) => format!("run {name} stopped"),
                     Err(error) => format!("run {name} stopped reporting: {error}"),
                 });
@@ -232,9 +226,9 @@ impl Served<'_> {
             }
             WireMessage::List => {
                 self.keep_place(PlaceUse::Reader)?;
-                for run in store.newest()? {
+                for run in self.store.newest()? {
                     // One that was removed meanwhile is not listed.
-                    if let Some(run) = store.description(run) {
+                    if let Some(run) = self.store.description(run) {
                         stream.send(&WireMessage::Run(Box::new(run)))?;
                     }
                 }
@@ -242,7 +236,7 @@ impl Served<'_> {
             }
             WireMessage::Fetch(run) => {
                 self.keep_place(PlaceUse::Reader)?;
-                send_log(stream, store, run)
+                send_log(stream, self.store, run)
             }
             _ => Err(WireError::Body("neither a run nor a question")),
         }

@@ -4,9 +4,9 @@
 
 use super::loops;
 use super::openers::{self, Opener};
+use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
 use super::subject::{Node, Subject};
-use super::visibility::{HiddenBy, VisibilityGaps};
 use crate::mounts::{self, MountEntry};
 use crate::naming::node;
 use crate::sysroot::{SysRoot, list, read_text};

@@ -49,23 +49,20 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames 
         .filter(|name| disk.kind != LayerKind::Md && !shared(|layer| layer.model.as_ref(), name));
     let shown = format!("as `diskproof info {}` shows it", identity.path);
     let (accepted, described) = match (serial, model) {
-        (Some(serial), Some(model)) => (
-            vec![serial, model],
-            format!("its serial or its model in full, {shown}"),
-        ),
-        (Some(serial), None) => (vec![serial], format!("its serial in full, {shown}")),
-        (None, Some(model)) => (vec![model], format!("its model in full, {shown}")),
         (None, None) => (
             vec![&target.name],
             "its kernel name in full (it has neither a serial nor a model of its own)".to_owned(),
         ),
+        _ => {
+            let words = [serial.map(|_| "its serial"), model.map(|_| "its model")];
+            let words: Vec<&str> = words.into_iter().flatten().collect();
+            let described = format!("{} in full, {shown}", words.join(" or "));
+            (serial.into_iter().chain(model).collect(), described)
+        }
     };
+    let accepted = accepted.into_iter().map(|name| name.trim().to_owned());
     AcceptedNames {
-        accepted: accepted
-            .into_iter()
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .collect(),
+        accepted: accepted.filter(|name| !name.is_empty()).collect(),
         described,
     }
 }

@@ -160,27 +160,14 @@ fn written_bytes(table: &[Attribute<'_>], report: Report<'_>, hours: Option<u64>
 fn self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<SelfTest> {
     let status = report.at("/ata_smart_data/self_test/status");
     let now = status.filter(|status| status.count("/value").is_some_and(|value| value >> 4 == 15));
-    let now = now.map(|status| {
-        running(
-            status.text("/string").unwrap_or("in progress"),
-            status.percent("/remaining_percent"),
-        )
+    let now = now.map(|now| running(now.text("/string"), now.percent("/remaining_percent")));
+    let logged = report.list("/ata_smart_self_test_log/standard/table");
+    let logged = logged.map(|entry| {
+        let (kind, status) = (entry.text("/type/string"), entry.text("/status/string"));
+        let hours = entry.hours("/lifetime_hours");
+        let hours = hours.map(|hours| unwrapped(hours, power_on_hours));
+        ended(kind, status, entry.flag("/status/passed"), hours)
     });
-    let logged = report
-        .list("/ata_smart_self_test_log/standard/table")
-        .map(|entry| {
-            let (kind, status) = (
-                entry.text("/type/string").unwrap_or("Self-test"),
-                entry.text("/status/string").unwrap_or("no result"),
-            );
-            let hours = entry
-                .hours("/lifetime_hours")
-                .map(|hours| unwrapped(hours, power_on_hours));
-            (
-                kind,
-                ended(kind, status, entry.flag("/status/passed"), hours),
-            )
-        });
     telling(now, logged)
 }
 
