@@ -289,7 +289,7 @@ impl DiskCounters {
     fn since(&self, before: &Self) -> Option<Self> {
         let pairs = self.0.iter().zip(&before.0).enumerate();
         let changes = pairs.map(|(place, (now, then))| match place {
-            READ_MS | WRITE_MS | BUSY_MS => Some(wrapped_since(*now, *then)),
+            READ_MS | WRITE_MS | BUSY_MS | QUEUED_MS => Some(wrapped_since(*now, *then)),
             _ if UNUSED.contains(&place) => Some(0),
             _ => now.checked_sub(*then),
         });
@@ -305,7 +305,9 @@ impl DiskCounters {
     }
 }
 
-/// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers.
+/// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers
+/// (part_stat_show in linux/block/genhd.c): with 32 requests in flight the sum of their times
+/// begins anew every 37 hours.
 fn wrapped_since(now: u64, then: u64) -> u64 {
     u64::from((now as u32).wrapping_sub(then as u32))
 }
@@ -495,6 +497,30 @@ mod tests {
             };
             assert_eq!(times, expected);
             assert_eq!(wrapped_since(3, u64::from(u32::MAX)), 4);
+        });
+    }
+
+    #[test]
+    fn times_that_begin_anew_at_32_bits_count_on() {
+        with_root(|root| {
+            std::fs::create_dir_all(root.sys.join("dev/block/8:0/mq")).unwrap();
+            let near = u32::MAX - 10;
+            let before = format!("10 0 100 {near} 20 0 200 {near} 0 {near} {near} 0 0 0 0 3 1\n");
+            write_stat(&root.sys, "8:0", &before);
+            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
+            write_stat(
+                &root.sys,
+                "8:0",
+                "11 0 2148 9 20 0 200 9 0 9 9 0 0 0 0 3 1\n",
+            );
+            assert_eq!(snapshot.counts().unwrap().queued_ms, Some(20));
+            let found = snapshot.finish(ASKED);
+            let times = found.times.unwrap();
+            assert_eq!(
+                (times.queued_ms, times.busy_ms, times.read_ms),
+                (20, 20, 20)
+            );
+            assert_eq!((found.read_bytes, found.unresolved), (1 << 20, None));
         });
     }
 
