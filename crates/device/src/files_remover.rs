@@ -4,7 +4,6 @@
 
 use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
 use crate::failure::OpenError;
-
 use crate::file_names::{is_file_name, is_folder_name};
 use crate::tree::{Entry, count_ours, open_folder};
 use diskproof_model::files::FILES_DIRECTORY;

@@ -5,7 +5,7 @@ use crate::disk::{describe, kind_of};
 use crate::filesystems::MEMORY_FILESYSTEMS;
 use crate::mounts::{MountEntry, holding};
 use crate::naming::device_number;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};
 use rustix::fs::{FileType, Stat, stat};
 use std::collections::HashSet;
@@ -103,21 +103,17 @@ impl LayerWalk<'_> {
     /// `major:minor` of the devices right below the one whose directory is `at`.
     fn devices_below(&mut self, at: &Path, name: &str) -> Vec<String> {
         match kind_of(at, name) {
-            LayerKind::Partition => at
-                .parent()
-                .and_then(|disk| read_text(&disk.join("dev")))
-                .into_iter()
-                .collect(),
+            LayerKind::Partition => {
+                let disk = at.parent().and_then(|disk| read_text(&disk.join("dev")));
+                disk.into_iter().collect()
+            }
             LayerKind::Loop => match read_text(&at.join("loop/backing_file")) {
                 Some(file) => self.devices_behind_loop(name, Path::new(&file)),
                 None => Vec::new(),
             },
             // Device mapper and MD tell by `slaves`; so do bcache and multipath disks. Real disks
             // have none.
-            _ => list(&at.join("slaves"))
-                .iter()
-                .filter_map(|slave| read_text(&at.join("slaves").join(slave).join("dev")))
-                .collect(),
+            _ => devices_in(&at.join("slaves")),
         }
     }
 
@@ -174,11 +170,7 @@ impl LayerWalk<'_> {
         };
         let filesystems = self.root.sys.join("fs/btrfs");
         for uuid in list(&filesystems) {
-            let members = filesystems.join(uuid).join("devices");
-            let devices: Vec<String> = list(&members)
-                .iter()
-                .filter_map(|name| read_text(&members.join(name).join("dev")))
-                .collect();
+            let devices = devices_in(&filesystems.join(uuid).join("devices"));
             if devices.contains(&source) {
                 return devices;
             }
@@ -227,14 +219,7 @@ impl LayerWalk<'_> {
             return is_block(&stat).then(|| device_number(stat.st_rdev));
         }
         let name = source.strip_prefix("/dev/")?;
-        read_text(
-            &self
-                .root
-                .sys
-                .join("class/block")
-                .join(name.replace('/', "!"))
-                .join("dev"),
-        )
+        read_text(&self.root.named_device(&name.replace('/', "!"))?.join("dev"))
     }
 }
 

@@ -83,13 +83,14 @@ pub(crate) fn unescape(text: &str) -> String {
         let digits = bytes.get(at + 1..at + 4).filter(|digits| {
             bytes[at] == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d))
         });
-        match digits
-            .map(|d| {
-                u32::from(d[0] - b'0') * 64 + u32::from(d[1] - b'0') * 8 + u32::from(d[2] - b'0')
-            })
-            .map(u8::try_from)
-        {
-            Some(Ok(byte)) => {
+        let octal = |digits: &[u8]| {
+            let number = digits
+                .iter()
+                .fold(0, |sum, d| sum * 8 + u32::from(d - b'0'));
+            u8::try_from(number).ok()
+        };
+        match digits.and_then(octal) {
+            Some(byte) => {
                 plain.push(byte);
                 at += 4;
             }

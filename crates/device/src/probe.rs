@@ -173,14 +173,11 @@ pub(crate) fn block_identity(
     inode: u64,
     stack: Stack,
 ) -> TargetIdentity {
+    let at = root.block_device(&device);
     TargetIdentity {
         path,
         kind: TargetKind::BlockDevice,
-        size_bytes: root
-            .block_device(&device)
-            .as_deref()
-            .and_then(disk::size_bytes)
-            .unwrap_or(0),
+        size_bytes: at.as_deref().and_then(disk::size_bytes).unwrap_or(0),
         free_bytes: None,
         device,
         inode,
@@ -241,14 +238,12 @@ fn describe_kind(kind: FileType) -> &'static str {
 /// A link in a directory with the sticky bit that is neither the user's own nor the directory's
 /// owner's (may_follow_link in linux/fs/namei.c).
 fn is_foreign(link: &Stat, at: &Path) -> bool {
-    let directory = at.parent().and_then(|parent| {
-        stat(if parent.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            parent
-        })
-        .ok()
-    });
+    let directory = at
+        .parent()
+        .and_then(|parent| match parent.as_os_str().is_empty() {
+            true => stat(".").ok(),
+            false => stat(parent).ok(),
+        });
     let is_shared = directory.is_some_and(|directory| {
         directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid
     });

@@ -180,10 +180,8 @@ fn lock_disk(
         .map_err(failed)?;
     let stat = fstat(&whole).map_err(failed)?;
     if number != device_number(stat.st_rdev) {
-        return Err(changed(
-            &identity.path,
-            "the node of its whole disk is not that disk",
-        ));
+        let what = "the node of its whole disk is not that disk";
+        return Err(changed(&identity.path, what));
     }
     lock(&whole, reasons);
     let whole = Arc::new(whole);

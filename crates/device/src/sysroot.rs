@@ -53,6 +53,14 @@ pub(crate) fn read_number<N: FromStr>(path: &Path) -> Option<N> {
     read_text(path)?.parse().ok()
 }
 
+/// `major:minor` of the block devices whose entries are in a directory, by name.
+pub(crate) fn devices_in(path: &Path) -> Vec<String> {
+    let names = list(path).into_iter();
+    names
+        .filter_map(|name| read_text(&path.join(name).join("dev")))
+        .collect()
+}
+
 /// Names in a directory, sorted; empty when it cannot be read.
 pub(crate) fn list(path: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else {

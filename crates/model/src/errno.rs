@@ -112,10 +112,8 @@ pub const END_OF_FILE: &str = "EOF";
 /// number of its own and counts as EIO, as in fio; `None` for an unknown name.
 pub fn number(errno: &str) -> Option<u32> {
     const EIO: u32 = 5;
-    let known = NAMES
-        .iter()
-        .zip(1..)
-        .find(|(name, _)| **name == errno && !errno.is_empty());
+    let mut names = NAMES.iter().zip(1..).filter(|_| !errno.is_empty());
+    let known = names.find(|(name, _)| **name == errno);
     match known {
         Some((_, number)) => Some(number),
         None if errno == END_OF_FILE => Some(EIO),
@@ -162,10 +160,8 @@ pub fn meaning(errno: &str) -> &'static str {
 /// What to do about these errors, each thing once and in the order of the table, as clauses with
 /// semicolons between.
 pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
-    let seen: Vec<&str> = errnos
-        .into_iter()
-        .map(|errno| entry(errno).remedy)
-        .collect();
+    let seen = errnos.into_iter().map(|errno| entry(errno).remedy);
+    let seen: Vec<&str> = seen.collect();
     let all = TABLE.iter().chain([&OTHER]).map(|entry| entry.remedy);
     let mut told: Vec<&str> = all.filter(|remedy| seen.contains(remedy)).collect();
     told.dedup();

@@ -232,12 +232,9 @@ impl Plan {
     /// the first read, or again after a workload has trimmed it. `None` when a writing workload has
     /// no byte limit.
     pub fn scratch_write_bytes_max(&self) -> Option<u64> {
-        let laid_out: u64 = self
-            .workloads
-            .iter()
-            .filter(|w| w.layout == Layout::Provides)
-            .filter_map(Workload::write_bytes_max)
-            .sum();
+        let all = self.workloads.iter();
+        let laying_out = all.filter(|w| w.layout == Layout::Provides);
+        let laid_out: u64 = laying_out.filter_map(Workload::write_bytes_max).sum();
         let scratch = self.scratch_bytes.unwrap_or(0);
         let last = self.workloads.len().saturating_sub(1);
         let before = self.workloads[..last].iter();

@@ -23,10 +23,8 @@ struct Connection(Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>);
 impl Drop for Connection {
     /// Takes leave, which keeps the end of a session out of the server's log.
     fn drop(&mut self) {
-        let _ = self
-            .0
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = self.0.as_mut().poll(&mut context);
     }
 }
 
@@ -162,13 +160,8 @@ impl PostgresClient {
     /// The first value of a statement.
     pub fn value(&mut self, statement: &str) -> Result<String, PostgresError> {
         let rows = self.query(statement)?;
-        let value = rows
-            .into_iter()
-            .next()
-            .and_then(|row| row.into_iter().next());
-        value
-            .flatten()
-            .ok_or_else(|| PostgresError::Protocol(format!("no value for '{statement}'")))
+        let value = rows.first().and_then(|row| row.first()?.clone());
+        value.ok_or_else(|| PostgresError::Protocol(format!("no value for '{statement}'")))
     }
 
     /// Prepares the statement that this session runs over and over, without parameters and rows.

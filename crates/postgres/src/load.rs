@@ -97,11 +97,8 @@ impl Cluster {
         let after = self.wal_counters(&mut session)?;
         result.wal_bytes = after.bytes.saturating_sub(before.bytes);
         let counts_syncs = ["fdatasync", "fsync"].contains(&load.method.as_str());
-        result.wal_syncs = after
-            .syncs
-            .zip(before.syncs)
-            .filter(|_| counts_syncs)
-            .map(|(after, before)| after.saturating_sub(before));
+        let syncs = after.syncs.zip(before.syncs).filter(|_| counts_syncs);
+        result.wal_syncs = syncs.map(|(after, before)| after.saturating_sub(before));
         Ok(result)
     }
 

@@ -133,12 +133,8 @@ impl WriteRun {
             reported
         });
         shared.stop.store(true, Ordering::SeqCst);
-        let failure = shared
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(error) = failure {
+        let failure = shared.failure.lock();
+        if let Some(error) = failure.unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
         if reported.is_ok() {

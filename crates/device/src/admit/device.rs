@@ -208,13 +208,9 @@ fn family(
             "name the multipath device (multipath -ll), or remove the other paths",
         );
     }
-    if identity
-        .layers
-        .first()
-        .is_some_and(|layer| layer.kind == LayerKind::Loop)
-        && family.backing_files.is_empty()
-        && family.members.len() == 1
-    {
+    let layer = identity.layers.first();
+    let is_loop = layer.is_some_and(|layer| layer.kind == LayerKind::Loop);
+    if is_loop && family.backing_files.is_empty() && family.members.len() == 1 {
         reasons.add(
             "the loop device has no file behind it",
             "losetup --all lists those that have one",

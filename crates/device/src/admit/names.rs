@@ -38,15 +38,11 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames 
             .iter()
             .any(|other| pick(other).is_some_and(|theirs| theirs == name))
     };
-    let serial = disk
-        .serial
-        .as_ref()
-        .filter(|name| !shared(|layer| layer.serial.as_ref(), name));
+    let serial = disk.serial.as_ref();
+    let serial = serial.filter(|name| !shared(|layer| layer.serial.as_ref(), name));
     // The level of an array names no array.
-    let model = disk
-        .model
-        .as_ref()
-        .filter(|name| disk.kind != LayerKind::Md && !shared(|layer| layer.model.as_ref(), name));
+    let model = disk.model.as_ref().filter(|_| disk.kind != LayerKind::Md);
+    let model = model.filter(|name| !shared(|layer| layer.model.as_ref(), name));
     let shown = format!("as `diskproof info {}` shows it", identity.path);
     let (accepted, described) = match (serial, model) {
         (None, None) => (

@@ -30,10 +30,8 @@ struct Attribute<'a> {
 
 /// Adds what the attributes and the self-test log say.
 pub(super) fn complete(health: DiskHealth, report: Report<'_>) -> DiskHealth {
-    let table: Vec<Attribute<'_>> = report
-        .list("/ata_smart_attributes/table")
-        .filter_map(read_attribute)
-        .collect();
+    let table = report.list("/ata_smart_attributes/table");
+    let table: Vec<Attribute<'_>> = table.filter_map(read_attribute).collect();
     let count = |ids: &[u64], names: &[&str]| {
         table
             .iter()
@@ -114,13 +112,8 @@ fn wear(table: &[Attribute<'_>], report: Report<'_>) -> Option<u32> {
     const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
     let worn = |a: &Attribute<'_>| {
         let named = |names: &[&str]| names.iter().any(|name| a.name.starts_with(name));
-        let left = a
-            .value
-            .min(if named(&LEFT_RAW) && (1..=FULL).contains(&a.raw) {
-                a.raw
-            } else {
-                FULL
-            });
+        let has_raw = named(&LEFT_RAW) && (1..=FULL).contains(&a.raw);
+        let left = a.value.min(if has_raw { a.raw } else { FULL });
         (named(&LEFT) && a.value <= FULL).then(|| FULL - left)
     };
     let told = report.percent("/endurance_used/current_percent");

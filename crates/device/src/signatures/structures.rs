@@ -179,11 +179,9 @@ fn udf_anchor(view: &View<'_, '_>) -> Option<u64> {
             places.into_iter().flatten().map(|number| number * block),
             |at| {
                 let tag: [u8; 16] = view.array(at)?;
-                let sum = tag
-                    .iter()
-                    .enumerate()
-                    .filter(|(index, _)| *index != 4)
-                    .fold(0u8, |sum, (_, byte)| sum.wrapping_add(*byte));
+                // Without the checksum itself.
+                let bytes = tag[..4].iter().chain(&tag[5..]);
+                let sum = bytes.fold(0u8, |sum, byte| sum.wrapping_add(*byte));
                 let place = u64::from(u32::from_le_bytes([tag[12], tag[13], tag[14], tag[15]]));
                 Some(
                     tag[..2] == [2, 0]
