@@ -224,17 +224,9 @@ impl LayerWalk<'_> {
 }
 
 /// Filesystems of another machine, or of the host.
+#[rustfmt::skip]
 const SERVERS: [&str; 10] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "ceph",
-    "9p",
-    "virtiofs",
-    "glusterfs",
-    "lustre",
-    "afs",
+    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "glusterfs", "lustre", "afs",
 ];
 
 /// Whether another machine or a program answers for a filesystem.

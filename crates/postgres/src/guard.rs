@@ -37,24 +37,13 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Only what keeps the server to itself: no network, nothing outside its directory, no work that
 /// the measurement did not ask for. WAL segments are kept and recycled, as on a busy server.
+#[rustfmt::skip]
 const SETTINGS: [&str; 17] = [
-    "listen_addresses=",
-    "unix_socket_directories=.",
-    "unix_socket_permissions=0700",
-    "port=5432",
-    "max_connections=40",
-    "shared_buffers=64MB",
-    "dynamic_shared_memory_type=mmap",
-    "huge_pages=off",
-    "autovacuum=off",
-    "checkpoint_timeout=1d",
-    "min_wal_size=256MB",
-    "max_wal_size=1GB",
-    "log_checkpoints=off",
-    "logging_collector=off",
-    "log_destination=stderr",
-    "restart_after_crash=off",
-    "fsync=on",
+    "listen_addresses=", "unix_socket_directories=.", "unix_socket_permissions=0700", "port=5432",
+    "max_connections=40", "shared_buffers=64MB", "dynamic_shared_memory_type=mmap",
+    "huge_pages=off", "autovacuum=off", "checkpoint_timeout=1d", "min_wal_size=256MB",
+    "max_wal_size=1GB", "log_checkpoints=off", "logging_collector=off", "log_destination=stderr",
+    "restart_after_crash=off", "fsync=on",
 ];
 
 /// Runs the guard with the arguments behind its verb.
