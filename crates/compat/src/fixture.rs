@@ -80,24 +80,7 @@ fn disk() -> diskproof_model::target::Layer {
         size_bytes: 256 << 30,
         logical_block_bytes: Some(512),
         physical_block_bytes: Some(512),
-        model: None,
-        vendor: None,
-        serial: None,
-        firmware: None,
-        rotational: None,
-        scheduler: None,
-        queue_requests: None,
-        request_bytes_max: None,
-        read_ahead_bytes: None,
-        write_cache: None,
-        reported_write_cache: None,
-        link: None,
-        backing_file: None,
-        backing_filesystem: None,
-        backing_direct: None,
-        discard: None,
-        discard_granularity_bytes: None,
-        read_only: false,
+        ..Layer::default()
     }
 }
 

@@ -19,7 +19,6 @@ mod prerequisites;
 pub(crate) mod refusal;
 mod servers;
 mod subject;
-mod visibility;
 
 use crate::errno;
 use crate::filesystems::is_in_memory;
@@ -29,6 +28,7 @@ use ancestry::Ancestry;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
 use outside::Outside;
+use permit::VisibilityGaps;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
 pub use prerequisites::READ_BYTES_MIN;
@@ -39,7 +39,6 @@ use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use visibility::VisibilityGaps;
 
 const GIB: u64 = 1 << 30;
 /// One inode in this many stays free.
@@ -212,7 +211,7 @@ fn no_room(file: &TargetIdentity, request_bytes: u64) -> Option<String> {
 }
 
 fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut RefusalReasons) {
-    let size = format_bytes(identity.size_bytes);
+    let size = identity.size_bytes;
     match identity.kind {
         TargetKind::Directory => reasons.add(
             "it is a directory",
@@ -223,24 +222,21 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
                 reasons.add(reason, "Name a larger file, or a directory.");
             }
         }
-        TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
-            reasons.add(
-                "sysfs does not show the device, so its size is unknown",
-                "Mount /sys, or run outside the container.",
-            );
-        }
-        TargetKind::BlockDevice if identity.size_bytes == 0 => {
-            reasons.add(
-                "the device has a size of 0: it has no medium or is not set up",
-                "Insert the medium, or name another device.",
-            );
-        }
-        TargetKind::BlockDevice if identity.size_bytes < READ_BYTES_MIN => {
-            reasons.add(
-                format!("the device is too small: {size}, but at least 1 MiB is needed"),
-                "Name a larger device.",
-            );
-        }
+        TargetKind::BlockDevice if size == 0 && identity.layers.is_empty() => reasons.add(
+            "sysfs does not show the device, so its size is unknown",
+            "Mount /sys, or run outside the container.",
+        ),
+        TargetKind::BlockDevice if size == 0 => reasons.add(
+            "the device has a size of 0: it has no medium or is not set up",
+            "Insert the medium, or name another device.",
+        ),
+        TargetKind::BlockDevice if size < READ_BYTES_MIN => reasons.add(
+            format!(
+                "the device is too small: {}, but at least 1 MiB is needed",
+                format_bytes(size)
+            ),
+            "Name a larger device.",
+        ),
         TargetKind::BlockDevice => {}
     }
     judge_access(identity, Permission::READ_OK, "read", reasons);
@@ -310,20 +306,15 @@ fn judge_filesystem(
     (size_bytes, creation): (u64, Creation),
     reasons: &mut RefusalReasons,
 ) {
-    let Some(filesystem) = &identity.filesystem else {
-        reasons.add(
-            "its filesystem is unknown",
-            "Make sure that /proc is mounted.",
-        );
-        return;
-    };
     let before = reasons.count();
-    if creation == Creation::ScratchFile || !is_in_memory(&filesystem.kind) {
+    let known = identity.filesystem.as_ref();
+    let in_memory = known.is_some_and(|filesystem| is_in_memory(&filesystem.kind));
+    if creation == Creation::ScratchFile || !in_memory {
         judge_filesystem_kind(identity, reasons);
     }
-    if reasons.count() > before {
+    let Some(filesystem) = known.filter(|_| reasons.count() == before) else {
         return;
-    }
+    };
     let flagged =
         statvfs(&identity.path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
     if flagged || filesystem.options.iter().any(|option| option == "ro") {

@@ -3,8 +3,8 @@
 
 use crate::failure::OpenError;
 use crate::own_files::{OwnFiles, open_own};
-use crate::tree::{Entry, FOLDER, Foreign, entry_names, is_same, open_folder, remove_ours};
-use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, openat, statat, unlinkat};
+use crate::tree::{Entry, Foreign, entry_names, is_same, open_folder, remove_ours};
+use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::fs::File;
@@ -18,6 +18,11 @@ pub(crate) const CLAIM: &str = "claim";
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// The second name of the first file, which tries the filesystem.
 pub(crate) const TRIAL: &str = "trial";
+/// Whether a file has not got its own name yet.
+fn is_first_name(name: &[u8]) -> bool {
+    [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
+}
+
 const CLAIM_TEXT: &str = "This directory belongs to diskproof, which removes it.\n";
 const SIZES: [&str; 2] = ["Its files have at most ", " bytes.\n"];
 /// Longer than any claim.
@@ -43,14 +48,15 @@ fn file_bytes_max(text: &str) -> Option<Option<u64>> {
 }
 
 /// A directory of ours, to be removed.
-pub(crate) struct OwnDirectory<'a> {
-    pub(crate) directory: BorrowedFd<'a>,
-    pub(crate) parent: BorrowedFd<'a>,
-    pub(crate) name: &'a str,
+#[derive(Debug)]
+pub(crate) struct OwnDirectory {
+    pub(crate) directory: OwnedFd,
+    pub(crate) parent: OwnedFd,
+    pub(crate) name: String,
     pub(crate) own_files: OwnFiles,
 }
 
-impl OwnDirectory<'_> {
+impl OwnDirectory {
     /// Removes what `is_ours` accepts, then the mark, then the directory. Where something stays,
     /// the mark stays, too: once that is moved away, a later run removes the directory.
     pub(crate) fn remove(
@@ -61,20 +67,20 @@ impl OwnDirectory<'_> {
         let failed = |errno| OpenError::from_errno(path, "remove the files of the test", errno);
         let is_unfinished = |entry: &Entry<'_>| {
             entry.depth == 0
-                && [UNFINISHED, TRIAL]
-                    .map(str::as_bytes)
-                    .contains(&entry.name_bytes())
+                && is_first_name(entry.name_bytes())
                 && self.own_files.accept(entry.stat())
         };
         let either = |entry: &Entry<'_>| is_unfinished(entry) || is_ours(entry);
-        let mut foreign = remove_ours(self.directory, CLAIM, &either).map_err(failed)?;
+        let directory = self.directory.as_fd();
+        let mut foreign = remove_ours(directory, CLAIM, &either).map_err(failed)?;
         if foreign.count == 0 {
             foreign = self.remove_claim().map_err(failed)?;
         }
         if let Some(what) = foreign.text() {
             return Err(stays(path, &what));
         }
-        remove_emptied(self.parent, self.name, self.directory).map_err(|errno| match errno {
+        let removed = remove_emptied(self.parent.as_fd(), &self.name, directory);
+        removed.map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::BUSY => stays(path, "another program uses it"),
             Errno::NOENT | Errno::EXIST => stays(path, "another program has renamed it"),
             errno => failed(errno),
@@ -85,7 +91,7 @@ impl OwnDirectory<'_> {
         let is_claim = |entry: &Entry<'_>| {
             entry.name_bytes() == CLAIM.as_bytes() && self.own_files.accept(entry.stat())
         };
-        remove_ours(self.directory, "", &is_claim)
+        remove_ours(self.directory.as_fd(), "", &is_claim)
     }
 }
 
@@ -112,14 +118,11 @@ fn stays(path: &str, what: &str) -> OpenError {
 /// A marked directory, found again under its name and locked.
 #[derive(Debug)]
 pub struct ClaimedDirectory {
-    directory: OwnedFd,
-    parent: OwnedFd,
-    name: String,
+    own: OwnDirectory,
     /// For messages.
     path: String,
     /// Locked until it is closed.
     claim: File,
-    own_files: OwnFiles,
     file_bytes_max: Option<u64>,
 }
 
@@ -128,7 +131,7 @@ impl ClaimedDirectory {
     /// directory was marked is removed: it holds nothing.
     pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, OpenError> {
         let path = parent.join(name).display().to_string();
-        let parent = openat(rustix::fs::CWD, parent, FOLDER, Mode::empty())
+        let parent = open_folder(rustix::fs::CWD, parent)
             .map_err(|errno| OpenError::from_errno(&path, TAKE_OVER, errno))?;
         Self::claim_in(parent.as_fd(), name, &path)
     }
@@ -168,13 +171,16 @@ impl ClaimedDirectory {
             return Err(not_ours(path, &what));
         };
         lock(&claim, path)?;
-        Ok(Some(Self {
+        let own = OwnDirectory {
             parent: open_folder(parent, ".").map_err(failed)?,
             directory,
             name: name.to_owned(),
+            own_files,
+        };
+        Ok(Some(Self {
+            own,
             path: path.to_owned(),
             claim,
-            own_files,
             file_bytes_max,
         }))
     }
@@ -182,36 +188,30 @@ impl ClaimedDirectory {
     /// What shows the files of the run that made it.
     pub(crate) fn files(&self) -> OwnFiles {
         let bytes_max = self.file_bytes_max.unwrap_or(u64::MAX);
-        self.own_files.up_to(bytes_max)
+        self.own.own_files.up_to(bytes_max)
     }
 
     /// Its descriptor.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
+        self.own.directory.as_fd()
     }
 
     /// A directory in it, to be entered and read.
     pub fn open_directory(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        openat(&self.directory, name, FOLDER, Mode::empty())
+        open_folder(self.own.directory.as_fd(), name)
             .map_err(|errno| OpenError::from_errno(name, "enter it", errno))
     }
 
     /// Removes it with its mark and with what `is_ours` accepts in it, and releases the lock.
     /// Anything else stays, and the directory with it: [`OpenError::Stays`].
     pub fn remove(self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
-        let own = OwnDirectory {
-            directory: self.directory.as_fd(),
-            parent: self.parent.as_fd(),
-            name: &self.name,
-            own_files: self.own_files,
-        };
-        let removed = own.remove(&self.path, is_ours);
+        let removed = self.own.remove(&self.path, is_ours);
         if removed.is_ok() {
             return removed;
         }
         // NFS and some FUSE servers keep the name of a file as long as it is open.
         drop(self.claim);
-        own.remove(&self.path, is_ours)
+        self.own.remove(&self.path, is_ours)
     }
 }
 
@@ -225,9 +225,7 @@ fn remove_unmarked(
     let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
     let names = entry_names(directory).map_err(failed)?;
     let is_ours = |name: &CString| {
-        [UNFINISHED, TRIAL]
-            .map(str::as_bytes)
-            .contains(&name.as_bytes())
+        is_first_name(name.as_bytes())
             && open_own(directory, name.as_c_str()).is_ok_and(|file| is_part_of_claim(&file.into()))
     };
     if !names.iter().all(is_ours) {

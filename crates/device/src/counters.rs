@@ -6,13 +6,10 @@ use crate::exits::ExitListener;
 use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes};
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
+use diskproof_model::units::SECTOR_BYTES;
 use diskproof_model::window::DiskCounts;
 use std::time::Instant;
-
-/// Sectors in /sys/block/*/stat are of 512 bytes, whatever the device has
-/// (Documentation/block/stat.rst).
-const SECTOR_BYTES: u64 = 512;
 
 /// Counters of the disks below a target and of all other processes, at one moment.
 #[derive(Debug)]
@@ -39,20 +36,29 @@ struct CountedDisk {
     before: DiskCounters,
 }
 
-/// Counters since boot (or since the disk came), from /sys/dev/block/M:m/stat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct DiskCounters {
-    read_ops: u64,
-    read_sectors: u64,
-    write_ops: u64,
-    write_sectors: u64,
-    /// Merges and times; its `elapsed_ms` is not a counter, and 0.
-    times: DiskTimes,
-    /// Since Linux 5.5.
-    flush_ops: Option<u64>,
-    /// Discards and their sectors: since Linux 4.18.
-    trims: Option<(u64, u64)>,
-}
+/// Counters since boot (or since the disk came): the numbers of /sys/dev/block/M:m/stat
+/// (Documentation/block/stat.rst). 11, 15 since Linux 4.18 (discards), 17 since 5.5 (flushes).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct DiskCounters(Vec<u64>);
+
+/// What stands where. Sectors are of 512 bytes, whatever the device has.
+const READ_OPS: usize = 0;
+const READ_MERGES: usize = 1;
+const READ_SECTORS: usize = 2;
+const READ_MS: usize = 3;
+const WRITE_OPS: usize = 4;
+const WRITE_MERGES: usize = 5;
+const WRITE_SECTORS: usize = 6;
+const WRITE_MS: usize = 7;
+const BUSY_MS: usize = 9;
+const QUEUED_MS: usize = 10;
+const TRIM_OPS: usize = 11;
+const TRIM_SECTORS: usize = 13;
+const FLUSH_OPS: usize = 15;
+/// Requests in flight are no counter; merges and times of discards are not used.
+const UNUSED: [usize; 3] = [8, 12, 14];
+/// Fields that every kernel has.
+const FIELDS_MIN: usize = 11;
 
 impl Snapshot {
     /// Reads the counters of the disks at the bottom of the target's layers, and those of all other
@@ -66,17 +72,8 @@ impl Snapshot {
 
     fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let processes = ProcessCounters::read(&root);
-        let found: Result<Vec<CountedDisk>, String> = identity
-            .disks()
-            .map(|layer| {
-                let before = read_counters(&root, &layer.name, &layer.device)?;
-                Ok(CountedDisk {
-                    name: layer.name.clone(),
-                    device: layer.device.clone(),
-                    before,
-                })
-            })
-            .collect();
+        let counted = |layer: &Layer| CountedDisk::read(&root, layer);
+        let found: Result<Vec<CountedDisk>, String> = identity.disks().map(counted).collect();
         let (disks, unresolved) = match found {
             Ok(disks) if disks.is_empty() => {
                 let reason = identity
@@ -90,13 +87,7 @@ impl Snapshot {
         };
         let is_device = identity.kind == TargetKind::BlockDevice;
         let own = identity.layers.first().filter(|_| is_device);
-        let own = own.and_then(|layer| {
-            Some(CountedDisk {
-                name: layer.name.clone(),
-                device: layer.device.clone(),
-                before: read_counters(&root, &layer.name, &layer.device).ok()?,
-            })
-        });
+        let own = own.and_then(|layer| CountedDisk::read(&root, layer).ok());
         let names: Vec<&str> = identity.layers.iter().map(|l| l.name.as_str()).collect();
         Self {
             elsewhere_bytes: elsewhere_bytes(&root, &names),
@@ -117,11 +108,7 @@ impl Snapshot {
     pub fn finish(self, asked: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
-        let trim_bytes = self.trim_bytes();
-        let queued = self
-            .disks
-            .iter()
-            .all(|disk| times_requests(&self.root, &disk.device));
+        let (trim_bytes, is_timed) = (self.trim_bytes(), self.is_timed());
         let layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
         let elsewhere_bytes = elsewhere_bytes(&self.root, &layers)
             .zip(self.elsewhere_bytes)
@@ -132,17 +119,13 @@ impl Snapshot {
             processes.since(&self.processes, ended.as_deref().unwrap_or_default());
         let disks = self.disks.iter().map(|disk| disk.name.clone()).collect();
         let (sum, unresolved) = match (self.unresolved, changes) {
-            (Some(reason), _) | (None, Err(reason)) => (DiskCounters::default(), Some(reason)),
+            (Some(reason), _) | (None, Err(reason)) => (DiskCounters::zero(), Some(reason)),
             (None, Ok(sum)) => (sum, None),
         };
-        let (read_bytes, write_bytes) = (
-            sum.read_sectors.saturating_mul(SECTOR_BYTES),
-            sum.write_sectors.saturating_mul(SECTOR_BYTES),
-        );
         let is_known = unresolved.is_none();
-        let times = (queued && unresolved.is_none()).then_some(DiskTimes {
+        let times = (is_timed && is_known).then_some(DiskTimes {
             elapsed_ms: elapsed.as_millis() as u64,
-            ..sum.times
+            ..sum.times()
         });
         let queue_depth =
             times.map(|times| times.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
@@ -150,11 +133,11 @@ impl Snapshot {
             disks,
             queue_depth,
             times,
-            read_bytes,
-            write_bytes,
-            read_ops: sum.read_ops,
-            write_ops: sum.write_ops,
-            flush_ops: sum.flush_ops,
+            read_bytes: sum.bytes(READ_SECTORS),
+            write_bytes: sum.bytes(WRITE_SECTORS),
+            read_ops: sum.number(READ_OPS),
+            write_ops: sum.number(WRITE_OPS),
+            flush_ops: sum.0.get(FLUSH_OPS).copied(),
             trim_bytes: trim_bytes.filter(|_| is_known),
             accounted: None,
             unresolved,
@@ -175,46 +158,44 @@ impl Snapshot {
             return None;
         }
         let sum = self.changes().ok()?;
-        let is_timed = self
-            .disks
-            .iter()
-            .all(|disk| times_requests(&self.root, &disk.device));
         Some(DiskCounts {
-            read_bytes: sum.read_sectors.saturating_mul(SECTOR_BYTES),
-            write_bytes: sum.write_sectors.saturating_mul(SECTOR_BYTES),
-            read_ops: sum.read_ops,
-            write_ops: sum.write_ops,
-            flush_ops: sum.flush_ops,
+            read_bytes: sum.bytes(READ_SECTORS),
+            write_bytes: sum.bytes(WRITE_SECTORS),
+            read_ops: sum.number(READ_OPS),
+            write_ops: sum.number(WRITE_OPS),
+            flush_ops: sum.0.get(FLUSH_OPS).copied(),
             trim_bytes: self.trim_bytes(),
-            queued_ms: is_timed.then_some(sum.times.queued_ms),
+            queued_ms: self.is_timed().then(|| sum.number(QUEUED_MS)),
         })
+    }
+
+    fn is_timed(&self) -> bool {
+        let mut disks = self.disks.iter();
+        disks.all(|disk| times_requests(&self.root, &disk.device))
     }
 
     /// What the target's own device discarded.
     fn trim_bytes(&self) -> Option<u64> {
         let own = self.own.as_ref()?;
         let after = read_counters(&self.root, &own.name, &own.device).ok()?;
-        let (_, sectors) = after.since(own.before)?.trims?;
-        Some(sectors.saturating_mul(SECTOR_BYTES))
+        let change = after.since(&own.before)?;
+        change.0.get(TRIM_SECTORS)?;
+        Some(change.bytes(TRIM_SECTORS))
     }
 
     /// Sum over all disks of what changed.
     fn changes(&self) -> Result<DiskCounters, String> {
-        let mut sum = DiskCounters {
-            flush_ops: Some(0),
-            trims: Some((0, 0)),
-            ..DiskCounters::default()
-        };
+        let mut sum = DiskCounters(vec![0; FLUSH_OPS + 1]);
         for disk in &self.disks {
             let after = read_counters(&self.root, &disk.name, &disk.device)?;
-            let change = after.since(disk.before).ok_or_else(|| {
+            let change = after.since(&disk.before).ok_or_else(|| {
                 format!(
                     "the counters of {} went backwards (the disk was replaced, or a counter \
                      overflowed); run again",
                     disk.name
                 )
             })?;
-            sum.add(change);
+            sum.add(&change);
         }
         Ok(sum)
     }
@@ -257,72 +238,76 @@ impl Pulse {
     }
 
     fn count(&self) -> u64 {
-        let counters = self
-            .disks
-            .iter()
-            .filter_map(|(name, device)| read_counters(&self.root, name, device).ok());
+        let disks = self.disks.iter();
+        let counters =
+            disks.filter_map(|(name, device)| read_counters(&self.root, name, device).ok());
+        let ops = [READ_OPS, WRITE_OPS, TRIM_OPS, FLUSH_OPS];
         counters
-            .map(|counters| {
-                let trims = counters.trims.map_or(0, |(ops, _)| ops);
-                counters.read_ops + counters.write_ops + counters.flush_ops.unwrap_or(0) + trims
-            })
+            .map(|counters| ops.map(|place| counters.number(place)).iter().sum::<u64>())
             .sum()
     }
 }
 
-impl DiskCounters {
-    /// `None` when any of them is smaller than before.
-    fn since(self, before: Self) -> Option<Self> {
-        let flush_ops = match (self.flush_ops, before.flush_ops) {
-            (Some(now), Some(then)) => Some(now.checked_sub(then)?),
-            _ => None,
-        };
-        let trims = match (self.trims, before.trims) {
-            (Some((ops, sectors)), Some(then)) => {
-                Some((ops.checked_sub(then.0)?, sectors.checked_sub(then.1)?))
-            }
-            _ => None,
-        };
-        let (now, then) = (self.times, before.times);
-        Some(Self {
-            times: DiskTimes {
-                read_merges: now.read_merges.checked_sub(then.read_merges)?,
-                write_merges: now.write_merges.checked_sub(then.write_merges)?,
-                read_ms: wrapped_since(now.read_ms, then.read_ms),
-                write_ms: wrapped_since(now.write_ms, then.write_ms),
-                queued_ms: now.queued_ms.checked_sub(then.queued_ms)?,
-                busy_ms: wrapped_since(now.busy_ms, then.busy_ms),
-                elapsed_ms: 0,
-            },
-            read_ops: self.read_ops.checked_sub(before.read_ops)?,
-            read_sectors: self.read_sectors.checked_sub(before.read_sectors)?,
-            write_ops: self.write_ops.checked_sub(before.write_ops)?,
-            write_sectors: self.write_sectors.checked_sub(before.write_sectors)?,
-            flush_ops,
-            trims,
+impl CountedDisk {
+    fn read(root: &SysRoot, layer: &Layer) -> Result<Self, String> {
+        Ok(Self {
+            before: read_counters(root, &layer.name, &layer.device)?,
+            name: layer.name.clone(),
+            device: layer.device.clone(),
         })
-    }
-
-    fn add(&mut self, other: Self) {
-        self.read_ops = self.read_ops.saturating_add(other.read_ops);
-        self.read_sectors = self.read_sectors.saturating_add(other.read_sectors);
-        self.write_ops = self.write_ops.saturating_add(other.write_ops);
-        self.write_sectors = self.write_sectors.saturating_add(other.write_sectors);
-        self.times = self.times.then(other.times);
-        self.flush_ops = self
-            .flush_ops
-            .zip(other.flush_ops)
-            .map(|(mine, theirs)| mine.saturating_add(theirs));
-        self.trims = self.trims.zip(other.trims).map(|(mine, theirs)| {
-            (
-                mine.0.saturating_add(theirs.0),
-                mine.1.saturating_add(theirs.1),
-            )
-        });
     }
 }
 
-/// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers.
+impl DiskCounters {
+    fn zero() -> Self {
+        Self(vec![0; FIELDS_MIN])
+    }
+
+    /// 0 where the kernel does not count it.
+    fn number(&self, place: usize) -> u64 {
+        self.0.get(place).copied().unwrap_or(0)
+    }
+
+    fn bytes(&self, place: usize) -> u64 {
+        self.number(place).saturating_mul(SECTOR_BYTES)
+    }
+
+    /// Merges and times; `elapsed_ms` is no counter, and 0.
+    fn times(&self) -> DiskTimes {
+        DiskTimes {
+            read_merges: self.number(READ_MERGES),
+            read_ms: self.number(READ_MS),
+            write_merges: self.number(WRITE_MERGES),
+            write_ms: self.number(WRITE_MS),
+            busy_ms: self.number(BUSY_MS),
+            queued_ms: self.number(QUEUED_MS),
+            elapsed_ms: 0,
+        }
+    }
+
+    /// `None` when any of them is smaller than before.
+    fn since(&self, before: &Self) -> Option<Self> {
+        let pairs = self.0.iter().zip(&before.0).enumerate();
+        let changes = pairs.map(|(place, (now, then))| match place {
+            READ_MS | WRITE_MS | BUSY_MS | QUEUED_MS => Some(wrapped_since(*now, *then)),
+            _ if UNUSED.contains(&place) => Some(0),
+            _ => now.checked_sub(*then),
+        });
+        changes.collect::<Option<_>>().map(Self)
+    }
+
+    /// Of both, what both have.
+    fn add(&mut self, other: &Self) {
+        let pairs = self.0.iter().zip(&other.0);
+        self.0 = pairs
+            .map(|(mine, theirs)| mine.saturating_add(*theirs))
+            .collect();
+    }
+}
+
+/// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers
+/// (part_stat_show in linux/block/genhd.c): with 32 requests in flight the sum of their times
+/// begins anew every 37 hours.
 fn wrapped_since(now: u64, then: u64) -> u64 {
     u64::from((now as u32).wrapping_sub(then as u32))
 }
@@ -351,8 +336,8 @@ fn elsewhere_bytes(root: &SysRoot, ours: &[&str]) -> Option<u64> {
             continue;
         }
         let counters = parse_stat(&read_text(&directory.join("stat"))?)?;
-        let sectors = counters.read_sectors.saturating_add(counters.write_sectors);
-        sum = sum.saturating_add(sectors.saturating_mul(SECTOR_BYTES));
+        let bytes = [READ_SECTORS, WRITE_SECTORS].map(|place| counters.bytes(place));
+        sum = bytes.into_iter().fold(sum, u64::saturating_add);
     }
     Some(sum)
 }
@@ -363,30 +348,10 @@ fn times_requests(root: &SysRoot, device: &str) -> bool {
     root.sys.join("dev/block").join(device).join("mq").is_dir()
 }
 
-/// The line of /sys/block/*/stat: 11 fields, 15 since Linux 4.18 (discards), 17 since 5.5
-/// (flushes).
 fn parse_stat(text: &str) -> Option<DiskCounters> {
-    let fields: Vec<u64> = text
-        .split_whitespace()
-        .map(|field| field.parse().ok())
-        .collect::<Option<_>>()?;
-    Some(DiskCounters {
-        read_ops: *fields.first()?,
-        read_sectors: *fields.get(2)?,
-        write_ops: *fields.get(4)?,
-        write_sectors: *fields.get(6)?,
-        times: DiskTimes {
-            read_merges: *fields.get(1)?,
-            read_ms: *fields.get(3)?,
-            write_merges: *fields.get(5)?,
-            write_ms: *fields.get(7)?,
-            busy_ms: *fields.get(9)?,
-            queued_ms: *fields.get(10)?,
-            elapsed_ms: 0,
-        },
-        flush_ops: fields.get(15).copied(),
-        trims: fields.get(11).copied().zip(fields.get(13).copied()),
-    })
+    let fields = text.split_whitespace().map(|field| field.parse().ok());
+    let fields: Vec<u64> = fields.take(FLUSH_OPS + 1).collect::<Option<_>>()?;
+    (fields.len() >= FIELDS_MIN).then_some(DiskCounters(fields))
 }
 
 #[cfg(test)]
@@ -532,6 +497,30 @@ mod tests {
             };
             assert_eq!(times, expected);
             assert_eq!(wrapped_since(3, u64::from(u32::MAX)), 4);
+        });
+    }
+
+    #[test]
+    fn times_that_begin_anew_at_32_bits_count_on() {
+        with_root(|root| {
+            std::fs::create_dir_all(root.sys.join("dev/block/8:0/mq")).unwrap();
+            let near = u32::MAX - 10;
+            let before = format!("10 0 100 {near} 20 0 200 {near} 0 {near} {near} 0 0 0 0 3 1\n");
+            write_stat(&root.sys, "8:0", &before);
+            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
+            write_stat(
+                &root.sys,
+                "8:0",
+                "11 0 2148 9 20 0 200 9 0 9 9 0 0 0 0 3 1\n",
+            );
+            assert_eq!(snapshot.counts().unwrap().queued_ms, Some(20));
+            let found = snapshot.finish(ASKED);
+            let times = found.times.unwrap();
+            assert_eq!(
+                (times.queued_ms, times.busy_ms, times.read_ms),
+                (20, 20, 20)
+            );
+            assert_eq!((found.read_bytes, found.unresolved), (1 << 20, None));
         });
     }
 

@@ -3,10 +3,8 @@
 use crate::link::link_of;
 use crate::sysroot::{SysRoot, read_number, read_text};
 use diskproof_model::target::{Layer, LayerKind, WriteCache};
+use diskproof_model::units::SECTOR_BYTES;
 use std::path::Path;
-
-/// Sizes and counters in sysfs are in sectors of 512 bytes, whatever the device has.
-const SECTOR_BYTES: u64 = 512;
 
 /// What kind of block device the directory `at` in the device tree is.
 pub(crate) fn kind_of(at: &Path, name: &str) -> LayerKind {
@@ -36,12 +34,8 @@ pub(crate) fn describe(
 ) -> Layer {
     let kind = kind_of(at, name);
     // A partition has no queue of its own: its blocks are those of the whole disk.
-    let whole = if kind == LayerKind::Partition {
-        at.parent().unwrap_or(at)
-    } else {
-        at
-    };
-    let queue = whole.join("queue");
+    let whole = at.parent().filter(|_| kind == LayerKind::Partition);
+    let queue = whole.unwrap_or(at).join("queue");
     let layer = Layer {
         name: name.to_owned(),
         kind,
@@ -50,28 +44,14 @@ pub(crate) fn describe(
         size_bytes: size_bytes(at).unwrap_or(0),
         logical_block_bytes: read_number(&queue.join("logical_block_size")),
         physical_block_bytes: read_number(&queue.join("physical_block_size")),
-        model: None,
-        vendor: None,
-        serial: None,
-        firmware: None,
-        rotational: None,
-        scheduler: None,
-        queue_requests: None,
-        request_bytes_max: None,
-        read_ahead_bytes: None,
-        write_cache: None,
-        reported_write_cache: None,
-        link: None,
-        backing_file: None,
-        backing_filesystem: None,
-        backing_direct: None,
-        discard: None,
-        discard_granularity_bytes: None,
         read_only: read_number::<u32>(&at.join("ro")) == Some(1),
+        ..Layer::default()
     };
     if kind == LayerKind::Partition {
         return layer;
     }
+    let kib = |name: &str| read_number::<u64>(&queue.join(name))?.checked_mul(1024);
+    let text = |name: &str| read_text(&queue.join(name));
     Layer {
         model: model(at, kind),
         vendor: read_text(&at.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
@@ -82,7 +62,16 @@ pub(crate) fn describe(
         link: link_of(root, at),
         backing_file: read_text(&at.join("loop/backing_file")),
         backing_direct: read_number::<u32>(&at.join("loop/dio")).map(|direct| direct == 1),
-        ..with_queue(layer, &queue)
+        rotational: read_number::<u32>(&queue.join("rotational")).map(|rotational| rotational == 1),
+        scheduler: text("scheduler").as_deref().and_then(active_scheduler),
+        queue_requests: read_number(&queue.join("nr_requests")),
+        request_bytes_max: kib("max_sectors_kb"),
+        read_ahead_bytes: kib("read_ahead_kb"),
+        write_cache: text("write_cache").as_deref().and_then(write_cache),
+        discard: read_number::<u64>(&queue.join("discard_max_bytes")).map(|bytes| bytes > 0),
+        discard_granularity_bytes: read_number(&queue.join("discard_granularity"))
+            .filter(|bytes| *bytes > 0),
+        ..layer
     }
 }
 
@@ -91,36 +80,11 @@ pub(crate) fn size_bytes(at: &Path) -> Option<u64> {
     read_number::<u64>(&at.join("size"))?.checked_mul(SECTOR_BYTES)
 }
 
-fn with_queue(layer: Layer, queue: &Path) -> Layer {
-    let kib = |name: &str| read_number::<u64>(&queue.join(name))?.checked_mul(1024);
-    Layer {
-        rotational: read_number::<u32>(&queue.join("rotational")).map(|rotational| rotational == 1),
-        scheduler: read_text(&queue.join("scheduler"))
-            .as_deref()
-            .and_then(active_scheduler),
-        queue_requests: read_number(&queue.join("nr_requests")),
-        request_bytes_max: kib("max_sectors_kb"),
-        read_ahead_bytes: kib("read_ahead_kb"),
-        write_cache: read_text(&queue.join("write_cache"))
-            .as_deref()
-            .and_then(write_cache),
-        discard: read_number::<u64>(&queue.join("discard_max_bytes")).map(|bytes| bytes > 0),
-        discard_granularity_bytes: read_number(&queue.join("discard_granularity"))
-            .filter(|bytes| *bytes > 0),
-        ..layer
-    }
-}
-
 fn model(at: &Path, kind: LayerKind) -> Option<String> {
     match kind {
         LayerKind::DeviceMapper => {
-            let name = read_text(&at.join("dm/name"))?;
-            Some(mapper_model(
-                &name,
-                read_text(&at.join("dm/uuid"))
-                    .as_deref()
-                    .unwrap_or_default(),
-            ))
+            let uuid = read_text(&at.join("dm/uuid")).unwrap_or_default();
+            Some(mapper_model(&read_text(&at.join("dm/name"))?, &uuid))
         }
         LayerKind::Md => read_text(&at.join("md/level")).map(|level| format!("MD {level}")),
         _ => read_text(&at.join("device/model")),

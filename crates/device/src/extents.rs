@@ -2,15 +2,13 @@
 //! unwritten. Reading them costs no disk access, so a figure that includes them is wrong. Does
 //! not judge.
 
-use crate::fiemap::{FileExtent, fiemap};
+use crate::fiemap::{FileExtent, extents_in};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
 /// `FIEMAP_EXTENT_UNWRITTEN` of linux/fiemap.h: allocated, reads as zeros.
 const UNWRITTEN: u32 = 0x800;
-/// `FIEMAP_EXTENT_LAST`: the file ends with this one.
-const LAST: u32 = 0x1;
 
 /// Bytes of `start..start + length` that were never written, those beyond the end of the file
 /// included; `None` where the filesystem answers neither FIEMAP nor SEEK_HOLE.
@@ -28,23 +26,12 @@ pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Op
 }
 
 fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
-    let (mut at, mut written) = (start, 0);
-    while at < end {
-        let extents = fiemap(fd, at, end - at).ok()?;
-        let Some(last) = extents.last().copied() else {
-            break;
-        };
-        written += extents
-            .iter()
-            .map(|extent| written_in(extent, at, end))
-            .sum::<u64>();
-        let next = last.logical.saturating_add(last.length);
-        if last.flags & LAST != 0 || next <= at {
-            break;
-        }
-        at = next;
-    }
-    Some(written)
+    let parts = extents_in(fd, start, end).map(|part| {
+        let (at, extents) = part.ok()?;
+        let written = extents.iter().map(|extent| written_in(extent, at, end));
+        Some(written.sum::<u64>())
+    });
+    parts.sum()
 }
 
 /// Written bytes of one extent, clipped to the range.

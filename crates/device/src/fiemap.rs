@@ -36,6 +36,29 @@ struct Fiemap {
     extents: [FileExtent; EXTENTS],
 }
 
+/// `FIEMAP_EXTENT_LAST`: the file ends with this one.
+const LAST: u32 = 0x1;
+
+/// The extents from `start` to `end` in parts, each with where it was asked for.
+pub(crate) fn extents_in(
+    fd: BorrowedFd<'_>,
+    start: u64,
+    end: u64,
+) -> impl Iterator<Item = Result<(u64, Vec<FileExtent>), Errno>> {
+    let mut next = Some(start);
+    std::iter::from_fn(move || {
+        let at = next.take().filter(|at| *at < end)?;
+        let found = match fiemap(fd, at, end - at) {
+            Ok(found) => found,
+            Err(errno) => return Some(Err(errno)),
+        };
+        let last = *found.last()?;
+        let behind = last.logical.saturating_add(last.length);
+        next = Some(behind).filter(|next| last.flags & LAST == 0 && *next > at);
+        Some(Ok((at, found)))
+    })
+}
+
 /// The next extents at or after `start`, at most [`EXTENTS`]; empty when there are none in the
 /// range.
 pub(crate) fn fiemap(

@@ -5,9 +5,9 @@
 use crate::admit::Admission;
 use crate::failure::OpenError;
 use crate::file_names::{FileName, NameState, folder_name, is_file_name, text};
+use crate::files_remover::remove_leftover;
 use crate::filesystems::is_in_memory;
 use crate::kept::KeptDirectory;
-use crate::leftover;
 use crate::tree::Entry;
 use crate::write_back::{drop_all_caches, write_pages};
 use diskproof_model::files::FILES_DIRECTORY;
@@ -57,7 +57,7 @@ impl FileTree {
         let path = path.display().to_string();
         let (kept, leftover_files) =
             KeptDirectory::create_in(admission, FILES_DIRECTORY, |parent| {
-                leftover::remove(parent, FILES_DIRECTORY, &path)
+                remove_leftover(parent, FILES_DIRECTORY, &path)
             })?;
         let lock = match kept.mark_as_used(file_bytes_max) {
             Ok(lock) => lock,
@@ -76,8 +76,8 @@ impl FileTree {
             lock: Some(lock),
         };
         for index in 0..folders as usize {
-            tree.folders
-                .push(tree.kept.create_folder(&folder_name(index))?);
+            let made = tree.kept.create_directory(&folder_name(index), None)?;
+            tree.folders.push(made);
         }
         Ok(StartedTree {
             tree,

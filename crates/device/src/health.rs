@@ -7,20 +7,19 @@ mod ata;
 mod document;
 mod nvme;
 mod scsi;
-mod smartctl;
 #[cfg(test)]
 mod tests;
 
-use crate::external_program::{NoAnswer, find_program};
+use crate::external_program::{NoAnswer, find_program, output_of};
 use crate::naming::device_number;
 use answer::{Answer, read_answer};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use rustix::fs::{FileType, stat};
-use smartctl::ask;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
@@ -34,11 +33,8 @@ const AT_ONCE: usize = 16;
 /// programs are looked for, as in PATH. Takes at most a little more than five seconds for up to
 /// sixteen disks, whatever they do.
 pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -> Vec<DiskHealth> {
-    let disks: BTreeMap<&str, &Layer> = identities
-        .iter()
-        .flat_map(TargetIdentity::disks)
-        .map(|disk| (disk.name.as_str(), disk))
-        .collect();
+    let disks = identities.iter().flat_map(TargetIdentity::disks);
+    let disks: BTreeMap<&str, &Layer> = disks.map(|disk| (disk.name.as_str(), disk)).collect();
     let program = find_program("smartctl", search_path);
     let disks: Vec<&Layer> = disks.into_values().collect();
     let examine = |disk: &Layer| examine(disk, program.as_deref(), TIME_LIMIT);
@@ -66,7 +62,7 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
 }
 
 /// The health of one disk.
-fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth {
+fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth {
     let unknown =
         |why: String| DiskHealth::unknown(&disk.name, nature(disk).map_or(why, str::to_owned));
     let Some(program) = program else {
@@ -78,9 +74,9 @@ fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth 
             disk.name
         ));
     };
-    let text = match ask(program, &node, retry) {
+    let text = match ask(program, &node, limit) {
         Ok(text) => text,
-        Err(silence) => return unknown(why_silent(&silence, program, &node, retry)),
+        Err(silence) => return unknown(why_silent(&silence, program, &node, limit)),
     };
     match read_answer(&text, &node.display().to_string()) {
         Answer::Health(health) => DiskHealth {
@@ -89,6 +85,15 @@ fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth 
         },
         Answer::Nothing(why) => unknown(hidden_by(disk, &node).unwrap_or(why)),
     }
+}
+
+/// What `smartctl --json -a -n standby NODE` prints. Its exit status says less than the text, which
+/// holds it too.
+fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer> {
+    let mut command = Command::new(program);
+    // A disk asleep is left asleep: reading its health would start its motor.
+    command.args(["--json", "-a", "-n", "standby"]).arg(node);
+    output_of(command, limit)
 }
 
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
@@ -101,12 +106,12 @@ pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
         .then_some(node)
 }
 
-fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, retry: Duration) -> String {
+fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) -> String {
     match silence {
         NoAnswer::Late => format!(
             "smartctl did not answer within {} s and was ended; see dmesg, and try smartctl -a {} \
              by hand",
-            retry.as_secs_f64(),
+            limit.as_secs_f64(),
             node.display()
         ),
         NoAnswer::Failed(error) => format!("{} could not be run: {error}", program.display()),

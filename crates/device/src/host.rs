@@ -2,6 +2,7 @@
 //! targets.
 
 use crate::io_limits::io_limits;
+use crate::memory::meminfo_bytes;
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::HostFacts;
 use rustix::process::geteuid;
@@ -37,31 +38,21 @@ fn cpus() -> u32 {
 
 fn facts_in(root: &SysRoot, top: &Path) -> HostFacts {
     let cpuinfo = read_text(&root.proc.join("cpuinfo")).unwrap_or_default();
+    let meminfo = read_text(&root.proc.join("meminfo")).unwrap_or_default();
+    let load = read_text(&root.proc.join("loadavg")).unwrap_or_default();
+    let cpu = root.sys.join("devices/system/cpu/cpu0");
     let os = ["etc/os-release", "usr/lib/os-release"]
         .iter()
         .find_map(|file| read_text(&top.join(file)));
     HostFacts {
         os: os.as_deref().and_then(os_name),
         cpu: cpu_model(&cpuinfo),
-        memory_bytes: read_text(&root.proc.join("meminfo"))
-            .as_deref()
-            .and_then(memory_bytes)
-            .unwrap_or(0),
+        memory_bytes: meminfo_bytes(&meminfo, "MemTotal:").unwrap_or(0),
         hypervisor: hypervisor(root, &cpuinfo),
-        load_average: read_text(&root.proc.join("loadavg"))
-            .as_deref()
-            .and_then(first_word),
-        governor: read_text(
-            &root
-                .sys
-                .join("devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        ),
+        load_average: load.split_whitespace().next().map(str::to_owned),
+        governor: read_text(&cpu.join("cpufreq/scaling_governor")),
         ..HostFacts::default()
     }
-}
-
-fn first_word(text: &str) -> Option<String> {
-    text.split_whitespace().next().map(str::to_owned)
 }
 
 /// `PRETTY_NAME` of os-release(5), without its quotes.
@@ -89,20 +80,6 @@ fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// `MemTotal` of /proc/meminfo.
-fn memory_bytes(text: &str) -> Option<u64> {
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    value
-        .trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
-}
-
 /// The hypervisor's name; `unknown` when only the CPU flag tells that there is one; `None` on bare
 /// metal.
 fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
@@ -116,12 +93,8 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
         .filter_map(|name| read_text(&root.sys.join("class/dmi/id").join(name)))
         .collect();
     // A guest without firmware tables still has its hypervisor's clock.
-    let clocks = read_text(
-        &root
-            .sys
-            .join("devices/system/clocksource/clocksource0/available_clocksource"),
-    )
-    .unwrap_or_default();
+    let clocks = root.sys.join("devices/system/clocksource/clocksource0");
+    let clocks = read_text(&clocks.join("available_clocksource")).unwrap_or_default();
     let told = firmware
         .iter()
         .find_map(|text| by_firmware(text))
@@ -249,7 +222,7 @@ mod tests {
             Some("Xeon(R): fast")
         );
         assert_eq!(
-            memory_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n"),
+            meminfo_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n", "MemTotal:"),
             Some(24_684_092 * 1024)
         );
     }

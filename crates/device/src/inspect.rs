@@ -3,6 +3,7 @@
 
 use crate::aligned::AlignedBlock;
 use crate::failure::{OpenError, open_failed};
+use crate::file_flags::{clear, is_direct};
 use crate::held::{Held, changed};
 use crate::naming::device_number;
 use crate::signatures::{Image, ScanResult, Slice, scan, scan_around, scan_device};
@@ -58,20 +59,14 @@ pub(crate) enum Claim {
 
 /// Reads through a descriptor.
 #[derive(Debug)]
-pub(crate) struct Inspector<'fd> {
-    fd: Descriptor<'fd>,
+pub(crate) struct Inspector<F> {
+    fd: F,
     claim: Claim,
-}
-
-#[derive(Debug)]
-enum Descriptor<'fd> {
-    Owned(OwnedFd),
-    Borrowed(BorrowedFd<'fd>),
 }
 
 const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
-impl Inspector<'static> {
+impl Inspector<OwnedFd> {
     /// Opens a block device for reading, exclusively where no other program claims it.
     pub(crate) fn of_device(
         identity: &TargetIdentity,
@@ -105,20 +100,15 @@ impl Inspector<'static> {
     fn past_the_cache(fd: OwnedFd, claim: Claim) -> Self {
         // Refused where the driver has no direct I/O: then the node's own cache is all there is.
         let _ = fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags | OFlags::DIRECT));
-        Self {
-            fd: Descriptor::Owned(fd),
-            claim,
-        }
+        Self { fd, claim }
     }
 }
 
-impl<'fd> Inspector<'fd> {
+impl<F: AsFd> Inspector<F> {
     /// Reads through a descriptor that is open already.
-    pub(crate) fn through(fd: BorrowedFd<'fd>) -> Self {
-        Self {
-            fd: Descriptor::Borrowed(fd),
-            claim: Claim::Free,
-        }
+    pub(crate) fn through(fd: F) -> Self {
+        let claim = Claim::Free;
+        Self { fd, claim }
     }
 
     pub(crate) fn claim(&self) -> Claim {
@@ -127,27 +117,24 @@ impl<'fd> Inspector<'fd> {
 
     /// Looks for signatures at the ends and in the partitions.
     pub(crate) fn scan(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
-        let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
+        let read_at = |offset, length| self.read_at(offset, length);
         scan(&Image::new(&read_at, size_bytes), known)
     }
 
     /// The same, and for data at the ends that no signature explains.
     pub(crate) fn scan_device(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
-        let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
+        let read_at = |offset, length| self.read_at(offset, length);
         scan_device(&Image::new(&read_at, size_bytes), known)
     }
 
     /// Looks for what all of a divided disk is.
     pub(crate) fn scan_around(&self, size_bytes: u64) -> ScanResult {
-        let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
+        let read_at = |offset, length| self.read_at(offset, length);
         scan_around(&Image::new(&read_at, size_bytes))
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        match &self.fd {
-            Descriptor::Owned(fd) => fd.as_fd(),
-            Descriptor::Borrowed(fd) => *fd,
-        }
+    fn read_at(&self, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
+        read_block(self.fd.as_fd(), offset, length)
     }
 }
 
@@ -161,12 +148,7 @@ pub(crate) fn read_block(fd: BorrowedFd<'_>, offset: u64, length: usize) -> Resu
             Ok(read) => filled += read,
             Err(Errno::INTR) => {}
             // The last block of a device whose size is no multiple of its sectors.
-            Err(Errno::INVAL)
-                if fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT)) =>
-            {
-                fcntl_getfl(fd)
-                    .and_then(|flags| fcntl_setfl(fd, flags.difference(OFlags::DIRECT)))?;
-            }
+            Err(Errno::INVAL) if is_direct(fd) => clear(fd, OFlags::DIRECT)?,
             Err(errno) => return Err(errno),
         }
     }

@@ -6,22 +6,35 @@ use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::io_limit::IoLimit;
 use std::path::Path;
 
-/// The limits of v1, with the field of each.
-const THROTTLES: [(&str, Field); 4] = [
-    ("blkio.throttle.read_iops_device", Field::ReadIops),
-    ("blkio.throttle.write_iops_device", Field::WriteIops),
-    ("blkio.throttle.read_bps_device", Field::ReadBytes),
-    ("blkio.throttle.write_bps_device", Field::WriteBytes),
-];
-
-/// What a limit counts.
-#[derive(Debug, Clone, Copy)]
-enum Field {
-    ReadIops,
-    WriteIops,
-    ReadBytes,
-    WriteBytes,
+/// A limit: its key in `io.max`, its file in v1, and its place.
+struct LimitKey {
+    key: &'static str,
+    file: &'static str,
+    place: fn(&mut IoLimit) -> &mut Option<u64>,
 }
+
+const LIMITS: [LimitKey; 4] = [
+    LimitKey {
+        key: "riops",
+        file: "blkio.throttle.read_iops_device",
+        place: |limit| &mut limit.read_iops,
+    },
+    LimitKey {
+        key: "wiops",
+        file: "blkio.throttle.write_iops_device",
+        place: |limit| &mut limit.write_iops,
+    },
+    LimitKey {
+        key: "rbps",
+        file: "blkio.throttle.read_bps_device",
+        place: |limit| &mut limit.read_bytes_per_second,
+    },
+    LimitKey {
+        key: "wbps",
+        file: "blkio.throttle.write_bps_device",
+        place: |limit| &mut limit.write_bytes_per_second,
+    },
+];
 
 /// The limits on this process, those of its own group first.
 pub(crate) fn io_limits(root: &SysRoot) -> Vec<IoLimit> {
@@ -67,22 +80,20 @@ fn io_max(group: &str, line: &str) -> Option<IoLimit> {
     let mut limit = of(group, words.next()?);
     for word in words {
         let (key, value) = word.split_once('=')?;
-        let value: Option<u64> = value.parse().ok();
-        match key {
-            "rbps" => limit.read_bytes_per_second = value,
-            "wbps" => limit.write_bytes_per_second = value,
-            "riops" => limit.read_iops = value,
-            "wiops" => limit.write_iops = value,
-            _ => {}
+        if let Some(known) = LIMITS.iter().find(|limit| limit.key == key) {
+            *(known.place)(&mut limit) = value.parse().ok();
         }
     }
-    is_set(&limit).then_some(limit)
+    let is_set = LIMITS
+        .iter()
+        .any(|known| (known.place)(&mut limit).is_some());
+    is_set.then_some(limit)
 }
 
 fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
     let folder = mount.join(group.trim_start_matches('/'));
     let mut limits: Vec<IoLimit> = Vec::new();
-    for (file, field) in THROTTLES {
+    for LimitKey { file, place, .. } in LIMITS {
         let text = read_text(&folder.join(file)).unwrap_or_default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
@@ -91,17 +102,11 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
                 continue;
             };
             let known = limits.iter().position(|limit| limit.device == device);
-            let place = known.unwrap_or_else(|| {
+            let index = known.unwrap_or_else(|| {
                 limits.push(of(group, device));
                 limits.len() - 1
             });
-            let limit = &mut limits[place];
-            match field {
-                Field::ReadIops => limit.read_iops = Some(value),
-                Field::WriteIops => limit.write_iops = Some(value),
-                Field::ReadBytes => limit.read_bytes_per_second = Some(value),
-                Field::WriteBytes => limit.write_bytes_per_second = Some(value),
-            }
+            *place(&mut limits[index]) = Some(value);
         }
     }
     limits
@@ -113,13 +118,6 @@ fn of(group: &str, device: &str) -> IoLimit {
         device: device.to_owned(),
         ..IoLimit::default()
     }
-}
-
-fn is_set(limit: &IoLimit) -> bool {
-    limit.read_iops.is_some()
-        || limit.write_iops.is_some()
-        || limit.read_bytes_per_second.is_some()
-        || limit.write_bytes_per_second.is_some()
 }
 
 #[cfg(test)]

@@ -26,12 +26,9 @@ use std::sync::Arc;
 /// Our own directory, and the names that it holds.
 #[derive(Debug)]
 pub struct KeptDirectory {
-    directory: OwnedFd,
-    parent: OwnedFd,
-    name: String,
+    own: OwnDirectory,
     identity: TargetIdentity,
     permit: Arc<Permit>,
-    own_files: OwnFiles,
     /// The flags with which a rename replaces no file, where the filesystem knows them.
     to_free_name: RenameFlags,
 }
@@ -77,13 +74,16 @@ impl KeptDirectory {
             // The first error is the one that matters. One that is not empty stays.
             let _ = remove_emptied(parent.as_fd(), name, directory.as_fd());
         })?;
-        let kept = Self {
+        let own = OwnDirectory {
             directory,
             parent,
             name: name.to_owned(),
+            own_files,
+        };
+        let kept = Self {
+            own,
             permit: Arc::new(permit),
             identity,
-            own_files,
             to_free_name,
         };
         Ok((kept, found))
@@ -91,7 +91,7 @@ impl KeptDirectory {
 
     /// Its path.
     pub fn path(&self) -> PathBuf {
-        Path::new(&self.identity.path).join(&self.name)
+        Path::new(&self.identity.path).join(&self.own.name)
     }
 
     /// A new, empty file in it, to be written like a scratch file, but one that keeps its name.
@@ -114,7 +114,7 @@ impl KeptDirectory {
             rest = &rest[written..];
         }
         fsync(&file).map_err(self.failed("sync a file"))?;
-        let folder = self.directory.as_fd();
+        let folder = self.own.directory.as_fd();
         let renamed = match self.is_own(folder, name) {
             Ok(true) => renameat(folder, UNFINISHED, folder, name),
             Ok(false) => Err(Errno::EXIST),
@@ -146,22 +146,22 @@ impl KeptDirectory {
     /// Whether a name in it or below is that of a file that we made.
     pub(crate) fn is_own(&self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<bool, Errno> {
         let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(self.own_files.accept(&found))
+        Ok(self.own.own_files.accept(&found))
     }
 
     #[cfg(test)]
     pub(crate) fn forget_mark(&mut self) {
-        self.own_files = self.own_files.unmarked();
+        self.own.own_files = self.own.own_files.unmarked();
     }
 
     /// Whether the filesystem keeps the mark of our files.
     pub(crate) fn marks_files(&self) -> bool {
-        self.own_files.are_marked()
+        self.own.own_files.are_marked()
     }
 
     /// Whether this directory's own calls may have made a file in it.
     pub fn may_have_made(&self, entry: &Entry<'_>) -> bool {
-        self.own_files.accept(entry.stat())
+        self.own.own_files.accept(entry.stat())
     }
 
     /// A new, empty file. Its entry is durable after [`Self::sync`].
@@ -171,7 +171,7 @@ impl KeptDirectory {
 
     /// Removes a file that it has made.
     pub fn remove_file(&self, name: &str) -> Result<(), OpenError> {
-        self.remove_own(self.directory.as_fd(), name)
+        self.remove_own(self.own.directory.as_fd(), name)
             .map_err(self.failed("remove a file"))
     }
 
@@ -205,7 +205,7 @@ impl KeptDirectory {
     /// most `file_bytes_max` bytes.
     pub(crate) fn mark_as_used(&self, file_bytes_max: u64) -> Result<OwnedFd, OpenError> {
         self.mark_with(claimed::text(Some(file_bytes_max)))?;
-        let claim = open_own(self.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
+        let claim = open_own(self.own.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
         match claimed::lock(&claim, &self.path().display().to_string()) {
             Err(error @ OpenError::InUse { .. }) => Err(error),
             _ => Ok(claim),
@@ -220,10 +220,14 @@ impl KeptDirectory {
         owner: Option<(u32, u32)>,
     ) -> Result<OwnedFd, OpenError> {
         let failed = || self.failed("create a directory of the test");
-        let made = self.make_folder(name).map_err(failed())?;
+        let directory = &self.own.directory;
+        let made = mkdirat(directory, name, Mode::RWXU)
+            .and_then(|()| open_folder(directory.as_fd(), name))
+            .and_then(|made| is_new(&made).map(|()| made))
+            .map_err(failed())?;
         if let Some((user, group)) = owner {
             // Others may pass, and see nothing.
-            fchmod(&self.directory, Mode::RWXU | Mode::XGRP | Mode::XOTH).map_err(failed())?;
+            fchmod(directory, Mode::RWXU | Mode::XGRP | Mode::XOTH).map_err(failed())?;
             fchown(&made, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
                 .map_err(self.failed("give a directory to the user of the server"))?;
         }
@@ -232,31 +236,13 @@ impl KeptDirectory {
 
     /// Makes its entries durable.
     pub fn sync(&self) -> Result<(), OpenError> {
-        fsync(&self.directory).map_err(self.failed("sync the directory"))
+        fsync(&self.own.directory).map_err(self.failed("sync the directory"))
     }
 
     /// Removes it with its mark and with what `is_ours` accepts in it. Anything else stays, and the
     /// directory with it: [`OpenError::Stays`].
     pub fn remove(&self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
-        OwnDirectory {
-            directory: self.directory.as_fd(),
-            parent: self.parent.as_fd(),
-            name: &self.name,
-            own_files: self.own_files,
-        }
-        .remove(&self.path().display().to_string(), is_ours)
-    }
-
-    /// A new directory in it.
-    pub(crate) fn create_folder(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        self.make_folder(name)
-            .map_err(self.failed("create a directory of the test"))
-    }
-
-    fn make_folder(&self, name: &str) -> Result<OwnedFd, Errno> {
-        mkdirat(&self.directory, name, Mode::RWXU)?;
-        let made = open_folder(self.directory.as_fd(), name)?;
-        is_new(&made).map(|()| made)
+        self.own.remove(&self.path().display().to_string(), is_ours)
     }
 
     /// Who its parent is.
@@ -265,7 +251,7 @@ impl KeptDirectory {
     }
 
     fn create_new(&self, name: &str) -> Result<OwnedFd, OpenError> {
-        self.create_in_folder(self.directory.as_fd(), name)
+        self.create_in_folder(self.own.directory.as_fd(), name)
             .map_err(self.failed("create a file of the test"))
     }
 
@@ -275,7 +261,7 @@ impl KeptDirectory {
         folder: BorrowedFd<'_>,
         name: impl Arg,
     ) -> Result<OwnedFd, Errno> {
-        self.own_files.create(folder, name)
+        self.own.own_files.create(folder, name)
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError + use<> {
@@ -402,7 +388,7 @@ mod tests {
         let target = kept.create_target("pages").unwrap();
         assert!(target.is_writable());
         assert_eq!(std::fs::read(kept.path().join("one")).unwrap(), b"second");
-        assert_eq!(is_new(&kept.directory), Err(Errno::NOTEMPTY));
+        assert_eq!(is_new(&kept.own.directory), Err(Errno::NOTEMPTY));
         kept.remove(&|entry| kept.may_have_made(entry)).unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(left.len(), 1);

@@ -5,7 +5,7 @@ use crate::disk::{describe, kind_of};
 use crate::filesystems::MEMORY_FILESYSTEMS;
 use crate::mounts::{MountEntry, holding};
 use crate::naming::device_number;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};
 use rustix::fs::{FileType, Stat, stat};
 use std::collections::HashSet;
@@ -20,9 +20,7 @@ pub(crate) struct Stack {
 
 /// Layers below a block device (`major:minor`).
 pub(crate) fn below_device(root: &SysRoot, mounts: &[MountEntry], device: &str) -> Stack {
-    let mut walk = LayerWalk::new(root, mounts);
-    walk.visit(device);
-    walk.finish()
+    walk(root, mounts, |walk| drop(walk.visit(device)))
 }
 
 /// Layers below the filesystem that holds `path`, whose `st_dev` is `device`.
@@ -32,12 +30,30 @@ pub(crate) fn below_path(
     device: &str,
     path: &Path,
 ) -> Stack {
-    let mut walk = LayerWalk::new(root, mounts);
-    // The last first: the list is turned round at the end.
-    for device in walk.devices_of_path(device, path).iter().rev() {
-        walk.visit(device);
+    walk(root, mounts, |walk| {
+        // The last first: the list is turned round at the end.
+        for device in walk.devices_of_path(device, path).iter().rev() {
+            walk.visit(device);
+        }
+    })
+}
+
+fn walk(root: &SysRoot, mounts: &[MountEntry], visit: impl FnOnce(&mut LayerWalk<'_>)) -> Stack {
+    let mut walk = LayerWalk {
+        root,
+        mounts,
+        devices: HashSet::new(),
+        paths: HashSet::new(),
+        layers: Vec::new(),
+        unresolved: Vec::new(),
+    };
+    visit(&mut walk);
+    walk.layers.reverse();
+    walk.unresolved.dedup();
+    Stack {
+        layers: walk.layers,
+        unresolved: (!walk.unresolved.is_empty()).then(|| walk.unresolved.join("; ")),
     }
-    walk.finish()
 }
 
 struct LayerWalk<'a> {
@@ -51,27 +67,7 @@ struct LayerWalk<'a> {
     unresolved: Vec<String>,
 }
 
-impl<'a> LayerWalk<'a> {
-    fn new(root: &'a SysRoot, mounts: &'a [MountEntry]) -> Self {
-        Self {
-            root,
-            mounts,
-            devices: HashSet::new(),
-            paths: HashSet::new(),
-            layers: Vec::new(),
-            unresolved: Vec::new(),
-        }
-    }
-
-    fn finish(mut self) -> Stack {
-        self.layers.reverse();
-        self.unresolved.dedup();
-        Stack {
-            layers: self.layers,
-            unresolved: (!self.unresolved.is_empty()).then(|| self.unresolved.join("; ")),
-        }
-    }
-
+impl LayerWalk<'_> {
     fn give_up(&mut self, reason: String) -> Vec<String> {
         self.unresolved.push(reason);
         Vec::new()
@@ -107,21 +103,17 @@ impl<'a> LayerWalk<'a> {
     /// `major:minor` of the devices right below the one whose directory is `at`.
     fn devices_below(&mut self, at: &Path, name: &str) -> Vec<String> {
         match kind_of(at, name) {
-            LayerKind::Partition => at
-                .parent()
-                .and_then(|disk| read_text(&disk.join("dev")))
-                .into_iter()
-                .collect(),
+            LayerKind::Partition => {
+                let disk = at.parent().and_then(|disk| read_text(&disk.join("dev")));
+                disk.into_iter().collect()
+            }
             LayerKind::Loop => match read_text(&at.join("loop/backing_file")) {
                 Some(file) => self.devices_behind_loop(name, Path::new(&file)),
                 None => Vec::new(),
             },
             // Device mapper and MD tell by `slaves`; so do bcache and multipath disks. Real disks
             // have none.
-            _ => list(&at.join("slaves"))
-                .iter()
-                .filter_map(|slave| read_text(&at.join("slaves").join(slave).join("dev")))
-                .collect(),
+            _ => devices_in(&at.join("slaves")),
         }
     }
 
@@ -178,11 +170,7 @@ impl<'a> LayerWalk<'a> {
         };
         let filesystems = self.root.sys.join("fs/btrfs");
         for uuid in list(&filesystems) {
-            let members = filesystems.join(uuid).join("devices");
-            let devices: Vec<String> = list(&members)
-                .iter()
-                .filter_map(|name| read_text(&members.join(name).join("dev")))
-                .collect();
+            let devices = devices_in(&filesystems.join(uuid).join("devices"));
             if devices.contains(&source) {
                 return devices;
             }
@@ -231,29 +219,14 @@ impl<'a> LayerWalk<'a> {
             return is_block(&stat).then(|| device_number(stat.st_rdev));
         }
         let name = source.strip_prefix("/dev/")?;
-        read_text(
-            &self
-                .root
-                .sys
-                .join("class/block")
-                .join(name.replace('/', "!"))
-                .join("dev"),
-        )
+        read_text(&self.root.named_device(&name.replace('/', "!"))?.join("dev"))
     }
 }
 
 /// Filesystems of another machine, or of the host.
+#[rustfmt::skip]
 const SERVERS: [&str; 10] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "ceph",
-    "9p",
-    "virtiofs",
-    "glusterfs",
-    "lustre",
-    "afs",
+    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "glusterfs", "lustre", "afs",
 ];
 
 /// Whether another machine or a program answers for a filesystem.

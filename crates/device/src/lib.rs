@@ -22,19 +22,20 @@ mod failure;
 #[cfg(test)]
 mod fake_sysfs;
 mod fiemap;
+mod file_flags;
 mod file_names;
 mod file_tree;
 mod files_remover;
 mod filesystems;
 mod health;
 mod held;
+mod helper_process;
 mod host;
 mod inspect;
 mod io_limits;
 mod kept;
 mod layers;
 mod lease;
-mod leftover;
 mod link;
 mod live;
 mod loop_file;
@@ -70,17 +71,18 @@ pub use external_program::{NoAnswer, ProgramGroup, kill_programs, output_of};
 pub use failure::OpenError;
 pub use file_names::{FileName, NameState};
 pub use file_tree::{FileTree, StartedTree};
-pub use files_remover::{FILES_REMOVER_VERB, FilesRemover, remove_files};
+pub use files_remover::{FILES_REMOVER_VERB, remove_files, start_files_remover};
 pub use health::disk_health;
+pub use helper_process::{ending_signals, report_line, reported_lines};
 pub use host::host_facts;
 pub use kept::{KeptDirectory, is_own_file};
 pub use live::{
-    ActiveProcesses, ProcessActivity, RequestTrace, TraceBatch, WatchedDevice, read_disks,
-    watched_device, whole_devices,
+    RequestTrace, TraceBatch, WatchedDevice, read_disks, watched_device, whole_devices,
 };
 pub use memory::memory_free_bytes;
 pub use open::{OpenTarget, TargetAccess, WriteDurability};
 pub use probe::{ProbeError, probe};
+pub use processes::{ActiveProcesses, ProcessActivity};
 pub use same_blocks::same_blocks;
 pub use stolen::MachineCpuTime;
 pub use tree::{Entry, drop_cached_pages};

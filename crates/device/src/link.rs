@@ -25,16 +25,12 @@ fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     // A port without a disk, or one behind a controller that does not tell, says "<unknown>".
     let speed = read_text(&link.join("sata_spd")).filter(|speed| gigabits(speed).is_some());
     let identify = read_text(&root.sys.join(format!("class/ata_device/dev{port}.0/id")));
-    let speed_max = identify
-        .as_deref()
-        .and_then(sata_generation)
-        .map(str::to_owned);
+    let speed_max = identify.as_deref().and_then(sata_generation);
+    let speed_max = speed_max.map(str::to_owned);
     // All SATA generations code 8 bits in 10.
     let carries = |speed: &Option<String>| {
-        speed
-            .as_deref()
-            .and_then(gigabits)
-            .map(|gigabits| (gigabits * 1e9 * 0.8 / 8.0).round() as u64)
+        let gigabits = gigabits(speed.as_deref()?)?;
+        Some((gigabits * 1e9 * 0.8 / 8.0).round() as u64)
     };
     Some(Link {
         bus: "SATA".into(),
@@ -48,11 +44,8 @@ fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
 /// The fastest generation in the words of `sata_spd`, from the 256 hexadecimal words of IDENTIFY
 /// DEVICE: word 76, bits 1 to 3 (ATA8-ACS, 7.16.7.31).
 fn sata_generation(identify: &str) -> Option<&'static str> {
-    let word = identify
-        .split_whitespace()
-        .nth(76)
-        .and_then(|word| u16::from_str_radix(word, 16).ok())?;
-    match word {
+    let word = identify.split_whitespace().nth(76)?;
+    match u16::from_str_radix(word, 16).ok()? {
         // Both mean that the word is not in use.
         0 | 0xFFFF => None,
         w if w & 0b1000 != 0 => Some("6.0 Gbps"),
@@ -64,12 +57,8 @@ fn sata_generation(identify: &str) -> Option<&'static str> {
 
 /// The first number of `6.0 Gbps`.
 fn gigabits(speed: &str) -> Option<f64> {
-    speed
-        .strip_suffix("Gbps")?
-        .trim()
-        .parse()
-        .ok()
-        .filter(|value| *value > 0.0 && *value < 1e6)
+    let number = speed.strip_suffix("Gbps")?.trim().parse().ok();
+    number.filter(|value| *value > 0.0 && *value < 1e6)
 }
 
 /// The USB device is the nearest directory above that has a bus number; its `speed` is in Mbit/s
@@ -139,10 +128,7 @@ fn virtio(disk: &Path) -> Option<Link> {
     components(disk).find_map(|name| numbered(name, "virtio"))?;
     Some(Link {
         bus: "virtio".into(),
-        speed: None,
-        speed_max: None,
-        bytes_per_second_max: None,
-        device_bytes_per_second_max: None,
+        ..Link::default()
     })
 }
 
@@ -170,11 +156,9 @@ fn pcie(disk: &Path) -> Option<Link> {
 /// `16.0 GT/s PCIe` and 4 lanes → `16.0 GT/s PCIe x4` and its bytes per second.
 fn pcie_speed(speed: &str, lanes: u32) -> Option<(String, u64)> {
     let number = speed.split_whitespace().next()?;
-    let transfers: f64 = number
-        .parse()
-        .ok()
-        .filter(|value| *value > 0.0 && *value < 1e6)?;
-    if !speed.contains("GT/s") || !(1..=32).contains(&lanes) {
+    let transfers: f64 = number.parse().ok()?;
+    let is_plausible = transfers > 0.0 && transfers < 1e6 && (1..=32).contains(&lanes);
+    if !is_plausible || !speed.contains("GT/s") {
         return None;
     }
     // Generations 1 and 2 (2.5 and 5 GT/s) code 8 bits in 10, later ones 128 in 130 (PCIe base

@@ -2,7 +2,7 @@
 //! control groups. Does not know what it is for.
 
 use crate::sysroot::{SysRoot, read_number, read_text};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bytes of memory that are free, or cache that can be dropped: of the machine (`MemAvailable` in
 /// proc_meminfo(5)), and of what each control group above this process may take. `None` where
@@ -48,33 +48,24 @@ fn free_in(root: &SysRoot) -> Option<u64> {
         };
         free_in_group(&root.sys.join(figures.mount), path, &figures)
     });
-    of_groups.chain(available(&meminfo)).min()
+    // Since Linux 3.14.
+    let available = meminfo_bytes(&meminfo, "MemAvailable:");
+    of_groups.chain(available).min()
 }
 
-/// `MemAvailable` of /proc/meminfo (Linux 3.14).
-fn available(meminfo: &str) -> Option<u64> {
-    let value = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    value
-        .trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
+/// A line of /proc/meminfo, in bytes.
+pub(crate) fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// The least that a group or one above it has left. In a container the path may be the host's, and
 /// only the groups from its own root on can be seen.
 fn free_in_group(mount: &Path, path: &str, figures: &MemoryFigures) -> Option<u64> {
     let own = mount.join(path.trim_start_matches('/'));
-    let above: Vec<PathBuf> = own
-        .ancestors()
-        .take_while(|at| at.starts_with(mount))
-        .map(Path::to_path_buf)
-        .collect();
-    above.iter().filter_map(|at| left_in(at, figures)).min()
+    let above = own.ancestors().take_while(|at| at.starts_with(mount));
+    above.filter_map(|at| left_in(at, figures)).min()
 }
 
 fn left_in(group: &Path, figures: &MemoryFigures) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! /proc/self/mountinfo: which filesystem holds a path. Does not know disks.
 
+use crate::sysroot::SysRoot;
 use std::path::{Path, PathBuf};
 
 /// One line of mountinfo (proc_pid_mountinfo(5)).
@@ -32,6 +33,13 @@ impl MountEntry {
         let below = path.strip_prefix(&self.point).ok()?;
         Some(Path::new(self.root.trim_start_matches('/')).join(below))
     }
+}
+
+/// All mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
+/// them.
+pub(crate) fn read(root: &SysRoot, process: &str) -> Vec<MountEntry> {
+    let bytes = std::fs::read(root.proc.join(process).join("mountinfo")).unwrap_or_default();
+    parse(&String::from_utf8_lossy(&bytes))
 }
 
 /// All mounts, oldest first; lines that are no mounts are skipped.
@@ -75,13 +83,14 @@ pub(crate) fn unescape(text: &str) -> String {
         let digits = bytes.get(at + 1..at + 4).filter(|digits| {
             bytes[at] == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d))
         });
-        match digits
-            .map(|d| {
-                u32::from(d[0] - b'0') * 64 + u32::from(d[1] - b'0') * 8 + u32::from(d[2] - b'0')
-            })
-            .map(u8::try_from)
-        {
-            Some(Ok(byte)) => {
+        let octal = |digits: &[u8]| {
+            let number = digits
+                .iter()
+                .fold(0, |sum, d| sum * 8 + u32::from(d - b'0'));
+            u8::try_from(number).ok()
+        };
+        match digits.and_then(octal) {
+            Some(byte) => {
                 plain.push(byte);
                 at += 4;
             }

@@ -7,6 +7,7 @@ use crate::aligned::AlignedBlock;
 use crate::errno;
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
+use crate::file_flags;
 use crate::held::{Held, changed};
 use crate::own_mark;
 use crate::released::{self, Released};
@@ -72,23 +73,26 @@ enum TargetContent {
     },
 }
 
+impl TargetContent {
+    /// A file of ours without content.
+    fn scratch(permit: Arc<Permit>) -> Self {
+        Self::Scratch {
+            capacity_bytes: permit.size_bytes(),
+            written_bytes: 0,
+            _permit: permit,
+        }
+    }
+}
+
 /// What direct I/O needs on this target.
 #[derive(Debug, Clone, Copy)]
 struct DirectNeeds {
     alignment_bytes: u32,
-    alignment: AlignmentSource,
+    /// Whether nothing states the alignment (FUSE, NFS): it is the largest usual sector.
+    is_assumed: bool,
     /// The kernel itself says that this file has no direct I/O, although it would take the flag
     /// (ext4 with data=journal, fsverity, …).
     support: DirectSupport,
-}
-
-/// Where the alignment comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AlignmentSource {
-    /// The kernel, the device or a request of our own states it.
-    Known,
-    /// The largest usual sector, where nothing states it (FUSE, NFS).
-    Assumed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,16 +139,20 @@ impl OpenTarget {
             Grant::Scratch(permit) => {
                 let directory = open_directory(&identity, permit.size_bytes())?;
                 let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
-                let content = TargetContent::Scratch {
-                    capacity_bytes: permit.size_bytes(),
-                    written_bytes: 0,
-                    _permit: Arc::new(permit),
-                };
-                (Arc::new(fd), content)
+                (Arc::new(fd), TargetContent::scratch(Arc::new(permit)))
             }
         };
         let direct = direct_needs(fd.as_fd(), &identity);
-        Ok(Self {
+        Ok(Self::new(fd, identity, content, direct))
+    }
+
+    fn new(
+        fd: Arc<OwnedFd>,
+        identity: TargetIdentity,
+        content: TargetContent,
+        direct: DirectNeeds,
+    ) -> Self {
+        Self {
             fd,
             identity,
             content,
@@ -152,7 +160,7 @@ impl OpenTarget {
             advice: Advice::Normal,
             first: None,
             left: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Our own file that keeps its name. The permit is that of its directory.
@@ -161,20 +169,9 @@ impl OpenTarget {
         directory: &TargetIdentity,
         permit: &Arc<Permit>,
     ) -> Self {
-        let content = TargetContent::Scratch {
-            capacity_bytes: permit.size_bytes(),
-            written_bytes: 0,
-            _permit: Arc::clone(permit),
-        };
-        Self {
-            direct: direct_needs(file.as_fd(), directory),
-            fd: file,
-            identity: directory.clone(),
-            content,
-            advice: Advice::Normal,
-            first: None,
-            left: AtomicBool::new(false),
-        }
+        let direct = direct_needs(file.as_fd(), directory);
+        let content = TargetContent::scratch(Arc::clone(permit));
+        Self::new(file, directory.clone(), content, direct)
     }
 
     /// Marks a file as diskproof's own: until anything changes it, `Overwriting::Own` releases it.
@@ -209,17 +206,10 @@ impl OpenTarget {
     /// in both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let Reopened { fd, first } = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
-        let (identity, content, direct) =
-            (self.identity.clone(), self.content.clone(), self.direct);
-        let (fd, first, left) = (Arc::new(fd), Some(Arc::new(first)), AtomicBool::new(false));
+        let (identity, content) = (self.identity.clone(), self.content.clone());
         Ok(Self {
-            fd,
-            identity,
-            content,
-            direct,
-            advice: Advice::Normal,
-            first,
-            left,
+            first: Some(Arc::new(first)),
+            ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
     }
 
@@ -230,20 +220,17 @@ impl OpenTarget {
     /// read writes that state, so that CPUs take it from each other. The claim on a device and the
     /// lock are this one's, which has to stay open.
     pub fn for_worker(&self, durability: WriteDurability) -> Result<OwnedFd, OpenError> {
-        let failed = |errno| {
-            OpenError::from_errno(
-                &self.identity.path,
-                "set the flags of a second description",
-                errno,
-            )
-        };
+        let failed = self.failed("set the flags of a second description");
         let extra = match durability {
             WriteDurability::BySync => OFlags::empty(),
             WriteDurability::Data => O_DSYNC,
             WriteDurability::File => OFlags::SYNC,
         };
         let fd = reopen(self.fd(), extra, &self.identity.path)?.fd;
-        fcntl_setfl(&fd, fcntl_getfl(&self.fd).map_err(failed)?).map_err(failed)?;
+        let flags = fcntl_getfl(&self.fd);
+        flags
+            .and_then(|flags| fcntl_setfl(&fd, flags))
+            .map_err(failed)?;
         let _ = fadvise(&fd, 0, None, self.advice);
         Ok(fd)
     }
@@ -417,10 +404,9 @@ impl OpenTarget {
             CachePolicy::Direct => self.try_direct()?,
             CachePolicy::Buffered | CachePolicy::Cached => self.set_direct(OFlags::empty())?,
         };
-        let used = if why.is_some() {
-            CachePolicy::Buffered
-        } else {
-            policy
+        let used = match why {
+            Some(_) => CachePolicy::Buffered,
+            None => policy,
         };
         // Pages left dirty by a buffered workload would be written back in the middle of a direct
         // one. An existing file's pages belong to others: those are dropped only where
@@ -468,10 +454,9 @@ impl OpenTarget {
     /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. `Some(errno name)` when O_DIRECT is
     /// refused.
     fn set_direct(&self, wanted: OFlags) -> Result<Option<String>, OpenError> {
-        let failed = |e| OpenError::from_errno(&self.identity.path, "set its file flags", e);
-        let others = fcntl_getfl(&self.fd)
-            .map_err(failed)?
-            .difference(OFlags::DIRECT | OFlags::NOATIME);
+        let failed = self.failed("set its file flags");
+        let others = fcntl_getfl(&self.fd).map_err(&failed)?;
+        let others = others.difference(OFlags::DIRECT | OFlags::NOATIME);
         // EPERM: only the owner and root may leave access times alone (open(2)).
         let result = match fcntl_setfl(&self.fd, others | wanted | OFlags::NOATIME) {
             Err(Errno::PERM) => fcntl_setfl(&self.fd, others | wanted),
@@ -492,13 +477,11 @@ impl OpenTarget {
         if self.direct.support == DirectSupport::Proven {
             return Ok(None);
         }
-        if self.direct.alignment == AlignmentSource::Assumed {
-            self.direct.alignment = AlignmentSource::Known;
-            if self.probe_direct(ALIGNMENT_MIN)?.is_none() {
-                self.direct.alignment_bytes = ALIGNMENT_MIN;
-                self.direct.support = DirectSupport::Proven;
-                return Ok(None);
-            }
+        let is_assumed = std::mem::take(&mut self.direct.is_assumed);
+        if is_assumed && self.probe_direct(ALIGNMENT_MIN)?.is_none() {
+            self.direct.alignment_bytes = ALIGNMENT_MIN;
+            self.direct.support = DirectSupport::Proven;
+            return Ok(None);
         }
         let refused = self.probe_direct(self.direct.alignment_bytes)?;
         if refused.is_none() {
@@ -517,18 +500,14 @@ impl OpenTarget {
             // Empty: it must be a scratch file. Random bytes, so that no layer below can shorten
             // them; then it is emptied again.
             let result = pwrite(&self.fd, block.bytes(), 0);
-            ftruncate(&self.fd, 0).map_err(|e| {
-                OpenError::from_errno(&self.identity.path, "empty the scratch file", e)
-            })?;
+            ftruncate(&self.fd, 0).map_err(self.failed("empty the scratch file"))?;
             result
         };
         match result {
             Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
-            Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => Err(OpenError::from_errno(
-                &self.identity.path,
-                "write the first block of the scratch file",
-                e,
-            )),
+            Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
+                Err(self.failed("write the first block of the scratch file")(e))
+            }
             _ => Ok(None),
         }
     }
@@ -538,8 +517,11 @@ impl OpenTarget {
         if !self.is_writable() {
             return Ok(());
         }
-        fdatasync(&self.fd)
-            .map_err(|e| OpenError::from_errno(&self.identity.path, "write it back (fdatasync)", e))
+        fdatasync(&self.fd).map_err(self.failed("write it back (fdatasync)"))
+    }
+
+    fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError {
+        move |errno| OpenError::from_errno(&self.identity.path, doing, errno)
     }
 }
 
@@ -571,9 +553,8 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
         let what = format!("its size changed from {before} to {size} bytes");
         return Err(changed(&identity.path, &what));
     }
-    let blocking =
-        fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
-    blocking.map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
+    file_flags::clear(&fd, OFlags::NONBLOCK)
+        .map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
     Ok(fd)
 }
 
@@ -590,34 +571,22 @@ pub(crate) fn open_directory(
 }
 
 fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
-    let told = statx(
-        fd,
-        "",
-        AtFlags::EMPTY_PATH,
-        StatxFlags::from_bits_retain(STATX_DIOALIGN),
-    )
-    .ok()
-    .filter(|answer| answer.stx_mask & STATX_DIOALIGN != 0)
-    .map(|answer| answer.stx_dio_offset_align);
-    let sector = match identity.kind {
-        TargetKind::BlockDevice => identity
-            .layers
-            .first()
-            .and_then(|layer| layer.logical_block_bytes),
-        TargetKind::File | TargetKind::Directory => None,
-    };
+    let wanted = StatxFlags::from_bits_retain(STATX_DIOALIGN);
+    let told = statx(fd, "", AtFlags::EMPTY_PATH, wanted)
+        .ok()
+        .filter(|answer| answer.stx_mask & STATX_DIOALIGN != 0)
+        .map(|answer| answer.stx_dio_offset_align);
+    let device = identity.layers.first();
+    let device = device.filter(|_| identity.kind == TargetKind::BlockDevice);
+    let sector = device.and_then(|layer| layer.logical_block_bytes);
     let stated = told.filter(|bytes| *bytes > 0).or(sector);
-    let support = if told == Some(0) {
-        DirectSupport::Denied
-    } else {
-        DirectSupport::Possible
+    let support = match told {
+        Some(0) => DirectSupport::Denied,
+        _ => DirectSupport::Possible,
     };
     DirectNeeds {
         alignment_bytes: stated.unwrap_or(ALIGNMENT_DEFAULT).max(ALIGNMENT_MIN),
-        alignment: match stated {
-            Some(_) => AlignmentSource::Known,
-            None => AlignmentSource::Assumed,
-        },
+        is_assumed: stated.is_none(),
         support,
     }
 }

@@ -144,29 +144,25 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
             path: path.display().to_string(),
         });
     }
-    let mounts = read_mounts(root);
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::BlockDevice => Ok(probe_device(root, &mounts, text, &stat)),
-        FileType::Directory => {
-            probe_on_filesystem(root, &mounts, text, &stat, TargetKind::Directory)
+    // Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
+    // writing.
+    let mounts = mounts::read(root, "self");
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => {
+            let device = device_number(stat.st_rdev);
+            let stack = layers::below_device(root, &mounts, &device);
+            return Ok(block_identity(root, text, device, stat.st_ino, stack));
         }
-        FileType::RegularFile => probe_on_filesystem(root, &mounts, text, &stat, TargetKind::File),
-        other => Err(ProbeError::WrongKind {
-            path: path.display().to_string(),
-            what: describe_kind(other),
-        }),
-    }
-}
-
-fn probe_device(
-    root: &SysRoot,
-    mounts: &[MountEntry],
-    path: String,
-    stat: &Stat,
-) -> TargetIdentity {
-    let device = device_number(stat.st_rdev);
-    let stack = layers::below_device(root, mounts, &device);
-    block_identity(root, path, device, stat.st_ino, stack)
+        FileType::Directory => TargetKind::Directory,
+        FileType::RegularFile => TargetKind::File,
+        other => {
+            return Err(ProbeError::WrongKind {
+                path: path.display().to_string(),
+                what: describe_kind(other),
+            });
+        }
+    };
+    probe_on_filesystem(root, &mounts, text, &stat, kind)
 }
 
 /// The identity of a block device (`major:minor`).
@@ -177,14 +173,11 @@ pub(crate) fn block_identity(
     inode: u64,
     stack: Stack,
 ) -> TargetIdentity {
+    let at = root.block_device(&device);
     TargetIdentity {
         path,
         kind: TargetKind::BlockDevice,
-        size_bytes: root
-            .block_device(&device)
-            .as_deref()
-            .and_then(disk::size_bytes)
-            .unwrap_or(0),
+        size_bytes: at.as_deref().and_then(disk::size_bytes).unwrap_or(0),
         free_bytes: None,
         device,
         inode,
@@ -233,13 +226,6 @@ fn probe_on_filesystem(
     })
 }
 
-/// Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
-/// writing.
-fn read_mounts(root: &SysRoot) -> Vec<MountEntry> {
-    let bytes = std::fs::read(root.proc.join("self/mountinfo")).unwrap_or_default();
-    mounts::parse(&String::from_utf8_lossy(&bytes))
-}
-
 fn describe_kind(kind: FileType) -> &'static str {
     match kind {
         FileType::CharacterDevice => "character device",
@@ -252,14 +238,12 @@ fn describe_kind(kind: FileType) -> &'static str {
 /// A link in a directory with the sticky bit that is neither the user's own nor the directory's
 /// owner's (may_follow_link in linux/fs/namei.c).
 fn is_foreign(link: &Stat, at: &Path) -> bool {
-    let directory = at.parent().and_then(|parent| {
-        stat(if parent.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            parent
-        })
-        .ok()
-    });
+    let directory = at
+        .parent()
+        .and_then(|parent| match parent.as_os_str().is_empty() {
+            true => stat(".").ok(),
+            false => stat(parent).ok(),
+        });
     let is_shared = directory.is_some_and(|directory| {
         directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid
     });

@@ -2,8 +2,9 @@
 //! reports of each process that ends. Neither says which disk a process used.
 
 use crate::exits::EndedThread;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::measurement::{ByteCount, OtherProcess};
+use diskproof_model::watch::BusyProcess;
 use std::collections::{BTreeMap, HashMap};
 
 /// `PF_KTHREAD` of linux/sched.h, in the flags of /proc/PID/stat: kernel threads write on behalf of
@@ -58,11 +59,7 @@ struct ProcessStat {
 impl ProcessCounters {
     pub(crate) fn read(root: &SysRoot) -> Self {
         let mut counters = Self::default();
-        for pid in list(&root.proc)
-            .iter()
-            .filter_map(|name| name.parse::<u32>().ok())
-            .filter(|pid| *pid != std::process::id())
-        {
+        for pid in root.other_processes() {
             counters.add(root, pid);
         }
         counters
@@ -86,14 +83,13 @@ impl ProcessCounters {
         match std::fs::read_to_string(directory.join("io")) {
             Ok(text) => {
                 if let Some(bytes) = parse_io(&text) {
-                    self.seen.insert(
-                        (pid, stat.start_ticks),
-                        Process {
-                            name: stat.name,
-                            parent: stat.parent,
-                            bytes,
-                        },
-                    );
+                    let (name, parent) = (stat.name, stat.parent);
+                    let process = Process {
+                        name,
+                        parent,
+                        bytes,
+                    };
+                    self.seen.insert((pid, stat.start_ticks), process);
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => self.hidden += 1,
@@ -112,54 +108,25 @@ impl ProcessCounters {
         let mut inherited = self.inherited(before);
         let gone = self.gone(before, ended);
         for process in &gone {
-            let sum = inherited.entry(process.heir).or_default();
-            sum.read_bytes = sum.read_bytes.saturating_add(process.moved.read_bytes);
-            sum.write_bytes = sum.write_bytes.saturating_add(process.moved.write_bytes);
+            *inherited.entry(process.heir).or_default() += process.moved;
         }
-        let mut others: Vec<OtherProcess> = self
-            .seen
-            .into_iter()
-            .map(|((pid, start), now)| {
-                let then = before
-                    .seen
-                    .get(&(pid, start))
-                    .map(|process| process.bytes)
-                    .unwrap_or_default();
-                let inherited = inherited.get(&pid).copied().unwrap_or_default();
-                OtherProcess {
-                    pid,
-                    name: now.name,
-                    read_bytes: now
-                        .bytes
-                        .read_bytes
-                        .saturating_sub(then.read_bytes)
-                        .saturating_sub(inherited.read_bytes),
-                    write_bytes: now
-                        .bytes
-                        .write_bytes
-                        .saturating_sub(then.write_bytes)
-                        .saturating_sub(inherited.write_bytes),
-                    ended: false,
-                }
-            })
-            .collect();
-        others.extend(gone.into_iter().map(|process| OtherProcess {
-            pid: process.pid,
-            name: process.name,
-            read_bytes: process.moved.read_bytes,
-            write_bytes: process.moved.write_bytes,
+        let others = self.seen.into_iter().map(|((pid, start), now)| {
+            let then = before.seen.get(&(pid, start)).map(|process| process.bytes);
+            let inherited = inherited.get(&pid).copied().unwrap_or_default();
+            let moved = less(less(now.bytes, then.unwrap_or_default()), inherited);
+            other_process(pid, now.name, moved)
+        });
+        let gone = gone.into_iter().map(|process| OtherProcess {
             ended: true,
-        }));
+            ..other_process(process.pid, process.name, process.moved)
+        });
+        let mut others: Vec<OtherProcess> = others.chain(gone).collect();
         others.retain(|other| moved(other) >= BYTES_MIN);
         others.sort_by_key(|other| (std::cmp::Reverse(moved(other)), other.pid));
-        let initialiser = initialiser.map(|pid| OtherProcess {
-            pid,
-            name: INITIALISER.to_owned(),
-            read_bytes: 0,
-            write_bytes: 0,
-            ended: false,
-        });
-        let mut others: Vec<OtherProcess> = initialiser.into_iter().chain(others).collect();
+        if let Some(pid) = initialiser {
+            let initialiser = other_process(pid, INITIALISER.to_owned(), ByteCount::default());
+            others.insert(0, initialiser);
+        }
         others.truncate(TOLD_MAX);
         (others, hidden)
     }
@@ -182,26 +149,18 @@ impl ProcessCounters {
             if thread.is_first {
                 (process.name, process.heir) = (thread.name.clone(), thread.parent);
             }
-            process.moved.read_bytes += thread.bytes.read_bytes;
-            process.moved.write_bytes += thread.bytes.write_bytes;
+            process.moved += thread.bytes;
         }
         for ((pid, _), then) in &before.seen {
             if let Some(process) = gone.get_mut(pid) {
-                let moved = &mut process.moved;
-                moved.read_bytes = moved.read_bytes.saturating_sub(then.bytes.read_bytes);
-                moved.write_bytes = moved.write_bytes.saturating_sub(then.bytes.write_bytes);
+                process.moved = less(process.moved, then.bytes);
             }
         }
         // Whom a whole family of ended processes passes its counts to.
         let parents: HashMap<u32, u32> = gone.values().map(|p| (p.pid, p.heir)).collect();
         let mut gone: Vec<GoneProcess> = gone.into_values().collect();
         for process in &mut gone {
-            for _ in 0..parents.len() {
-                match parents.get(&process.heir) {
-                    Some(parent) => process.heir = *parent,
-                    None => break,
-                }
-            }
+            process.heir = last_heir(&parents, process.heir);
         }
         gone
     }
@@ -211,27 +170,86 @@ impl ProcessCounters {
     /// kernel/exit.c); without this, a shell would seem to do in one instant what its child did all
     /// day.
     fn inherited(&self, before: &Self) -> HashMap<u32, ByteCount> {
-        let ended: HashMap<u32, &Process> = before
-            .seen
-            .iter()
+        let ended = before.seen.iter();
+        let ended: HashMap<u32, &Process> = ended
             .filter(|(key, _)| !self.seen.contains_key(key))
             .map(|((pid, _), process)| (*pid, process))
             .collect();
+        let parents = ended.iter().map(|(pid, process)| (*pid, process.parent));
+        let parents: HashMap<u32, u32> = parents.collect();
         let mut inherited: HashMap<u32, ByteCount> = HashMap::new();
         for process in ended.values() {
-            let mut heir = process.parent;
-            // Bounded: /proc is not read at one instant, so pids used again could form a circle.
-            for _ in 0..ended.len() {
-                let Some(parent) = ended.get(&heir) else {
-                    break;
-                };
-                heir = parent.parent;
-            }
-            let sum = inherited.entry(heir).or_default();
-            sum.read_bytes = sum.read_bytes.saturating_add(process.bytes.read_bytes);
-            sum.write_bytes = sum.write_bytes.saturating_add(process.bytes.write_bytes);
+            let heir = last_heir(&parents, process.parent);
+            *inherited.entry(heir).or_default() += process.bytes;
         }
         inherited
+    }
+}
+
+/// The first process above that is none of these. Bounded: /proc is not read at one instant, so
+/// pids used again could form a circle.
+fn last_heir(parents: &HashMap<u32, u32>, heir: u32) -> u32 {
+    let heirs = std::iter::successors(Some(heir), |heir| parents.get(heir).copied());
+    heirs.take(parents.len() + 1).last().unwrap_or(heir)
+}
+
+fn less(now: ByteCount, then: ByteCount) -> ByteCount {
+    ByteCount {
+        read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
+        write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
+        ..now
+    }
+}
+
+fn other_process(pid: u32, name: String, moved: ByteCount) -> OtherProcess {
+    OtherProcess {
+        pid,
+        name,
+        read_bytes: moved.read_bytes,
+        write_bytes: moved.write_bytes,
+        ended: false,
+    }
+}
+
+/// Reads the counters of all processes repeatedly.
+#[derive(Debug)]
+pub struct ProcessActivity {
+    before: ProcessCounters,
+}
+
+/// The processes that moved something in a step.
+#[derive(Debug, Default)]
+pub struct ActiveProcesses {
+    /// The busiest first, at most ten.
+    pub busiest: Vec<BusyProcess>,
+    /// Processes of other users that this one may not look at.
+    pub hidden: u32,
+}
+
+impl ProcessActivity {
+    /// From now on.
+    pub fn start() -> Self {
+        Self {
+            before: ProcessCounters::read(&SysRoot::default()),
+        }
+    }
+
+    /// What moved since the last call.
+    pub fn step(&mut self) -> ActiveProcesses {
+        let now = ProcessCounters::read(&SysRoot::default());
+        let before = std::mem::replace(&mut self.before, now.clone());
+        let (others, hidden) = now.since(&before, &[]);
+        let busiest = others.into_iter().map(|other| BusyProcess {
+            pid: other.pid,
+            name: other.name,
+            requests: None,
+            read_bytes: other.read_bytes,
+            write_bytes: other.write_bytes,
+        });
+        ActiveProcesses {
+            busiest: busiest.collect(),
+            hidden,
+        }
     }
 }
 

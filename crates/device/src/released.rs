@@ -5,6 +5,7 @@
 use crate::admit::refusal::RefusalReasons;
 use crate::admit::{Consent, Permit, device, file, overwriting_asked};
 use crate::failure::{OpenError, open_failed};
+use crate::file_flags;
 use crate::held::{Held, changed};
 use crate::inspect::{Inspector, RetryPolicy, open_claiming};
 use crate::lease::{Writers, writers_beside};
@@ -60,10 +61,9 @@ pub(crate) fn open(
             open_file(identity, consent, &held, &mut reasons)?
         }
     };
-    if reasons.is_empty() {
-        Ok(released)
-    } else {
-        Err(refused(identity, reasons))
+    match reasons.is_empty() {
+        true => Ok(released),
+        false => Err(refused(identity, reasons)),
     }
 }
 
@@ -180,10 +180,8 @@ fn lock_disk(
         .map_err(failed)?;
     let stat = fstat(&whole).map_err(failed)?;
     if number != device_number(stat.st_rdev) {
-        return Err(changed(
-            &identity.path,
-            "the node of its whole disk is not that disk",
-        ));
+        let what = "the node of its whole disk is not that disk";
+        return Err(changed(&identity.path, what));
     }
     lock(&whole, reasons);
     let whole = Arc::new(whole);
@@ -224,9 +222,8 @@ fn open_file(
     let stat = fstat(&fd)
         .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
     check_size(identity, stat.st_size.unsigned_abs())?;
-    let blocking =
-        fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
-    blocking.map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
+    file_flags::clear(&fd, OFlags::NONBLOCK)
+        .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
     lock(&fd, reasons);
     let opened = (fd.as_fd(), consent.overwriting);
     file::judge_again(&SysRoot::default(), identity, held, opened, reasons)?;

@@ -3,9 +3,11 @@
 //! never by a path, so that it is always the same file.
 
 use crate::failure::OpenError;
-use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, open};
+use crate::file_flags;
+use crate::held::{changed, proc_path};
+use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fstat, open};
 use rustix::io::fcntl_dupfd_cloexec;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Another description of what is open.
 #[derive(Debug)]
@@ -32,26 +34,12 @@ pub(crate) fn reopen(
     // would be refused (blkdev_open() in Linux's block/fops.c). NONBLOCK, as everywhere:
     // nothing that took its place could hang us.
     let flags = right | extra | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = open(
-        format!("/proc/self/fd/{}", first.as_raw_fd()),
-        flags,
-        Mode::empty(),
-    )
-    .map_err(failed)?;
+    let fd = open(proc_path(first), flags, Mode::empty()).map_err(failed)?;
     let is_same = who(&fstat(first).map_err(failed)?) == who(&fstat(&fd).map_err(failed)?);
     if !is_same || fcntl_getfl(&fd).map_err(failed)? & OFlags::RWMODE != right {
-        return Err(OpenError::Changed {
-            path: path.to_owned(),
-            what: "/proc/self/fd points to something else".to_owned(),
-        });
+        return Err(changed(path, "/proc/self/fd points to something else"));
     }
-    fcntl_setfl(
-        &fd,
-        fcntl_getfl(&fd)
-            .map_err(failed)?
-            .difference(OFlags::NONBLOCK),
-    )
-    .map_err(failed)?;
+    file_flags::clear(&fd, OFlags::NONBLOCK).map_err(failed)?;
     let first = fcntl_dupfd_cloexec(first.as_fd(), 0).map_err(failed)?;
     Ok(Reopened { fd, first })
 }
@@ -64,6 +52,7 @@ fn who(stat: &Stat) -> (u64, u64, u64, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::fcntl_setfl;
     use rustix::fs::unlink;
 
     #[test]

@@ -5,13 +5,14 @@
 mod dm_table;
 mod segments;
 
-use crate::fiemap::fiemap;
+use crate::fiemap::extents_in;
 use crate::inspect::read_block;
 use crate::open::OpenTarget;
 use crate::sysroot::{SysRoot, read_number, read_text};
 use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
 use diskproof_model::target::LayerKind;
-use segments::{BlockMap, SECTOR_BYTES, Segment, UNIT_BYTES, compose, longest};
+use diskproof_model::units::SECTOR_BYTES;
+use segments::{BlockMap, Segment, UNIT_BYTES, compose, longest};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -26,7 +27,6 @@ const EXTENTS_MAX: usize = 4096;
 /// `UNKNOWN`, `DELALLOC`, `ENCODED`, `DATA_ENCRYPTED`, `NOT_ALIGNED`, `DATA_INLINE`, `DATA_TAIL`,
 /// `UNWRITTEN`.
 const NOT_IN_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800;
-const LAST_EXTENT: u32 = 0x1;
 /// FIEMAP of btrfs gives addresses of its own space, not of a device (btrfs-fiemap in
 /// Documentation/filesystems); that of ZFS and bcachefs may name any device of several.
 const OWN_ADDRESSES: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
@@ -65,8 +65,7 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
             }
         };
         let below = compose(&levels[index], &segments);
-        let is_long = longest(&below).is_some_and(|span| span.length >= SPAN_BYTES_MIN);
-        if !is_long {
+        if longest(&below).is_none_or(|span| span.length < SPAN_BYTES_MIN) {
             unknown = Some(format!(
                 "no MiB of its blocks is contiguous on {}",
                 lower.name
@@ -279,13 +278,9 @@ fn sysfs_directory(root: &SysRoot, layer: &PlannedLayer) -> PathBuf {
 fn file_extents(target: &OpenTarget) -> BlockMap {
     let filesystem = target.identity().filesystem.as_ref();
     let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
-    if OWN_ADDRESSES.contains(&kind) {
-        return BlockMap::Unknown(format!(
-            "{kind} does not report the position of a file on its device"
-        ));
-    }
-    let size_bytes = target.usable_bytes();
-    match extents(target.fd(), size_bytes) {
+    let is_known = !OWN_ADDRESSES.contains(&kind);
+    let segments = is_known.then(|| extents(target.fd(), target.usable_bytes()));
+    match segments.flatten() {
         Some(segments) => BlockMap::Segments(segments),
         None => BlockMap::Unknown(format!(
             "{kind} does not report the position of a file on its device"
@@ -294,23 +289,18 @@ fn file_extents(target: &OpenTarget) -> BlockMap {
 }
 
 fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
-    let (mut at, mut segments) = (0, Vec::new());
-    while at < end && segments.len() < EXTENTS_MAX {
-        let found = fiemap(fd, at, end - at).ok()?;
-        let Some(last) = found.last().copied() else {
-            break;
-        };
+    let mut segments = Vec::new();
+    for part in extents_in(fd, 0, end) {
+        let (_, found) = part.ok()?;
         let in_place = found.iter().filter(|one| one.flags & NOT_IN_PLACE == 0);
         segments.extend(in_place.map(|one| Segment {
             from: one.logical,
             to: one.physical,
             length: one.length.min(end.saturating_sub(one.logical)),
         }));
-        let next = last.logical.saturating_add(last.length);
-        if last.flags & LAST_EXTENT != 0 || next <= at {
+        if segments.len() >= EXTENTS_MAX {
             break;
         }
-        at = next;
     }
     Some(segments)
 }

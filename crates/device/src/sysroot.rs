@@ -25,6 +25,18 @@ impl SysRoot {
     pub(crate) fn block_device(&self, device: &str) -> Option<PathBuf> {
         self.sys.join("dev/block").join(device).canonicalize().ok()
     }
+
+    /// The directory of a block device (kernel name) in the device tree, likewise.
+    pub(crate) fn named_device(&self, name: &str) -> Option<PathBuf> {
+        self.sys.join("class/block").join(name).canonicalize().ok()
+    }
+
+    /// The pids of all processes but our own.
+    pub(crate) fn other_processes(&self) -> impl Iterator<Item = u32> {
+        let names = list(&self.proc).into_iter();
+        let pids = names.filter_map(|name| name.parse().ok());
+        pids.filter(|pid| *pid != std::process::id())
+    }
 }
 
 /// The text of a small file without surrounding blanks; `None` when it is missing, unreadable, or
@@ -39,6 +51,14 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
 /// The number that a small file holds.
 pub(crate) fn read_number<N: FromStr>(path: &Path) -> Option<N> {
     read_text(path)?.parse().ok()
+}
+
+/// `major:minor` of the block devices whose entries are in a directory, by name.
+pub(crate) fn devices_in(path: &Path) -> Vec<String> {
+    let names = list(path).into_iter();
+    names
+        .filter_map(|name| read_text(&path.join(name).join("dev")))
+        .collect()
 }
 
 /// Names in a directory, sorted; empty when it cannot be read.

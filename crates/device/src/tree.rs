@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const DEPTH_MAX: usize = 32;
 
 /// How a directory is opened that no symlink may lead to.
-pub(crate) const FOLDER: OFlags = OFlags::RDONLY
+const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);

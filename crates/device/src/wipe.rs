@@ -4,10 +4,11 @@
 use crate::admit::device::inspect;
 use crate::aligned::AlignedBlock;
 use crate::failure::OpenError;
+use crate::file_flags::{clear, is_direct};
 use crate::held::changed;
 use crate::inspect::Inspector;
 use diskproof_model::target::TargetIdentity;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fdatasync};
+use rustix::fs::{OFlags, fdatasync};
 use rustix::io::{Errno, pwrite};
 use std::os::fd::BorrowedFd;
 
@@ -42,10 +43,7 @@ fn write_zeros(fd: BorrowedFd<'_>, at: u64, length: u64) -> Result<u64, Errno> {
         Ok(written) => Ok(written as u64),
         Err(Errno::INTR) => Ok(0),
         // The last block of a device whose size is no multiple of its sectors.
-        Err(Errno::INVAL) if fcntl_getfl(fd)?.contains(OFlags::DIRECT) => {
-            fcntl_setfl(fd, fcntl_getfl(fd)?.difference(OFlags::DIRECT))?;
-            Ok(0)
-        }
+        Err(Errno::INVAL) if is_direct(fd) => clear(fd, OFlags::DIRECT).map(|()| 0),
         Err(errno) => Err(errno),
     }
 }

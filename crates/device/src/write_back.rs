@@ -19,7 +19,7 @@ pub(crate) fn write_pages(file: BorrowedFd<'_>) -> Result<(), Errno> {
     let result = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) };
     match result {
         0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Err(crate::errno::of(&std::io::Error::last_os_error())),
     }
 }
 

@@ -100,17 +100,17 @@ pub struct Tally {
     /// Same within the margin.
     pub same: u32,
     /// Faster in this one pair of runs.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub faster_once: u32,
     /// Slower in this one pair of runs.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub slower_once: u32,
     /// Undecided.
     pub undecided: u32,
     /// Not comparable.
     pub not_comparable: u32,
     /// Observed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub observed_loads: u32,
 }
 
@@ -140,10 +140,6 @@ impl Tally {
             + self.not_comparable
             + self.observed_loads
     }
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// A fact that differs between the sides.

@@ -14,6 +14,13 @@ pub struct CpuTime {
     pub system_ns: u64,
 }
 
+impl AddAssign for CpuTime {
+    fn add_assign(&mut self, other: Self) {
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+    }
+}
+
 /// Bytes by direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -23,12 +30,8 @@ pub struct ByteCount {
     /// Bytes written.
     pub write_bytes: u64,
     /// Bytes trimmed. A trim moves no data.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub trim_bytes: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl ByteCount {
@@ -55,9 +58,9 @@ impl ByteCount {
 
 impl AddAssign for ByteCount {
     fn add_assign(&mut self, other: Self) {
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
-        self.trim_bytes += other.trim_bytes;
+        self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
+        self.write_bytes = self.write_bytes.saturating_add(other.write_bytes);
+        self.trim_bytes = self.trim_bytes.saturating_add(other.trim_bytes);
     }
 }
 

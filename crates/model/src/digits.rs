@@ -14,12 +14,11 @@ const DIGITS_UNKNOWN: i32 = 2;
 /// remain.
 /// Zeros that are not known are kept as zeros: 13,688 ± 821 is `13,700`.
 pub fn rounded(value: f64, half_width: Option<f64>) -> String {
-    if !value.is_finite() || value == 0.0 {
-        return if value.is_finite() {
-            "0".to_owned()
-        } else {
-            value.to_string()
-        };
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
     }
     let first = exponent(value);
     let last = match half_width.filter(|half_width| half_width.is_finite()) {
@@ -35,15 +34,12 @@ pub fn rounded(value: f64, half_width: Option<f64>) -> String {
 /// A value with its last digit at this place.
 fn to_place(value: f64, last: i32) -> String {
     let step = 10f64.powi(last.abs());
-    let rounded = if last >= 0 {
-        (value / step).round() * step
-    } else {
-        value
+    let rounded = match last {
+        0.. => (value / step).round() * step,
+        _ => value,
     };
-    grouped(&format!(
-        "{rounded:.*}",
-        usize::try_from(-last).unwrap_or(0)
-    ))
+    let decimals = usize::try_from(-last).unwrap_or(0);
+    grouped(&format!("{rounded:.decimals$}"))
 }
 
 /// How many digits of a value its half-width supports.
@@ -74,10 +70,8 @@ fn exponent(value: f64) -> i32 {
 
 /// Commas between groups of three digits, from five digits on.
 fn grouped(number: &str) -> String {
-    let (whole, fraction) = match number.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (number, None),
-    };
+    // The fraction with its point.
+    let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
     let digits = whole.trim_start_matches('-').len();
     if digits < 5 {
         return number.to_owned();
@@ -90,11 +84,7 @@ fn grouped(number: &str) -> String {
         }
         text.push(digit);
     }
-    if let Some(fraction) = fraction {
-        text.push('.');
-        text.push_str(fraction);
-    }
-    text
+    text + fraction
 }
 
 /// A figure in its unit (`1/s`, `B/s`, `ns`, or any other as it stands), with the digits that its
@@ -146,10 +136,9 @@ impl Estimate {
     pub fn width_text(&self) -> Option<String> {
         let width = self.relative_half_width()?;
         // Whole percents from one percent on: an interval is not known better than that.
-        let whole = if width < 0.0095 {
-            width
-        } else {
-            (width * 100.0).round() / 100.0
+        let whole = match width {
+            width if width < 0.0095 => width,
+            _ => (width * 100.0).round() / 100.0,
         };
         Some(format!("±{}", format_percent(whole)))
     }

@@ -1,86 +1,49 @@
 //! What the errors of I/O mean and what to do about them: one table for the engine, the program and
 //! the findings. Knows the kernel's names of errors, and the engine's `EOF`.
 
-/// An error, what it means and what to do, both as clauses.
-struct Entry {
-    names: &'static [&'static str],
-    meaning: &'static str,
-    remedy: &'static str,
-}
+/// The names of an error, what it means and what to do, both as clauses.
+type Entry = (&'static [&'static str], &'static str, &'static str);
 
 const DISK: &str = "the disk or the path to it is failing: save the data, see the kernel log \
                     (dmesg) and smartctl -a, and do not rely on the figures";
+const GONE: &str = "see the kernel log (dmesg) for the reason, and check the cable and the power";
+const READ_ONLY: &str = "see the kernel log (dmesg) for why the filesystem became read-only, \
+                         usually a disk failure; save the data before you check the filesystem";
+const FULL: &str = "the disk is full: free space, or use a smaller --size";
+const QUOTA: &str = "the quota is exhausted: free space, raise it, or use a smaller --size";
+const LIMIT: &str = "raise the file size limit (ulimit -f), or use a smaller --size";
+const THREADS: &str = "raise the limit on processes and threads (ulimit -u), or use --engine sync";
+const SHORT: &str = "make sure that nothing truncates the target during the measurement";
+const BLOCK: &str = "use a block size that is a multiple of the device's logical block";
 
 const TABLE: &[Entry] = &[
-    Entry {
-        names: &["EIO"],
-        meaning: "the medium or the path to it failed",
-        remedy: DISK,
-    },
-    Entry {
-        names: &["EREMOTEIO"],
-        meaning: "the device refused the request",
-        remedy: DISK,
-    },
-    Entry {
-        names: &["EILSEQ", "EBADMSG"],
-        meaning: "a checksum did not match",
-        remedy: DISK,
-    },
-    Entry {
-        names: &["ETIMEDOUT"],
-        meaning: "the device did not answer in time",
-        remedy: DISK,
-    },
-    Entry {
-        names: &["ENODEV", "ENXIO"],
-        meaning: "the device went away",
-        remedy: "see the kernel log (dmesg) for the reason, and check the cable and the power",
-    },
-    Entry {
-        names: &["EROFS"],
-        meaning: "the filesystem became read-only",
-        remedy: "see the kernel log (dmesg) for why the filesystem became read-only, usually a \
-                 disk failure; save the data before you check the filesystem",
-    },
-    Entry {
-        names: &["ENOSPC"],
-        meaning: "no space left",
-        remedy: "the disk is full: free space, or use a smaller --size",
-    },
-    Entry {
-        names: &["EDQUOT"],
-        meaning: "the quota is used up",
-        remedy: "the quota is exhausted: free space, raise it, or use a smaller --size",
-    },
-    Entry {
-        names: &["EFBIG"],
-        meaning: "the file size limit is reached",
-        remedy: "raise the file size limit (ulimit -f), or use a smaller --size",
-    },
-    Entry {
-        names: &["EAGAIN", "ECANCELED"],
-        meaning: "the kernel had no thread or memory for the request",
-        remedy: "raise the limit on processes and threads (ulimit -u), or use --engine sync",
-    },
-    Entry {
-        names: &["EOF"],
-        meaning: "the target is shorter than its reported size",
-        remedy: "make sure that nothing truncates the target during the measurement",
-    },
-    Entry {
-        names: &["EINVAL"],
-        meaning: "the kernel refused the size or the alignment",
-        remedy: "use a block size that is a multiple of the device's logical block",
-    },
+    (&["EIO"], "the medium or the path to it failed", DISK),
+    (&["EREMOTEIO"], "the device refused the request", DISK),
+    (&["EILSEQ", "EBADMSG"], "a checksum did not match", DISK),
+    (&["ETIMEDOUT"], "the device did not answer in time", DISK),
+    (&["ENODEV", "ENXIO"], "the device went away", GONE),
+    (&["EROFS"], "the filesystem became read-only", READ_ONLY),
+    (&["ENOSPC"], "no space left", FULL),
+    (&["EDQUOT"], "the quota is used up", QUOTA),
+    (&["EFBIG"], "the file size limit is reached", LIMIT),
+    (
+        &["EAGAIN", "ECANCELED"],
+        "the kernel had no thread or memory for the request",
+        THREADS,
+    ),
+    (
+        &["EOF"],
+        "the target is shorter than its reported size",
+        SHORT,
+    ),
+    (
+        &["EINVAL"],
+        "the kernel refused the size or the alignment",
+        BLOCK,
+    ),
 ];
-
 /// For errors without an entry: errno(3) explains them, and the kernel log has details.
-const OTHER: Entry = Entry {
-    names: &[],
-    meaning: "see errno(3)",
-    remedy: "see the kernel log (dmesg)",
-};
+const OTHER: Entry = (&[], "see errno(3)", "see the kernel log (dmesg)");
 
 /// The names of error numbers, from 1 on: those of Linux on all machines but Alpha, MIPS, PA-RISC
 /// and SPARC. 41 and 58 are not used.
@@ -112,10 +75,8 @@ pub const END_OF_FILE: &str = "EOF";
 /// number of its own and counts as EIO, as in fio; `None` for an unknown name.
 pub fn number(errno: &str) -> Option<u32> {
     const EIO: u32 = 5;
-    let known = NAMES
-        .iter()
-        .zip(1..)
-        .find(|(name, _)| **name == errno && !errno.is_empty());
+    let mut names = NAMES.iter().zip(1..).filter(|_| !errno.is_empty());
+    let known = names.find(|(name, _)| **name == errno);
     match known {
         Some((_, number)) => Some(number),
         None if errno == END_OF_FILE => Some(EIO),
@@ -150,23 +111,21 @@ pub fn text(errno: &str) -> String {
 fn entry(errno: &str) -> &'static Entry {
     TABLE
         .iter()
-        .find(|entry| entry.names.contains(&errno))
+        .find(|(names, ..)| names.contains(&errno))
         .unwrap_or(&OTHER)
 }
 
 /// What an error means, as a clause: `no space left`.
 pub fn meaning(errno: &str) -> &'static str {
-    entry(errno).meaning
+    entry(errno).1
 }
 
 /// What to do about these errors, each thing once and in the order of the table, as clauses with
 /// semicolons between.
 pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
-    let seen: Vec<&str> = errnos
-        .into_iter()
-        .map(|errno| entry(errno).remedy)
-        .collect();
-    let all = TABLE.iter().chain([&OTHER]).map(|entry| entry.remedy);
+    let seen = errnos.into_iter().map(|errno| entry(errno).2);
+    let seen: Vec<&str> = seen.collect();
+    let all = TABLE.iter().chain([&OTHER]).map(|(.., remedy)| *remedy);
     let mut told: Vec<&str> = all.filter(|remedy| seen.contains(remedy)).collect();
     told.dedup();
     told.join("; ")
@@ -210,7 +169,7 @@ mod tests {
         assert!(
             TABLE
                 .iter()
-                .flat_map(|entry| entry.names)
+                .flat_map(|entry| entry.0)
                 .all(|name| number(name).is_some())
         );
     }
@@ -226,11 +185,7 @@ mod tests {
 
     #[test]
     fn table_names_each_error_once() {
-        let names: Vec<&str> = TABLE
-            .iter()
-            .flat_map(|entry| entry.names)
-            .copied()
-            .collect();
+        let names: Vec<&str> = TABLE.iter().flat_map(|entry| entry.0).copied().collect();
         assert!(
             names
                 .iter()

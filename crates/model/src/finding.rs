@@ -59,17 +59,15 @@ impl Finding {
 
     /// Whether it rests on figures that were measured, and not on the disk's health alone.
     pub fn concerns_figures(&self) -> bool {
-        self.evidence
-            .iter()
-            .any(|evidence| !evidence.path.starts_with("/health/"))
+        let mut paths = self.evidence.iter().map(|evidence| &evidence.path);
+        paths.any(|path| !path.starts_with("/health/"))
     }
 
     /// Whether its evidence points into a measurement.
     pub fn concerns(&self, measurement: usize) -> bool {
         let root = format!("/measurements/{measurement}");
-        self.evidence
-            .iter()
-            .filter_map(|evidence| evidence.path.strip_prefix(&root))
-            .any(|rest| rest.is_empty() || rest.starts_with('/'))
+        let rests = self.evidence.iter();
+        let mut rests = rests.filter_map(|evidence| evidence.path.strip_prefix(&root));
+        rests.any(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }

@@ -132,10 +132,8 @@ fn place(ns: u64) -> (usize, usize) {
         _ => (2, ns / 1_000_000),
     };
     let beyond = if count < 2000 { 10 } else { 11 };
-    (
-        unit,
-        RANGES.iter().position(|end| count < *end).unwrap_or(beyond),
-    )
+    let range = RANGES.iter().position(|end| count < *end);
+    (unit, range.unwrap_or(beyond))
 }
 
 /// `iodepth_level` of a queue with this many requests in flight on average: everything at one

@@ -65,19 +65,14 @@ impl<'a> Group<'a> {
     /// The measured time after which all of them end, in nanoseconds: the shortest that one of them
     /// asks for; `None` without a limit.
     pub fn time_ns(&self) -> Option<u64> {
-        self.workloads
-            .iter()
-            .filter_map(|workload| workload.stop.time_ns)
-            .min()
+        let limits = self.workloads.iter().filter_map(|one| one.stop.time_ns);
+        limits.min()
     }
 
     /// The warm-up of all of them, in nanoseconds: the longest.
     pub fn warmup_ns(&self) -> u64 {
-        self.workloads
-            .iter()
-            .map(|workload| workload.warmup_ns)
-            .max()
-            .unwrap_or(0)
+        let times = self.workloads.iter().map(|one| one.warmup_ns);
+        times.max().unwrap_or(0)
     }
 
     /// Whether this much known is enough to end all of them: each with a goal of precision has
@@ -92,10 +87,8 @@ impl<'a> Group<'a> {
 
     /// Names of the others, in order.
     pub fn beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
-        self.workloads
-            .iter()
-            .map(|workload| workload.name.as_str())
-            .filter(move |other| *other != name)
+        let names = self.workloads.iter().map(|one| one.name.as_str());
+        names.filter(move |other| *other != name)
     }
 
     /// Why they cannot run at the same time.
@@ -103,34 +96,25 @@ impl<'a> Group<'a> {
         if self.is_alone() {
             return None;
         }
-        let laying_out = self
-            .workloads
-            .iter()
-            .find(|workload| workload.layout == Layout::Provides);
+        let mut all = self.workloads.iter();
+        let laying_out = all.find(|one| one.layout == Layout::Provides);
         let layout = laying_out.map(|workload| Clash::Layout {
             name: workload.name.clone(),
         });
         let caches = self
             .workloads
             .iter()
-            .map(|workload| (workload.name.as_str(), workload.cache));
+            .map(|one| (one.name.as_str(), one.cache));
         layout
             .or_else(|| self.overwritten())
             .or_else(|| page_cache_clash(caches))
     }
 
     fn overwritten(&self) -> Option<Clash> {
-        let verified = self
-            .workloads
-            .iter()
-            .enumerate()
-            .filter(|(_, workload)| workload.verify == Verify::Checksum);
+        let all = || self.workloads.iter().enumerate();
+        let verified = all().filter(|(_, one)| one.verify == Verify::Checksum);
         let mut pairs = verified.flat_map(|(index, verified)| {
-            let others = self
-                .workloads
-                .iter()
-                .enumerate()
-                .filter(move |(other, _)| *other != index);
+            let others = all().filter(move |(other, _)| *other != index);
             others.map(move |(_, other)| (verified, other))
         });
         let (verified, writer) =

@@ -33,10 +33,8 @@ pub fn timed_requests(of: impl Fn(OpKind) -> Option<LateRequests>) -> LateReques
 impl LatencySearch {
     /// From the measurements of these depths, which ascend.
     pub fn of(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
-        let mut trials: Vec<DepthTrial> = measurements
-            .iter()
-            .map(|measurement| DepthTrial::of(&target, measurement))
-            .collect();
+        let trials = measurements.iter().map(|one| DepthTrial::of(&target, one));
+        let mut trials: Vec<DepthTrial> = trials.collect();
         trials.sort_by_key(|trial| trial.depth);
         let below = trials.iter().take_while(|trial| trial.holds);
         let depth = below.map(|trial| trial.depth).max();

@@ -60,3 +60,8 @@ mod counts;
 mod estimate;
 mod packed;
 mod workload;
+
+/// Whether a field says no more than its absence does.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

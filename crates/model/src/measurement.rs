@@ -49,7 +49,7 @@ pub struct Measurement {
     /// ran together with it requested in that time.
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
-    #[serde(default, skip_serializing_if = "DeviceUse::is_unknown")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub device: DeviceUse,
     /// Requests in flight, averaged over the measured time, all workers: the latencies within it
     /// over its length. Of those in flight at either end, only the part within counts.
@@ -179,7 +179,7 @@ pub struct OpMeasurement {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
     /// Transfers that moved less than asked and were continued.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub short: u64,
     /// From before the submission to the reaping. Requests in flight when the time is over are
     /// waited for and counted here alone, so that a stall at the end is not lost.
@@ -199,10 +199,6 @@ pub struct OpMeasurement {
     #[serde(with = "crate::packed")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub series: TimeSeries,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Default for OpMeasurement {
@@ -394,11 +390,6 @@ impl DiskTimes {
 }
 
 impl DeviceUse {
-    /// Whether nothing is known.
-    fn is_unknown(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Bytes that the disks moved or discarded over those that were `asked` of them; `None` where
     /// nothing was.
     pub fn share_of(&self, asked: ByteCount) -> Option<f64> {

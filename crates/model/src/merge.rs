@@ -2,6 +2,7 @@
 //! within it count measured time only: what lies between two slices is in no series and no rate.
 
 use crate::data::RunData;
+use crate::histogram::LatencyHistogram;
 use crate::measurement::{
     DeviceUse, EngineUse, Fallback, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX,
     Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
@@ -136,13 +137,10 @@ impl Measurement {
         self.merge_span(span_start_bytes, span_bytes);
         self.engine.merge(engine, weights);
         self.cache.why = self.cache.why.take().or(cache.why);
-        self.cpu.user_ns += cpu.user_ns;
-        self.cpu.system_ns += cpu.system_ns;
+        self.cpu += cpu;
         for (kind, op) in ops {
-            self.ops
-                .entry(kind)
-                .or_default()
-                .merge(op, weights.begin_ns());
+            let mine = self.ops.entry(kind).or_default();
+            mine.merge(op, weights.begin_ns());
         }
         self.asked += asked;
         self.merge_device(device, weights);
@@ -361,10 +359,7 @@ impl VerifyResult {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
         };
-        self.blocks_written = match (self.blocks_written, blocks_written) {
-            (Some(a), Some(b)) => Some(a + b),
-            _ => None,
-        };
+        self.blocks_written = (self.blocks_written.zip(blocks_written)).map(|(a, b)| a + b);
         self.blocks += blocks;
         self.bad_blocks += bad_blocks;
         self.unsigned_blocks = sum(self.unsigned_blocks, unsigned_blocks);
@@ -385,8 +380,7 @@ fn at_once(mut mine: Vec<Window>, theirs: &[Window], way: Together) -> Vec<Windo
     }
     for (mine, theirs) in mine.iter_mut().zip(theirs) {
         mine.add_worker(theirs);
-        mine.cpu.user_ns += theirs.cpu.user_ns;
-        mine.cpu.system_ns += theirs.cpu.system_ns;
+        mine.cpu += theirs.cpu;
         mine.asked += theirs.asked;
         if way == Together::Hosts {
             mine.disks = mine.disks.zip(theirs.disks).map(|(a, b)| a.plus(b));
@@ -414,13 +408,8 @@ impl OpMeasurement {
             *self.errors.entry(errno).or_default() += count;
         }
         self.latency.merge(&latency);
-        merge_some(
-            &mut self.latency_intended,
-            latency_intended,
-            |mine, theirs| {
-                mine.merge(&theirs);
-            },
-        );
+        let merge = |mine: &mut LatencyHistogram, theirs| mine.merge(&theirs);
+        merge_some(&mut self.latency_intended, latency_intended, merge);
         if begin_ns == 0 {
             self.series.merge(&series);
             return;
@@ -444,16 +433,13 @@ fn devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
     let average = |(a, b)| weights.average(a, b);
     let mut others: BTreeMap<u32, OtherProcess> = BTreeMap::new();
     for other in a.others.iter().chain(&b.others) {
-        match others.get_mut(&other.pid) {
-            Some(known) => {
-                known.read_bytes += other.read_bytes;
-                known.write_bytes += other.write_bytes;
-                known.ended |= other.ended;
-            }
-            None => {
-                others.insert(other.pid, other.clone());
-            }
-        }
+        let and_modify = |known: &mut OtherProcess| {
+            known.read_bytes += other.read_bytes;
+            known.write_bytes += other.write_bytes;
+            known.ended |= other.ended;
+        };
+        let entry = others.entry(other.pid).and_modify(and_modify);
+        entry.or_insert_with(|| other.clone());
     }
     let mut others: Vec<OtherProcess> = others.into_values().collect();
     // Processes without bytes are in the list for their name.

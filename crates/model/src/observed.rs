@@ -66,11 +66,8 @@ impl ObservedDevice {
     /// Random requests over all requests; `None` without requests.
     pub fn seek_share(&self) -> Option<f64> {
         let requests = self.requests();
-        let weighted: f64 = self
-            .ops
-            .values()
-            .map(|op| op.seek_share * op.count as f64)
-            .sum();
+        let ops = self.ops.values();
+        let weighted: f64 = ops.map(|op| op.seek_share * op.count as f64).sum();
         (requests > 0).then(|| (weighted / requests as f64).min(1.0))
     }
 

@@ -58,7 +58,7 @@ const FILL_BYTES_PER_S: f64 = 10e6;
 const FILL_START_NS: u64 = 10_000_000_000;
 
 /// Everything that one run will do, in order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Always [`PLAN_SCHEMA`].
@@ -83,7 +83,7 @@ pub struct Plan {
     /// at the same time as that one.
     pub workloads: Vec<Workload>,
     /// How the workloads share the time.
-    #[serde(default, skip_serializing_if = "Order::is_as_given")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub order: Order,
     /// Transfer rate and access time by position, before the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,29 +155,11 @@ impl Plan {
         Self {
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,
-            seed: 0,
-            targets: Vec::new(),
-            scratch_bytes: None,
-            first_write_ns: None,
-            time_limit_ns: None,
-            workloads: Vec::new(),
-            order: Order::AsGiven,
-            survey: None,
-            ping: None,
-            sweep: None,
-            files: None,
-            layers: None,
-            like: None,
-            fit_for: None,
-            data_sheet: None,
-            disk_access: None,
-            postgres_version: None,
-            postgres: None,
-            skipped: Vec::new(),
             origin: Origin {
                 verb: verb.into(),
                 argv,
             },
+            ..Self::default()
         }
     }
 
@@ -264,30 +246,23 @@ impl Plan {
 
     /// Whether anything in it writes.
     pub fn writes(&self) -> bool {
-        self.files.is_some()
-            || self.workloads.iter().any(Workload::writes)
-            || self
-                .survey
-                .as_ref()
-                .is_some_and(|survey| survey.operation != OpKind::Read)
+        self.files.is_some() || self.workloads.iter().any(Workload::writes) || self.survey_writes()
+    }
+
+    fn survey_writes(&self) -> bool {
+        let survey = self.survey.as_ref();
+        survey.is_some_and(|survey| survey.operation != OpKind::Read)
     }
 
     /// The most bytes that the plan may write to each target: the scratch file and every writing
     /// workload's own limit. `None` when a writing workload has no byte limit, or the survey
     /// writes.
     pub fn write_bytes_max(&self) -> Option<u64> {
-        if self
-            .survey
-            .as_ref()
-            .is_some_and(|survey| survey.operation != OpKind::Read)
-        {
+        if self.survey_writes() {
             return None;
         }
-        self.workloads
-            .iter()
-            .filter(|w| w.makes(OpKind::Write))
-            .map(Workload::write_bytes_max)
-            .sum()
+        let writing = self.workloads.iter().filter(|w| w.makes(OpKind::Write));
+        writing.map(Workload::write_bytes_max).sum()
     }
 
     /// The most bytes that the plan may trim on each target. `None` when a workload that trims has
@@ -309,7 +284,7 @@ pub struct Skipped {
 }
 
 /// Who made the plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// The verb, such as `check`.

@@ -88,15 +88,12 @@ pub struct Headline {
 impl SavedRun {
     /// The short form of a record.
     pub fn of(record: &Record, label: Option<&str>) -> Self {
+        let paths = record.targets.iter().map(|target| target.path.clone());
         Self {
             run_id: record.run_id.clone(),
             started: record.started.clone(),
             verb: record.plan.origin.verb.clone(),
-            targets: record
-                .targets
-                .iter()
-                .map(|target| target.path.clone())
-                .collect(),
+            targets: paths.collect(),
             disks: disks(record),
             host: record.host.name.clone(),
             label: label.map(str::to_owned),
@@ -125,13 +122,9 @@ fn disks(record: &Record) -> Vec<SavedDisk> {
 }
 
 fn worst(record: &Record) -> Option<WorstFinding> {
-    let worst = record.findings.iter().reduce(|worst, finding| {
-        if finding.severity > worst.severity {
-            finding
-        } else {
-            worst
-        }
-    })?;
+    // Of several the first.
+    let from_last = record.findings.iter().rev();
+    let worst = from_last.max_by_key(|finding| finding.severity)?;
     Some(WorstFinding {
         severity: worst.severity,
         code: worst.code.clone(),

@@ -34,6 +34,14 @@ impl Cell {
     }
 }
 
+impl Cell {
+    fn sum<'a>(cells: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        cells.into_iter().for_each(|cell| sum.merge(cell));
+        sum
+    }
+}
+
 /// Events over time. JSON has a list per kind of number, which is less than half as long as cells
 /// with names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,12 +103,7 @@ impl TimeSeries {
     /// The same events in cells `factor` times as long.
     pub fn coarser(&self, factor: usize) -> Self {
         let factor = factor.max(1);
-        let cells = self.cells.chunks(factor).map(|chunk| {
-            chunk.iter().fold(Cell::default(), |mut sum, cell| {
-                sum.merge(cell);
-                sum
-            })
-        });
+        let cells = self.cells.chunks(factor).map(Cell::sum);
         Self {
             start_ns: self.start_ns,
             interval_ns: self.interval_ns.saturating_mul(factor as u64),
@@ -119,14 +122,9 @@ impl TimeSeries {
     /// start of the measured time, as one cell.
     pub fn total_between(&self, start_ns: u64, end_ns: u64) -> Cell {
         let starts = (0..).map(|index: u64| self.start_ns + index * self.interval_ns);
-        let mut sum = Cell::default();
-        for (_, cell) in starts
-            .zip(&self.cells)
-            .filter(|(at_ns, _)| (start_ns..end_ns).contains(at_ns))
-        {
-            sum.merge(cell);
-        }
-        sum
+        let cells = starts.zip(&self.cells);
+        let within = cells.filter(|(at_ns, _)| (start_ns..end_ns).contains(at_ns));
+        Cell::sum(within.map(|(_, cell)| cell))
     }
 
     /// Bytes of an operation, on average.
@@ -137,10 +135,7 @@ impl TimeSeries {
 
     /// All events as one cell.
     pub fn total(&self) -> Cell {
-        self.cells.iter().fold(Cell::default(), |mut sum, cell| {
-            sum.merge(cell);
-            sum
-        })
+        Cell::sum(&self.cells)
     }
 }
 

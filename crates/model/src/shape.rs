@@ -30,13 +30,13 @@ pub struct LoadShape {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each_block_once: bool,
     /// How the starts of an open loop are spaced.
-    #[serde(default, skip_serializing_if = "Arrivals::is_even")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub arrivals: Arrivals,
     /// Pauses between operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<ThinkTime>,
     /// How long after the others of its group it starts, in nanoseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub start_delay_ns: u64,
     /// A longer latency ends the workload as failed, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct FlowShare {
     pub weight: u32,
     /// How long a worker that is ahead pauses once nothing is in flight, in nanoseconds; with 0 it
     /// goes on as soon as it is not ahead any more.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub pause_ns: u64,
 }
 
@@ -180,10 +180,10 @@ pub struct WriteContent {
     /// Bytes of a chunk.
     pub chunk_bytes: u32,
     /// Share of the blocks that repeat others, in percent.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub repeat_percent: u8,
     /// Number of different blocks among the repeated ones; 0 repeats the block before.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub repeated_blocks: u64,
     /// Whether all workers repeat the same blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -265,12 +265,6 @@ pub enum Arrivals {
     Poisson,
 }
 
-impl Arrivals {
-    fn is_even(&self) -> bool {
-        *self == Self::Even
-    }
-}
-
 /// Pauses of each worker. Before a pause it waits for its requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -322,23 +316,14 @@ pub enum FloorUnit {
     Ops,
 }
 
-fn is_none(percent: &u8) -> bool {
-    *percent == 0
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 impl LoadShape {
     /// Whether nothing is set that changes which operations are done.
     pub fn is_plain(&self) -> bool {
-        let ordinary_pages = self.ordinary_pages;
-        *self
-            == Self {
-                ordinary_pages,
-                ..Self::default()
-            }
+        let plain = Self {
+            ordinary_pages: self.ordinary_pages,
+            ..Self::default()
+        };
+        *self == plain
     }
 
     /// What is set, in words: conditions of every figure.
@@ -369,10 +354,7 @@ impl LoadShape {
             });
         }
         if let Some(zones) = self.zone_stride {
-            let (zone, skip) = (
-                format_bytes(zones.zone_bytes),
-                format_bytes(zones.skip_bytes),
-            );
+            let [zone, skip] = [zones.zone_bytes, zones.skip_bytes].map(format_bytes);
             facts.push(format!("zones of {zone}, {skip} between them"));
         }
         if let Some(scheduling) = &self.scheduling {

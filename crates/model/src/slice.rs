@@ -21,7 +21,7 @@ pub struct TimeSlice {
 }
 
 /// One kind of operation in a slice.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SliceOp {
     /// Operations that succeeded.
@@ -106,8 +106,7 @@ impl SliceOp {
             bytes,
             iops: count as f64 / seconds,
             bytes_per_second: bytes as f64 / seconds,
-            latency: None,
-            late: None,
+            ..Self::default()
         }
     }
 }

@@ -162,21 +162,16 @@ impl Streams {
 
     /// The block sizes of streams that have their own.
     pub fn other_sizes(&self) -> &[BlockShare] {
-        self.0
-            .iter()
-            .find(|stream| !stream.sizes.is_empty())
-            .map_or(&[], |stream| &stream.sizes)
+        let own = self.0.iter().find(|stream| !stream.sizes.is_empty());
+        own.map_or(&[], |stream| &stream.sizes)
     }
 
     /// What is more than plain operations, in words: conditions of every figure.
     pub fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         for stream in &self.0 {
-            let sizes: Vec<String> = stream
-                .sizes
-                .iter()
-                .map(|share| format_bytes(u64::from(share.block_bytes)))
-                .collect();
+            let sizes = stream.sizes.iter().map(|share| share.block_bytes);
+            let sizes: Vec<String> = sizes.map(|bytes| format_bytes(bytes.into())).collect();
             if let (false, [kind, ..]) = (sizes.is_empty(), stream.does.as_slice()) {
                 facts.push(format!("{} of {}", kind.plural(), sizes.join(", ")));
             }

@@ -45,21 +45,18 @@ impl MeasurementRecord {
     /// When its last operation was measured, in nanoseconds after the start of the run. The slices
     /// of a workload lie apart.
     pub fn end_ns(&self) -> u64 {
-        let (start_ns, wall_ns) = self
-            .slices
-            .last()
-            .map_or((self.start_ns, self.wall_ns), |last| {
-                (last.start_ns, last.wall_ns)
-            });
+        let (start_ns, wall_ns) = match self.slices.last() {
+            Some(last) => (last.start_ns, last.wall_ns),
+            None => (self.start_ns, self.wall_ns),
+        };
         start_ns.saturating_add(wall_ns)
     }
 
     /// Start of the time that the figures cover, in nanoseconds after the start of the measured
     /// time. Rates of records before method 6 begin at `settling_ns`, all else at zero.
     pub fn steady_from_ns(&self) -> u64 {
-        self.phases
-            .last()
-            .map_or(0, |phase| phase.start_ns.saturating_sub(self.start_ns))
+        let last = self.phases.last();
+        last.map_or(0, |phase| phase.start_ns.saturating_sub(self.start_ns))
     }
 
     /// Length of the time that the figures cover, in nanoseconds.
@@ -98,8 +95,7 @@ impl MeasurementRecord {
 
     /// Operations per second of all kinds that a reader looks at.
     pub fn total_iops(&self) -> f64 {
-        self.headline_ops()
-            .iter()
+        OpKind::headline(&self.ops)
             .map(|(_, op)| op.iops.value)
             .sum()
     }
@@ -139,34 +135,23 @@ impl MeasurementRecord {
         &self,
         series: &'a TimeSeries,
     ) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
-        let (start, interval, wall) = (
-            series.start_ns as f64,
-            series.interval_ns as f64,
-            self.wall_ns as f64,
-        );
-        series
-            .cells
-            .iter()
-            .enumerate()
-            .filter_map(move |(index, cell)| {
-                let start = start + index as f64 * interval;
-                let length = (wall - start).min(interval);
-                (length > 0.0 && length >= interval / 2.0).then_some((
-                    (start + length / 2.0) / 1e9,
-                    length / 1e9,
-                    cell,
-                ))
-            })
+        let (start, interval) = (series.start_ns as f64, series.interval_ns as f64);
+        let wall = self.wall_ns as f64;
+        let cells = series.cells.iter().enumerate();
+        cells.filter_map(move |(index, cell)| {
+            let start = start + index as f64 * interval;
+            let length = (wall - start).min(interval);
+            let place = ((start + length / 2.0) / 1e9, length / 1e9, cell);
+            (length > 0.0 && length >= interval / 2.0).then_some(place)
+        })
     }
 
     /// The widest relative half-width among the headline figures' rates; `None` when one of them
     /// has none.
     pub fn precision(&self) -> Option<f64> {
-        let widths: Option<Vec<f64>> = self
-            .headline_ops()
-            .iter()
-            .map(|(_, op)| op.iops.relative_half_width())
-            .collect();
+        let ops = OpKind::headline(&self.ops);
+        let widths = ops.map(|(_, op)| op.iops.relative_half_width());
+        let widths: Option<Vec<f64>> = widths.collect();
         widths?.into_iter().reduce(f64::max)
     }
 }
@@ -174,10 +159,8 @@ impl MeasurementRecord {
 impl Record {
     /// Time from the start of the run to the end of its last measurement or survey, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
-        let survey = self
-            .surface
-            .iter()
-            .map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
+        let survey = self.surface.iter();
+        let survey = survey.map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
         let steps = self.files.iter().flat_map(|files| &files.steps);
         let observed = self.observed.iter().flat_map(|observed| &observed.devices);
         let watched = observed.map(|device| device.wall_ns);
@@ -195,19 +178,10 @@ impl Record {
     /// The smallest and the largest share of the bytes requested from a target that its disks' own
     /// counters saw; `None` when neither a measurement nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
-        let measured = self
-            .measurements
-            .iter()
-            .filter(|m| m.target == target)
-            .map(|m| &m.device);
-        let surveyed = self
-            .surface
-            .iter()
-            .filter(|surface| surface.target == target)
-            .map(|surface| &surface.device);
-        let shares = measured
-            .chain(surveyed)
-            .filter_map(|device| device.accounted);
+        let measured = self.measurements.iter().map(|m| (m.target, &m.device));
+        let surveyed = self.surface.iter().map(|s| (s.target, &s.device));
+        let devices = measured.chain(surveyed).filter(|(of, _)| *of == target);
+        let shares = devices.filter_map(|(_, device)| device.accounted);
         shares
             .map(|share| (share, share))
             .reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
@@ -225,11 +199,8 @@ impl FilesRecord {
     /// The part of an operation's time that is fsync, over both orders; `None` where nothing was
     /// synced.
     pub fn sync_share(&self, operation: FileOperation) -> Option<FileSyncShare> {
-        let steps = || {
-            self.steps
-                .iter()
-                .filter(|of| of.step.operation == operation)
-        };
+        let all = self.steps.iter();
+        let steps = || all.clone().filter(|of| of.step.operation == operation);
         let sync = steps().filter_map(|of| of.sync).reduce(|mut sum, next| {
             sum += next;
             sum
@@ -261,23 +232,16 @@ impl Plan {
     /// the first read, or again after a workload has trimmed it. `None` when a writing workload has
     /// no byte limit.
     pub fn scratch_write_bytes_max(&self) -> Option<u64> {
-        let laid_out: u64 = self
-            .workloads
-            .iter()
-            .filter(|w| w.layout == Layout::Provides)
-            .filter_map(Workload::write_bytes_max)
-            .sum();
+        let all = self.workloads.iter();
+        let laying_out = all.filter(|w| w.layout == Layout::Provides);
+        let laid_out: u64 = laying_out.filter_map(Workload::write_bytes_max).sum();
         let scratch = self.scratch_bytes.unwrap_or(0);
         let last = self.workloads.len().saturating_sub(1);
-        let trimmed = self.workloads[..last]
-            .iter()
-            .filter(|w| w.leaves_no_content());
-        let again = scratch.saturating_mul(trimmed.count() as u64);
+        let before = self.workloads[..last].iter();
+        let trimmed = before.filter(|w| w.leaves_no_content()).count() as u64;
         let first = scratch.saturating_sub(laid_out);
-        Some(
-            self.write_bytes_max()?
-                .saturating_add(first)
-                .saturating_add(again),
-        )
+        let again = scratch.saturating_mul(trimmed);
+        let own = self.write_bytes_max()?;
+        Some(own.saturating_add(first).saturating_add(again))
     }
 }

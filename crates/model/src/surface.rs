@@ -61,29 +61,27 @@ impl Survey {
             // The second reading of a few points follows.
             Some(curve) => curve.time_ns? / 6 * 7 + STEP_OVERTIME_NS,
         };
-        let burst_ns = self
-            .burst
-            .map_or(0, |burst| burst.time_ns + STEP_OVERTIME_NS);
-        let access_ns = self
-            .access
-            .map_or(0, |access| access.time_ns + STEP_OVERTIME_NS);
-        let is_limited = self.scan.is_none();
-        is_limited.then_some(curve_ns + burst_ns + access_ns)
+        let times_ns = [
+            self.burst.map(|of| of.time_ns),
+            self.access.map(|of| of.time_ns),
+        ];
+        let others_ns = times_ns
+            .into_iter()
+            .flatten()
+            .map(|ns| ns + STEP_OVERTIME_NS);
+        let all_ns = curve_ns + others_ns.sum::<u64>();
+        self.scan.is_none().then_some(all_ns)
     }
 
     /// About how long it takes on a target of `target_bytes` that was not measured yet, in
     /// nanoseconds. A disk of unknown kind counts as a rotating one.
     pub fn time_ns_guess(&self, target_bytes: u64, rotational: Option<bool>) -> u64 {
-        let (rate, access_ns) = if rotational == Some(false) {
-            GUESS_FLASH
-        } else {
-            GUESS_ROTATING
+        let (rate, access_ns) = match rotational {
+            Some(false) => GUESS_FLASH,
+            _ => GUESS_ROTATING,
         };
         let rest = target_bytes.saturating_sub(self.span.start_bytes);
-        let span = self
-            .span
-            .length_bytes
-            .map_or(rest, |length| length.min(rest)) as f64;
+        let span = self.span.length_bytes.unwrap_or(rest).min(rest) as f64;
         let all_ns = span / rate * 1e9;
         let curve = self.curve.map_or(0.0, |plan| {
             let points = f64::from(plan.points);
@@ -211,7 +209,7 @@ impl SeekPattern {
 }
 
 /// The transfer rate at one place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Where the sample begins.
@@ -225,7 +223,7 @@ pub struct CurvePoint {
     /// Longest request among them, in nanoseconds.
     pub latency_max_ns: u64,
     /// Requests that failed; they are in neither bytes nor rate.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub errors: u64,
     /// The same by errno name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -236,7 +234,7 @@ pub struct CurvePoint {
     pub standard_error: Option<f64>,
     /// How long this program was ready to look at the disk and got no processor, in nanoseconds,
     /// as far as the kernel tells.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub late_ns: u64,
     /// Rates of all readings in order, in bytes per second, where the place was read more than
     /// once because it stood out from its neighbours; the point is their median, of two the
@@ -257,13 +255,7 @@ impl CurvePoint {
             bytes_per_second: bytes as f64 * 1e9 / busy_ns.max(1) as f64,
             bytes,
             busy_ns,
-            latency_max_ns: 0,
-            errors: 0,
-            errnos: BTreeMap::new(),
-            standard_error: None,
-            late_ns: 0,
-            readings: Vec::new(),
-            later_bytes_per_second: None,
+            ..Self::default()
         }
     }
 }
@@ -566,8 +558,4 @@ pub struct DataSheet {
     /// Random writes per second with a full queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_iops: Option<f64>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }

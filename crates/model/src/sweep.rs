@@ -2,7 +2,6 @@
 //! what follows from it. Does not know how it is measured or printed.
 
 use crate::estimate::{Estimate, positive_interval};
-use crate::op::OpKind;
 use crate::stream::Streams;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +51,20 @@ pub enum SweepOperation {
     Rewrite,
 }
 
+/// Name, words, and the share of reads in permille, in the order of the operations.
+const FACTS: [(&str, &str, u16); 10] = [
+    ("randread", "random read", 1000),
+    ("randwrite", "random write", 0),
+    ("randrw", "random read and write", 500),
+    ("read", "sequential read", 1000),
+    ("write", "sequential write", 0),
+    ("rw", "sequential read and write", 500),
+    ("backward", "backward read", 1000),
+    ("stride", "stride read", 1000),
+    ("reread", "repeated read", 1000),
+    ("rewrite", "repeated write", 0),
+];
+
 impl SweepOperation {
     /// Every operation.
     pub const ALL: [Self; 10] = [
@@ -69,45 +82,17 @@ impl SweepOperation {
 
     /// Its name on the command line and in the names of workloads.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RandRead => "randread",
-            Self::RandWrite => "randwrite",
-            Self::RandRw => "randrw",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Rw => "rw",
-            Self::Backward => "backward",
-            Self::Stride => "stride",
-            Self::Reread => "reread",
-            Self::Rewrite => "rewrite",
-        }
+        FACTS[self as usize].0
     }
 
     /// Its name in a sentence.
     pub fn words(self) -> &'static str {
-        match self {
-            Self::RandRead => "random read",
-            Self::RandWrite => "random write",
-            Self::RandRw => "random read and write",
-            Self::Read => "sequential read",
-            Self::Write => "sequential write",
-            Self::Rw => "sequential read and write",
-            Self::Backward => "backward read",
-            Self::Stride => "stride read",
-            Self::Reread => "repeated read",
-            Self::Rewrite => "repeated write",
-        }
+        FACTS[self as usize].1
     }
 
     /// What it does to blocks.
     pub fn streams(self) -> Streams {
-        match self {
-            Self::RandRead | Self::Read | Self::Backward | Self::Stride | Self::Reread => {
-                Streams::doing(&[OpKind::Read])
-            }
-            Self::RandRw | Self::Rw => Streams::with_reads(500),
-            Self::RandWrite | Self::Write | Self::Rewrite => Streams::doing(&[OpKind::Write]),
-        }
+        Streams::with_reads(FACTS[self as usize].2)
     }
 
     /// Whether it writes.
@@ -117,11 +102,8 @@ impl SweepOperation {
 
     /// The name of the workload of a cell: `randread-8k-d32`.
     pub fn cell_name(self, block_bytes: u32, depth: u32) -> String {
-        format!(
-            "{}-{}-d{depth}",
-            self.as_str(),
-            size_word(u64::from(block_bytes))
-        )
+        let size = size_word(u64::from(block_bytes));
+        format!("{}-{size}-d{depth}", self.as_str())
     }
 }
 
@@ -202,11 +184,9 @@ impl SweepMatrix {
     }
 
     fn best(&self, figure: fn(&SweepCell) -> Option<&Estimate>) -> Option<&SweepCell> {
-        let measured = self
-            .cells
-            .iter()
-            .filter(|cell| cell.state == CellState::Measured);
-        measured
+        let cells = self.cells.iter();
+        cells
+            .filter(|cell| cell.state == CellState::Measured)
             .filter_map(|cell| Some((cell, figure(cell).filter(|figure| figure.value > 0.0)?)))
             .max_by(|(_, a), (_, b)| a.cmp_certain(b))
             .map(|(cell, _)| cell)
@@ -403,11 +383,10 @@ impl SweepRecord {
         let whole = self.spans.last()?;
         let cached_bytes = self.span_step().map_or(0, |step| step.fast_bytes);
         let longest = SHORT_STROKE_MAX * whole.span_bytes as f64;
-        let part = self
-            .spans
-            .iter()
-            .filter(|span| span.span_bytes > cached_bytes && span.span_bytes as f64 <= longest)
-            .max_by_key(|span| span.span_bytes)?;
+        let is_part =
+            |span: &&SpanRate| span.span_bytes > cached_bytes && span.span_bytes as f64 <= longest;
+        let parts = self.spans.iter().filter(is_part);
+        let part = parts.max_by_key(|span| span.span_bytes)?;
         let (high, low) = (part.iops.as_ref()?, whole.iops.as_ref()?);
         let gain = high.value / low.value;
         (is_certainly_above(high, low)? && gain >= SHORT_STROKE_GAIN_MIN).then_some(SpanGain {

@@ -108,7 +108,7 @@ pub struct Filesystem {
 }
 
 /// One block device of the stack.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Layer {
     /// Kernel name, such as `nvme0n1p2`.
@@ -170,11 +170,12 @@ pub struct Layer {
 }
 
 /// Kind of a block device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// A whole disk, real or virtual.
+    #[default]
     Disk,
     /// A partition.
     Partition,
@@ -204,7 +205,7 @@ pub enum WriteCache {
 }
 
 /// How a disk is attached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Link {
     /// `PCIe`, `SATA`, `SAS`, `USB`, `virtio` …

@@ -19,10 +19,9 @@ const DURATION: &str = "a duration; write a number with ms, s, m or h, such as 5
 
 /// A count of things that have a plural in s: `1 point`, `200 points`.
 pub fn counted(n: u64, one: &str) -> String {
-    if n == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{n} {one}s")
+    match n {
+        1 => format!("1 {one}"),
+        _ => format!("{n} {one}s"),
     }
 }
 
@@ -51,11 +50,8 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         _ => return Err(error()),
     };
     let bytes = number * step.powi(power);
-    if bytes.fract() != 0.0 || bytes >= u64::MAX as f64 {
-        Err(error())
-    } else {
-        Ok(bytes as u64)
-    }
+    let is_whole = bytes.fract() == 0.0 && bytes < u64::MAX as f64;
+    is_whole.then_some(bytes as u64).ok_or_else(error)
 }
 
 /// Reads a duration in nanoseconds: `500ms`, `30s`, `2m`, `1h`, `1.5s`; a bare number is seconds.
@@ -74,11 +70,8 @@ pub fn parse_duration(text: &str) -> Result<u64, UnitError> {
         "h" => 3600e9,
         _ => return Err(error()),
     } * number;
-    if ns >= u64::MAX as f64 {
-        Err(error())
-    } else {
-        Ok(ns.round() as u64)
-    }
+    let fits = ns < u64::MAX as f64;
+    fits.then_some(ns.round() as u64).ok_or_else(error)
 }
 
 fn split(text: &str) -> Option<(f64, &str)> {
@@ -137,20 +130,13 @@ pub fn format_latency(ns: u64) -> String {
 /// Prints a duration for people: `350 ms`, `8.0 s`, `1 min 15 s`, `2 h 5 min`.
 pub fn format_duration(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
+    let whole = seconds.round() as u64;
     match seconds {
         s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
         s if s < 9.95 => format!("{s:.1} s"),
         s if s < 59.5 => format!("{s:.0} s"),
-        s if s < 3599.5 => format!(
-            "{} min {} s",
-            (s.round() as u64) / 60,
-            (s.round() as u64) % 60
-        ),
-        s => format!(
-            "{} h {} min",
-            (s.round() as u64) / 3600,
-            (s.round() as u64) % 3600 / 60
-        ),
+        s if s < 3599.5 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
     }
 }
 

@@ -149,8 +149,7 @@ impl Window {
         self.waited_ns += next.waited_ns;
         self.turns += next.turns;
         self.threads = self.threads.max(next.threads);
-        self.cpu.user_ns += next.cpu.user_ns;
-        self.cpu.system_ns += next.cpu.system_ns;
+        self.cpu += next.cpu;
         self.asked += next.asked;
         self.disks = self.disks.zip(next.disks).map(|(one, two)| one.plus(two));
     }

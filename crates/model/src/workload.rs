@@ -18,7 +18,7 @@ pub struct Workload {
     /// Name, unique within the plan, such as `random-read-d32`.
     pub name: String,
     /// Whether it runs at the same time as the workload before it.
-    #[serde(default, skip_serializing_if = "Start::is_after_previous")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub start: Start,
     /// What it does to blocks, in which shares.
     #[serde(flatten)]
@@ -166,12 +166,6 @@ pub enum Start {
     AfterPrevious,
     /// Together with the workload before it; they also end together.
     WithPrevious,
-}
-
-impl Start {
-    fn is_after_previous(&self) -> bool {
-        *self == Self::AfterPrevious
-    }
 }
 
 /// Where operations go inside the span.

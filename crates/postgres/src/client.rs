@@ -23,10 +23,8 @@ struct Connection(Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>);
 impl Drop for Connection {
     /// Takes leave, which keeps the end of a session out of the server's log.
     fn drop(&mut self) {
-        let _ = self
-            .0
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = self.0.as_mut().poll(&mut context);
     }
 }
 
@@ -139,13 +137,19 @@ impl PostgresClient {
 
     /// Runs a statement and returns its rows.
     pub fn query(&mut self, statement: &str) -> Result<Vec<ResultRow>, PostgresError> {
-        let Self {
-            client,
-            connection,
-            wait,
-            ..
-        } = self;
-        let messages = drive(wait, connection, client.simple_query(statement), statement)?;
+        let connection = &mut self.connection;
+        let mut request = pin!(self.client.simple_query(statement));
+        let failed = |error| PostgresError::of(error, statement);
+        let messages = self.wait.until_ready(|context| {
+            if let Poll::Ready(result) = request.as_mut().poll(context) {
+                return Poll::Ready(result.map_err(failed));
+            }
+            // It ends before its client does only where the server ends it, and its error says why.
+            connection.0.as_mut().poll(context).map(|ended| {
+                let why = ended.err().map(failed);
+                Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into()))
+            })
+        })??;
         let rows = messages.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(result_row(row)),
             _ => None,
@@ -156,13 +160,8 @@ impl PostgresClient {
     /// The first value of a statement.
     pub fn value(&mut self, statement: &str) -> Result<String, PostgresError> {
         let rows = self.query(statement)?;
-        let value = rows
-            .into_iter()
-            .next()
-            .and_then(|row| row.into_iter().next());
-        value
-            .flatten()
-            .ok_or_else(|| PostgresError::Protocol(format!("no value for '{statement}'")))
+        let value = rows.first().and_then(|row| row.first()?.clone());
+        value.ok_or_else(|| PostgresError::Protocol(format!("no value for '{statement}'")))
     }
 
     /// Prepares the statement that this session runs over and over, without parameters and rows.
@@ -174,27 +173,6 @@ impl PostgresClient {
         let stop = StopCheck::clone(&self.wait.stop);
         PreparedRun::new(socket, stop, statement)
     }
-}
-
-/// Carries a request to its end, and the connection as far as the request needs it.
-fn drive<T>(
-    wait: &Wait,
-    connection: &mut Connection,
-    request: impl Future<Output = Result<T, Error>>,
-    statement: &str,
-) -> Result<T, PostgresError> {
-    let mut request = pin!(request);
-    let result = wait.until_ready(|context| {
-        if let Poll::Ready(result) = request.as_mut().poll(context) {
-            return Poll::Ready(result.map_err(|error| PostgresError::of(error, statement)));
-        }
-        // It ends before its client does only where the server ends it, and its error says why.
-        connection.0.as_mut().poll(context).map(|ended| {
-            let why = ended.err().map(|error| PostgresError::of(error, statement));
-            Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into()))
-        })
-    });
-    result.and_then(|result| result)
 }
 
 fn result_row(row: &SimpleQueryRow) -> ResultRow {

@@ -10,12 +10,12 @@ use crate::processes::{Parent, end_processes};
 use crate::programs::Programs;
 use crate::stream::StopCheck;
 use crate::user::ServerUser;
-use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError, reported_lines};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
@@ -60,7 +60,7 @@ impl Cluster {
                 program: "diskproof postgres-guard".to_owned(),
                 why: error.to_string(),
             })?;
-        let lines = lines_of(&mut guard)?;
+        let lines = reported_lines(&mut guard)?;
         let lifeline = guard.stdin.take();
         let data = make_directory(admission, user)?;
         let cluster = Self {
@@ -224,20 +224,6 @@ fn make_directory(
         let _ = directory
             .remove(&|entry| entry.depth == 0 && entry.name_bytes() == DATA_NAME.as_bytes());
     })?)
-}
-
-/// What a guard reports, until it has ended.
-fn lines_of(guard: &mut Child) -> io::Result<Receiver<String>> {
-    let (sender, lines) = channel();
-    if let Some(output) = guard.stdout.take() {
-        std::thread::Builder::new().spawn(move || {
-            let lines = BufReader::new(output).lines().map_while(Result::ok);
-            lines
-                .take_while(|line| sender.send(line.clone()).is_ok())
-                .for_each(drop);
-        })?;
-    }
-    Ok(lines)
 }
 
 fn server_error(line: &str) -> PostgresError {

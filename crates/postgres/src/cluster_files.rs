@@ -8,32 +8,13 @@ use rustix::fs::{FileType, fstat};
 use std::os::fd::OwnedFd;
 
 /// Names of the server outside of numbers and of what begins with `pg_`.
+#[rustfmt::skip]
 const NAMES: [&str; 25] = [
-    "PG_VERSION",
-    "base",
-    "global",
-    "global.stat",
-    "pgstat.stat",
-    "pgstat.tmp",
-    "archive_status",
-    "summaries",
-    "members",
-    "offsets",
-    "snapshots",
-    "mappings",
-    "replorigin_checkpoint",
-    "replorigin_checkpoint.tmp",
-    "backup_label",
-    "tablespace_map",
-    "config_exec_params",
-    "config_exec_params.new",
-    "postgresql.conf",
-    "postgresql.auto.conf",
-    "postgresql.auto.conf.tmp",
-    "postmaster.pid",
-    "postmaster.opts",
-    "core",
-    "pgsql_tmp",
+    "PG_VERSION", "base", "global", "global.stat", "pgstat.stat", "pgstat.tmp", "archive_status",
+    "summaries", "members", "offsets", "snapshots", "mappings", "replorigin_checkpoint",
+    "replorigin_checkpoint.tmp", "backup_label", "tablespace_map", "config_exec_params",
+    "config_exec_params.new", "postgresql.conf", "postgresql.auto.conf",
+    "postgresql.auto.conf.tmp", "postmaster.pid", "postmaster.opts", "core", "pgsql_tmp",
 ];
 /// Before a number: temporary WAL, shared memory, statistics of a database, a dump of a crash, a
 /// socket, statistics and catalogs of a process.

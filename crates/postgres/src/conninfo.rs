@@ -155,8 +155,7 @@ impl ServerPlace {
             Self::Socket {
                 is_default: true, ..
             } => "localhost".to_owned(),
-            Self::Socket { directory, .. } => directory.display().to_string(),
-            Self::Address { host, .. } => host.clone(),
+            other => other.name(),
         }
     }
 }
@@ -189,10 +188,11 @@ impl ConnectInfo {
     fn of(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut given = parse_settings(text)?;
         if let Some(at) = given.iter().position(|(name, _)| !is_keyword(name)) {
+            // Where it stands: the word may be a part of a password.
             return Err(format!(
-                "{} is unknown; use host, port, user, dbname, password, passfile, sslmode, \
-                 sslrootcert, service",
-                nth_keyword(at)
+                "keyword number {} is unknown; use host, port, user, dbname, password, passfile, \
+                 sslmode, sslrootcert, service",
+                at + 1
             ));
         }
         let home = environment("HOME").filter(|home| !home.is_empty());
@@ -268,18 +268,16 @@ impl ConnectInfo {
 
     /// An error of a login with what to do where no password was set.
     pub(crate) fn with_password_remedy(&self, error: PostgresError) -> PostgresError {
-        match error {
-            PostgresError::NoPassword => {
-                let file = self.ignored_file.as_ref();
-                PostgresError::Login(format!(
-                    "the server requests a password for user {}, but none is set. Put it into \
-                     ~/.pgpass or PGPASSWORD{}",
-                    self.user,
-                    file.map_or(String::new(), |why| format!(" ({why})"))
-                ))
-            }
-            other => other,
+        if !matches!(error, PostgresError::NoPassword) {
+            return error;
         }
+        let file = self.ignored_file.as_ref();
+        PostgresError::Login(format!(
+            "the server requests a password for user {}, but none is set. Put it into ~/.pgpass \
+             or PGPASSWORD{}",
+            self.user,
+            file.map_or(String::new(), |why| format!(" ({why})"))
+        ))
     }
 
     /// Whether a connection string holds a password, which every local user can read in the list
@@ -319,11 +317,6 @@ fn refuse_unusable(
     Ok(())
 }
 
-/// Says where without repeating what may be a part of a password.
-fn nth_keyword(at: usize) -> String {
-    format!("keyword number {}", at + 1)
-}
-
 /// What was given last, or what the environment says. An empty value is none.
 fn setting(
     given: &[(String, String)],
@@ -335,9 +328,9 @@ fn setting(
         Some((_, value)) => Some(value.clone()),
         None => {
             let (_, variable, _) = KEYWORDS.iter().find(|(known, ..)| *known == name)?;
-            (!variable.is_empty())
-                .then(|| environment(variable))
-                .flatten()
+            Some(*variable)
+                .filter(|name| !name.is_empty())
+                .and_then(environment)
         }
     };
     value.filter(|value| !value.is_empty())

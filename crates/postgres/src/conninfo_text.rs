@@ -78,11 +78,8 @@ fn parse_uri(text: &str) -> Result<Settings, String> {
     add("host", &hosts)?;
     add("port", &ports)?;
     add("dbname", database)?;
-    for (at, part) in query
-        .split('&')
-        .enumerate()
-        .filter(|(_, part)| !part.is_empty())
-    {
+    let parts = query.split('&').enumerate();
+    for (at, part) in parts.filter(|(_, part)| !part.is_empty()) {
         let (name, value) = part
             .split_once('=')
             .ok_or_else(|| format!("parameter number {} after '?' has no '='", at + 1))?;

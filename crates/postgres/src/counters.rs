@@ -131,18 +131,14 @@ impl StatSession {
         let logged_in = PostgresClient::log_in(stream, Some(deadline), &config, tls);
         let mut client = logged_in.map_err(|error| info.with_password_remedy(error))?;
         client.set_deadline(Instant::now() + ANSWER_WITHIN);
-        let server = WatchedServer {
-            address: host.text(),
-            version: String::new(),
-            is_local,
-            data_directory: None,
-            tablespaces: Vec::new(),
-            missing: Vec::new(),
-        };
-        Self::describe(client, server)
+        Self::describe(client, host.text(), is_local)
     }
 
-    fn describe(mut client: PostgresClient, server: WatchedServer) -> Result<Self, PostgresError> {
+    fn describe(
+        mut client: PostgresClient,
+        address: String,
+        is_local: bool,
+    ) -> Result<Self, PostgresError> {
         let [number, text] = first_row(client.query(VERSION)?);
         let version = number.and_then(|number| number.parse().ok()).unwrap_or(0);
         let text = text.unwrap_or_default();
@@ -154,22 +150,21 @@ impl StatSession {
                 .filter_map(|row| row.into_iter().next()?.map(PathBuf::from))
                 .collect()
         };
-        let data_directory = paths(client.query(DATA_DIRECTORY)?).into_iter().next();
-        let tablespaces = paths(client.query(TABLESPACES)?);
-        let timing = first_row(client.query(TIMING)?);
-        let pages = first_row::<2>(client.query(PAGES)?).map(|value| number_of(value.as_ref()));
+        let server = WatchedServer {
+            address,
+            version: text,
+            is_local,
+            data_directory: paths(client.query(DATA_DIRECTORY)?).into_iter().next(),
+            tablespaces: paths(client.query(TABLESPACES)?),
+            missing: missing(version, first_row(client.query(TIMING)?)),
+        };
+        let [page_bytes, wal_page_bytes] = first_numbers(client.query(PAGES)?);
         Ok(Self {
             client,
-            server: WatchedServer {
-                version: text,
-                data_directory,
-                tablespaces,
-                missing: missing(version, timing),
-                ..server
-            },
+            server,
             version,
-            page_bytes: pages[0],
-            wal_page_bytes: pages[1],
+            page_bytes,
+            wal_page_bytes,
         })
     }
 
@@ -188,11 +183,11 @@ impl StatSession {
             false => self.io_before_16(is_io_timed)?,
         };
         let wal = self.wal(&io, is_wal_timed)?;
-        let [temp] = first_row(self.client.query(TEMPORARY)?);
+        let [temp_bytes] = first_numbers(self.client.query(TEMPORARY)?);
         Ok(ServerCounters {
             io: io.into_iter().filter(|row| !row.is_idle()).collect(),
             wal,
-            temp_bytes: number_of(temp.as_ref()),
+            temp_bytes,
         })
     }
 
@@ -222,9 +217,7 @@ impl StatSession {
     /// Processes without pg_stat_io: who wrote is known, who read is not.
     fn io_before_16(&mut self, is_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
         let [read, hits, read_ms] = first_row(self.client.query(DATABASES)?);
-        let writers = first_row::<4>(self.client.query(WRITERS)?);
-        let [checkpointer, cleaner, backends, fsyncs] =
-            writers.map(|value| number_of(value.as_ref()));
+        let [checkpointer, cleaner, backends, fsyncs] = first_numbers(self.client.query(WRITERS)?);
         let of = |backend: &str, writes: u64| ServerIo {
             backend: backend.to_owned(),
             object: "relation".to_owned(),
@@ -250,10 +243,10 @@ impl StatSession {
 
     fn wal(&mut self, io: &[ServerIo], is_timed: bool) -> Result<ServerWal, PostgresError> {
         if self.version >= VERSION_IO_BYTES {
-            let [generated] = first_row(self.client.query(WAL_18)?);
+            let [generated_bytes] = first_numbers(self.client.query(WAL_18)?);
             let rows = || io.iter().filter(|row| row.is_wal());
             return Ok(ServerWal {
-                generated_bytes: number_of(generated.as_ref()),
+                generated_bytes,
                 write_bytes: rows().map(ServerIo::written_bytes).sum(),
                 write_ops: Some(rows().map(|row| row.write_ops).sum()),
                 syncs: Some(rows().filter_map(|row| row.fsyncs).sum()),
@@ -272,8 +265,7 @@ impl StatSession {
                 sync_ns: sync_ms.filter(|_| is_timed).and_then(|ms| ns_of(&ms)),
             });
         }
-        let [position] = first_row(self.client.query(WAL_13)?);
-        let bytes = number_of(position.as_ref());
+        let [bytes] = first_numbers(self.client.query(WAL_13)?);
         Ok(ServerWal {
             generated_bytes: bytes,
             write_bytes: bytes,
@@ -286,6 +278,10 @@ impl StatSession {
 fn first_row<const N: usize>(rows: Vec<ResultRow>) -> [Option<String>; N] {
     let mut values = rows.into_iter().next().unwrap_or_default().into_iter();
     std::array::from_fn(|_| values.next().flatten())
+}
+
+fn first_numbers<const N: usize>(rows: Vec<ResultRow>) -> [u64; N] {
+    first_row(rows).map(|value| number_of(value.as_ref()))
 }
 
 fn number_of(value: Option<&String>) -> u64 {
@@ -335,40 +331,38 @@ fn io_of_row(row: ResultRow) -> Option<ServerIo> {
 
 /// What a server of this version and these settings does not count.
 fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<String> {
-    let mut missing = Vec::new();
-    if version < VERSION_IO {
-        missing.push(
+    let has_own_wal_timing = (VERSION_WAL..VERSION_IO_BYTES).contains(&version);
+    let clauses = [
+        (
+            version < VERSION_IO,
             "before version 16 there is no pg_stat_io: the reads of all processes are one row, and \
-             table syncs and evictions are unknown"
-                .to_owned(),
-        );
-    }
-    if version < VERSION_WAL {
-        missing.push(
-            "before version 14 there is no pg_stat_wal: writes and syncs of the WAL are unknown"
-                .to_owned(),
-        );
-    }
-    if version < VERSION_IO_BYTES {
-        missing.push(
+             table syncs and evictions are unknown",
+        ),
+        (
+            version < VERSION_WAL,
+            "before version 14 there is no pg_stat_wal: writes and syncs of the WAL are unknown",
+        ),
+        (
+            version < VERSION_IO_BYTES,
             "before version 18 the server does not count the bytes that it writes for the WAL; the \
-             figure is a lower bound"
-                .to_owned(),
-        );
-    }
-    if !is_on(&io_timing) {
-        missing
-            .push("track_io_timing is off: the times of reads and writes are unknown".to_owned());
-    }
-    if (VERSION_WAL..VERSION_IO_BYTES).contains(&version) && !is_on(&wal_timing) {
-        missing.push("track_wal_io_timing is off: the time of WAL syncs is unknown".to_owned());
-    }
-    missing.push(
-        "a statement reports its I/O when it ends; base backups, COPY files and server logs are \
-         not counted"
-            .to_owned(),
-    );
-    missing
+             figure is a lower bound",
+        ),
+        (
+            !is_on(&io_timing),
+            "track_io_timing is off: the times of reads and writes are unknown",
+        ),
+        (
+            has_own_wal_timing && !is_on(&wal_timing),
+            "track_wal_io_timing is off: the time of WAL syncs is unknown",
+        ),
+        (
+            true,
+            "a statement reports its I/O when it ends; base backups, COPY files and server logs \
+             are not counted",
+        ),
+    ];
+    let missing = clauses.into_iter().filter(|(is_so, _)| *is_so);
+    missing.map(|(_, clause)| clause.to_owned()).collect()
 }
 
 #[cfg(test)]

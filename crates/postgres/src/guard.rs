@@ -9,11 +9,9 @@ use crate::known_names::{CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::log::ProgramLog;
 use crate::processes::{Parent, end_processes};
 use crate::user::ServerUser;
-use diskproof_device::{ClaimedDirectory, OpenError};
+use diskproof_device::{ClaimedDirectory, OpenError, ending_signals, report_line};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -39,24 +37,13 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Only what keeps the server to itself: no network, nothing outside its directory, no work that
 /// the measurement did not ask for. WAL segments are kept and recycled, as on a busy server.
+#[rustfmt::skip]
 const SETTINGS: [&str; 17] = [
-    "listen_addresses=",
-    "unix_socket_directories=.",
-    "unix_socket_permissions=0700",
-    "port=5432",
-    "max_connections=40",
-    "shared_buffers=64MB",
-    "dynamic_shared_memory_type=mmap",
-    "huge_pages=off",
-    "autovacuum=off",
-    "checkpoint_timeout=1d",
-    "min_wal_size=256MB",
-    "max_wal_size=1GB",
-    "log_checkpoints=off",
-    "logging_collector=off",
-    "log_destination=stderr",
-    "restart_after_crash=off",
-    "fsync=on",
+    "listen_addresses=", "unix_socket_directories=.", "unix_socket_permissions=0700", "port=5432",
+    "max_connections=40", "shared_buffers=64MB", "dynamic_shared_memory_type=mmap",
+    "huge_pages=off", "autovacuum=off", "checkpoint_timeout=1d", "min_wal_size=256MB",
+    "max_wal_size=1GB", "log_checkpoints=off", "logging_collector=off", "log_destination=stderr",
+    "restart_after_crash=off", "fsync=on",
 ];
 
 /// Runs the guard with the arguments behind its verb.
@@ -64,26 +51,16 @@ pub fn guard(arguments: &[OsString]) -> ExitCode {
     let Some(orders) = GuardOrders::parse(arguments) else {
         return ExitCode::from(2);
     };
-    let (served, removed) = match orders.carry_out() {
-        Ok(served) => (served, Ok(())),
-        Err(why) => (Ok(()), Err(why)),
-    };
-    if let Err(why) = served {
-        report(&format!("{ERROR}{why}"));
+    let ended = orders.carry_out();
+    if let Ok(Err(why)) = &ended {
+        report_line(&format!("{ERROR}{why}"));
     }
-    match removed {
-        Ok(()) => report(REMOVED),
-        Err(why) if why.starts_with(STAYS) => report(&why),
-        Err(why) => report(&format!("{ERROR}{why}")),
+    match ended {
+        Ok(_) => report_line(REMOVED),
+        Err(why) if why.starts_with(STAYS) => report_line(&why),
+        Err(why) => report_line(&format!("{ERROR}{why}")),
     }
     ExitCode::SUCCESS
-}
-
-/// A line for diskproof, if it still lives.
-fn report(line: &str) {
-    let line = line.replace('\n', "; ");
-    let mut out = std::io::stdout();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// What the guard has to start.
@@ -136,22 +113,9 @@ impl GuardOrders {
     /// Makes the cluster and runs its server until the end.
     fn serve(&self, data: &OwnedFd, ending: &Ending) -> Result<(), String> {
         let path = path_of(data).display().to_string();
-        let flags = [
-            "--pgdata",
-            &path,
-            "--auth",
-            "trust",
-            "--username",
-            SUPER_USER,
-        ];
+        let flags = ["--pgdata", &path, "--auth=trust", "--username", SUPER_USER];
         // After a failure initdb would empty the directory, whoever made what is in it.
-        let more = [
-            "--no-sync",
-            "--no-clean",
-            "--encoding",
-            "UTF8",
-            "--no-locale",
-        ];
+        let more = ["--no-sync", "--no-clean", "--encoding=UTF8", "--no-locale"];
         // Without initdb its server ends in order, and removes its shared memory.
         let (end, log) = self.run(
             "initdb",
@@ -168,7 +132,7 @@ impl GuardOrders {
         let flags: Vec<&str> = ["-D", &path].into_iter().chain(settings).collect();
         loop {
             let (end, log) = self.run("postgres", &flags, (ending, Signal::QUIT), || {
-                report(STARTED)
+                report_line(STARTED)
             })?;
             match end {
                 None if ending.is_due() => return Ok(()),
@@ -236,10 +200,7 @@ fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), Strin
 /// Lets a server end in order (SIGINT, a fast shutdown), unless the guard has to end meanwhile.
 fn shut_down(child: &mut Child, ending: &Ending) -> std::io::Result<()> {
     let begun = Instant::now();
-    if let Some(pid) = Pid::from_raw(child.id() as i32) {
-        // It may have ended meanwhile.
-        let _ = kill_process(pid, Signal::INT);
-    }
+    send(child, Signal::INT);
     while child.try_wait()?.is_none() && !ending.is_due() {
         if begun.elapsed() >= SHUT_DOWN_WITHIN {
             return Err(std::io::ErrorKind::TimedOut.into());
@@ -252,10 +213,7 @@ fn shut_down(child: &mut Child, ending: &Ending) -> std::io::Result<()> {
 /// Ends a program that the guard has started.
 fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
     let begun = Instant::now();
-    if let Some(pid) = Pid::from_raw(child.id() as i32) {
-        // It may have ended meanwhile.
-        let _ = kill_process(pid, signal);
-    }
+    send(child, signal);
     while child.try_wait()?.is_none() {
         if begun.elapsed() >= QUIT_WITHIN {
             child.kill()?;
@@ -266,26 +224,25 @@ fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
     Ok(())
 }
 
+fn send(child: &Child, signal: Signal) {
+    // It may have ended meanwhile.
+    let _ = kill_process(Pid::from_child(child), signal);
+}
+
 /// What ends the guard: its standard input closes, or a signal. And what starts its server.
 #[derive(Clone)]
 struct Ending {
-    closed: Arc<AtomicBool>,
+    due: Arc<AtomicBool>,
     made: Arc<AtomicBool>,
     restart: Arc<AtomicBool>,
-    signal: Arc<AtomicBool>,
 }
 
 impl Ending {
     fn listen() -> std::io::Result<Self> {
-        let (closed, signal) = (Arc::default(), Arc::default());
-        for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
-            signal_hook::flag::register(number, Arc::clone(&signal))?;
-        }
         let ending = Self {
-            closed,
+            due: ending_signals()?,
             made: Arc::default(),
             restart: Arc::default(),
-            signal,
         };
         let theirs = ending.clone();
         std::thread::Builder::new().spawn(move || {
@@ -298,7 +255,7 @@ impl Ending {
                 };
                 ordered.store(true, Ordering::SeqCst);
             }
-            theirs.closed.store(true, Ordering::SeqCst);
+            theirs.due.store(true, Ordering::SeqCst);
         })?;
         Ok(ending)
     }
@@ -317,7 +274,7 @@ impl Ending {
     }
 
     fn is_due(&self) -> bool {
-        self.closed.load(Ordering::SeqCst) || self.signal.load(Ordering::SeqCst)
+        self.due.load(Ordering::SeqCst)
     }
 }
 

@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a slice of a load measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadResult {
     /// INSERTs that were acknowledged.
     pub commits: u64,
@@ -83,14 +83,11 @@ impl Cluster {
         self.set_method(&mut session, &load.method)?;
         let before = self.wal_counters(&mut session)?;
         let mut result = if load.by_pgbench {
-            let ran = pgbench::run(self, load, time, stop, progress)?;
+            let (commits, rate) = pgbench::run(self, load, time, stop, progress)?;
             LoadResult {
-                commits: ran.commits,
-                rate: ran.rate,
-                latency: LatencyHistogram::new(),
-                wal_bytes: 0,
-                wal_syncs: None,
-                client_cpu_ns: None,
+                commits,
+                rate,
+                ..LoadResult::default()
             }
         } else {
             let sessions = self.sessions(load, stop)?;
@@ -100,11 +97,8 @@ impl Cluster {
         let after = self.wal_counters(&mut session)?;
         result.wal_bytes = after.bytes.saturating_sub(before.bytes);
         let counts_syncs = ["fdatasync", "fsync"].contains(&load.method.as_str());
-        result.wal_syncs = after
-            .syncs
-            .zip(before.syncs)
-            .filter(|_| counts_syncs)
-            .map(|(after, before)| after.saturating_sub(before));
+        let syncs = after.syncs.zip(before.syncs).filter(|_| counts_syncs);
+        result.wal_syncs = syncs.map(|(after, before)| after.saturating_sub(before));
         Ok(result)
     }
 
@@ -178,6 +172,7 @@ fn wait_for_end_of_sessions(session: &mut PostgresClient) -> Result<(), Postgres
 }
 
 /// What one session did.
+#[derive(Default)]
 struct SessionResult {
     commits: u64,
     elapsed: Duration,
@@ -223,12 +218,8 @@ fn run_sessions(
             .collect::<Result<Vec<SessionResult>, PostgresError>>()
     })?;
     let mut total = LoadResult {
-        commits: 0,
-        rate: 0.0,
-        latency: LatencyHistogram::new(),
-        wal_bytes: 0,
-        wal_syncs: None,
         client_cpu_ns: Some(results.iter().map(|result| result.cpu_ns).sum()),
+        ..LoadResult::default()
     };
     for result in results {
         total.commits += result.commits;
@@ -251,18 +242,12 @@ fn insert_until(
 ) -> Result<SessionResult, PostgresError> {
     let cpu_before_ns = thread_cpu_ns();
     let begin = Instant::now();
-    let mut result = SessionResult {
-        commits: 0,
-        elapsed: Duration::ZERO,
-        cpu_ns: 0,
-        latency: LatencyHistogram::new(),
-    };
+    let mut result = SessionResult::default();
     while result.elapsed < time && !stop() {
         insert.run()?;
         let now = begin.elapsed();
-        result
-            .latency
-            .record((now - result.elapsed).as_nanos() as u64);
+        let latency = now - result.elapsed;
+        result.latency.record(latency.as_nanos() as u64);
         result.elapsed = now;
         result.commits += 1;
         count.fetch_add(1, Ordering::Relaxed);

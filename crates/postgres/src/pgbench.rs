@@ -17,21 +17,14 @@ const POLL: Duration = Duration::from_millis(20);
 /// Threads of pgbench; each serves several sessions.
 const THREADS_MAX: u32 = 4;
 
-/// What pgbench reports.
-#[derive(Debug, PartialEq)]
-pub(crate) struct PgbenchResult {
-    pub commits: u64,
-    pub rate: f64,
-}
-
-/// Runs pgbench for whole seconds, at least one.
+/// Runs pgbench for whole seconds, at least one. Returns the commits and their rate per second.
 pub(crate) fn run(
     cluster: &Cluster,
     load: &CommitLoad,
     time: Duration,
     stop: &StopCheck,
     progress: &mut dyn FnMut(u64),
-) -> Result<PgbenchResult, PostgresError> {
+) -> Result<(u64, f64), PostgresError> {
     let path = cluster.programs().path("pgbench");
     let failed = |why: String| PostgresError::Program {
         program: path.display().to_string(),
@@ -84,7 +77,7 @@ pub(crate) fn run(
 
 /// Before version 14 it prints the rate twice; the one that counts is the one without the time of
 /// connecting.
-fn parse(text: &str) -> Option<PgbenchResult> {
+fn parse(text: &str) -> Option<(u64, f64)> {
     let number = |line: &str| {
         let mut words = line.split_whitespace();
         words.find_map(|word| word.parse::<f64>().ok())
@@ -93,10 +86,9 @@ fn parse(text: &str) -> Option<PgbenchResult> {
         line.starts_with("tps =") && (line.contains("without") || line.contains("excluding"))
     };
     let is_count = |line: &&str| line.starts_with("number of transactions actually processed");
-    Some(PgbenchResult {
-        rate: text.lines().find(is_rate).and_then(number)?,
-        commits: text.lines().find(is_count).and_then(number)? as u64,
-    })
+    let rate = text.lines().find(is_rate).and_then(number)?;
+    let commits = text.lines().find(is_count).and_then(number)? as u64;
+    Some((commits, rate))
 }
 
 #[cfg(test)]
@@ -112,11 +104,7 @@ mod tests {
                      tps = 5100.5 (including connections establishing)\n\
                      tps = 5208.123 (excluding connections establishing)\n";
         for text in [of_15, of_12] {
-            let expected = PgbenchResult {
-                commits: 5210,
-                rate: 5208.123,
-            };
-            assert_eq!(parse(text), Some(expected));
+            assert_eq!(parse(text), Some((5210, 5208.123)));
         }
         assert_eq!(parse("nothing"), None);
     }

@@ -83,7 +83,7 @@ impl PreparedRun {
     /// Whether the first `length` bytes end with ReadyForQuery.
     fn is_complete(&self, length: usize) -> Result<bool, PostgresError> {
         let mut rest = &self.answer[..length];
-        while let Some(header) = Header::parse(rest).map_err(broken)? {
+        while let Some(header) = Header::parse(rest).map_err(|e| unexpected(e.to_string()))? {
             let whole = usize::try_from(header.len()).map_or(usize::MAX, |length| length + 1);
             let Some((message, after)) = rest.split_at_checked(whole) else {
                 break;
@@ -135,10 +135,6 @@ fn field(body: &ErrorResponseBody, kind: u8) -> String {
     value.map_or(String::new(), |field| {
         String::from_utf8_lossy(field.value_bytes()).into_owned()
     })
-}
-
-fn broken(error: io::Error) -> PostgresError {
-    unexpected(error.to_string())
 }
 
 fn unexpected(what: String) -> PostgresError {

@@ -78,11 +78,8 @@ fn has_children() -> bool {
 fn processes_in(place: &Stat) -> Vec<Pid> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(number) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
+        let name = entry.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         let is_here = std::fs::metadata(entry.path().join("cwd"))

@@ -67,11 +67,8 @@ impl Programs {
 
 /// `postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)`; `19beta1` before a release.
 fn parse_version(text: &str) -> Option<(u32, String)> {
-    let word = text
-        .split("(PostgreSQL)")
-        .nth(1)?
-        .split_whitespace()
-        .next()?;
+    let (_, behind) = text.split_once("(PostgreSQL)")?;
+    let word = behind.split_whitespace().next()?;
     let digits: String = word.chars().take_while(char::is_ascii_digit).collect();
     Some((digits.parse().ok()?, word.to_owned()))
 }
@@ -129,11 +126,8 @@ fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let version = name.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
             let bin = entry.path().join("bin");
-            found.extend(
-                version
-                    .filter(|_| has_server(&bin))
-                    .map(|number| (number, bin)),
-            );
+            let version = version.filter(|_| has_server(&bin));
+            found.extend(version.map(|number| (number, bin)));
         }
     }
     found.into_iter().max().map(|(_, bin)| bin)

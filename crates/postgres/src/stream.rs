@@ -128,9 +128,7 @@ impl Turn {
     /// Ends that, and returns whether the socket has waited in vain.
     pub(crate) fn end_wait(&self) -> bool {
         self.may_wait.store(false, Relaxed);
-        let has_waited = self.has_waited.load(Relaxed);
-        self.has_waited.store(false, Relaxed);
-        has_waited
+        self.has_waited.swap(false, Relaxed)
     }
 }
 
@@ -206,11 +204,8 @@ impl AsyncWrite for TurnSocket {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self
-            .secret
-            .as_ref()
-            .is_some_and(|secret| bytes.starts_with(secret))
-        {
+        let secret = self.secret.as_ref();
+        if secret.is_some_and(|secret| bytes.starts_with(secret)) {
             return Poll::Ready(Err(io::Error::other(PostgresError::in_clear_text())));
         }
         let result = self.stream.write(bytes);

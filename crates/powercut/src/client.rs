@@ -154,16 +154,10 @@ impl io::Read for FrameReader<'_> {
 /// The default port where none is named. An IPv6 address with a port stands in brackets.
 fn with_port(server: &str) -> String {
     let is_bare_v6 = server.parse::<std::net::Ipv6Addr>().is_ok();
-    if is_bare_v6 {
-        return format!("[{server}]:{PORT_DEFAULT}");
-    }
-    let has_port = server
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    if has_port {
-        server.to_owned()
-    } else {
-        format!("{server}:{PORT_DEFAULT}")
+    match server.rsplit_once(':') {
+        _ if is_bare_v6 => format!("[{server}]:{PORT_DEFAULT}"),
+        Some((_, port)) if port.parse::<u16>().is_ok() => server.to_owned(),
+        _ => format!("{server}:{PORT_DEFAULT}"),
     }
 }
 

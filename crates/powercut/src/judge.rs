@@ -288,11 +288,8 @@ fn vanished(stream: WriteStream, count: u64, content: &StreamContent) -> u64 {
         let last = stream.last_of(slot as u32, count);
         last > 0 && matches!(state, SlotState::Whole(number) if *number < last)
     };
-    slots
-        .iter()
-        .enumerate()
-        .filter(|slot| is_older(*slot))
-        .count() as u64
+    let older = slots.iter().enumerate().filter(|slot| is_older(*slot));
+    older.count() as u64
 }
 
 #[cfg(test)]

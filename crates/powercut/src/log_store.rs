@@ -3,7 +3,7 @@
 //! writing, so a torn end stays what it is: reports that were never confirmed.
 
 use crate::protocol::{WireError, WireMessage};
-use crate::run::{LogEnd, RunDescription, RunLog, parse_run};
+use crate::run::{LogEnd, RunDescription, RunLog, RunProgress, parse_run};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
@@ -204,7 +204,8 @@ pub(crate) fn read_log(from: &mut impl Read) -> Result<RunLog, WireError> {
     loop {
         match WireMessage::receive(from)? {
             WireMessage::Progress(progress) => {
-                check_progress(&log, &progress)?;
+                let streams = log.description.streams.len();
+                follows(streams, log.progress.last(), &progress).map_err(WireError::Body)?;
                 log.progress.push(progress);
             }
             WireMessage::Refused(why) => return Err(io::Error::other(why).into()),
@@ -221,36 +222,21 @@ pub(crate) fn read_log(from: &mut impl Read) -> Result<RunLog, WireError> {
     }
 }
 
-/// A report that goes back, or that counts other streams, comes from no writer.
-fn check_progress(log: &RunLog, next: &crate::run::RunProgress) -> Result<(), WireError> {
-    follows(
-        log.description.streams.len(),
-        log.progress
-            .last()
-            .map(|last| (last.elapsed_ns, &last.counts[..])),
-        next,
-    )
-    .map_err(WireError::Body)
-}
-
-/// Whether a report may follow the one before.
+/// Whether a report may follow the one before. One that goes back, or that counts other streams,
+/// comes from no writer.
 pub(crate) fn follows(
     streams: usize,
-    last: Option<(u64, &[u64])>,
-    next: &crate::run::RunProgress,
+    last: Option<&RunProgress>,
+    next: &RunProgress,
 ) -> Result<(), &'static str> {
     if next.counts.len() != streams {
         return Err("a report that counts other streams than the run has");
     }
-    let Some((elapsed_ns, counts)) = last else {
+    let Some(last) = last else {
         return Ok(());
     };
-    let goes_back = next
-        .counts
-        .iter()
-        .zip(counts)
-        .any(|(now, before)| now < before);
-    if goes_back || next.elapsed_ns < elapsed_ns {
+    let mut pairs = next.counts.iter().zip(&last.counts);
+    if pairs.any(|(now, before)| now < before) || next.elapsed_ns < last.elapsed_ns {
         return Err("a report that goes back");
     }
     Ok(())
@@ -333,7 +319,7 @@ mod tests {
     fn report_that_goes_back_is_refused() {
         let streams = example().streams.len();
         let before = progress(5, 5);
-        let last = Some((before.elapsed_ns, &before.counts[..]));
+        let last = Some(&before);
         assert!(follows(streams, last, &progress(5, 5)).is_ok());
         assert!(follows(streams, last, &progress(6, 4)).is_err());
         assert!(follows(streams, last, &progress(4, 6)).is_err());

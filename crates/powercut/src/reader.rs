@@ -19,11 +19,10 @@ use std::path::Path;
 /// of the region in the run's directory, and `None` where that file is gone.
 pub fn read_content(
     run: &RunDescription,
-    pages: Option<OpenTarget>,
+    mut pages: Option<OpenTarget>,
     directory: Option<&Path>,
     read: &dyn Fn(),
 ) -> Result<Vec<StreamContent>, CutError> {
-    let mut pages = pages;
     if let Some(pages) = &mut pages {
         pages.drop_cache();
         pages.set_cache(CachePolicy::Direct)?;
@@ -186,12 +185,9 @@ fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
     };
     for entry in entries {
         let name = entry.map_err(failed)?.file_name();
-        let number = name.to_string_lossy().into_owned();
-        names.extend(
-            number
-                .strip_prefix(ENTRY_PREFIX)
-                .and_then(|n| n.parse::<u64>().ok()),
-        );
+        let name = name.to_string_lossy();
+        let number = name.strip_prefix(ENTRY_PREFIX);
+        names.extend(number.and_then(|number| number.parse::<u64>().ok()));
     }
     Ok(names)
 }

@@ -169,16 +169,11 @@ impl Rehearsal {
         let (stream, number) = (self.run.streams[index], self.counts[index] + 1);
         let slot = stream.slot(number);
         if stream.kind != StreamKind::Entries {
-            let page = self.page(index, slot, number);
-            return self
-                .disk
-                .write((index, u64::from(slot)), number, Some(page));
+            let (place, page) = ((index, u64::from(slot)), self.page(index, slot, number));
+            return self.disk.write(place, number, Some(page));
         }
         self.disk.write((index, number), number, Some(Vec::new()));
-        if let Some(old) = number
-            .checked_sub(u64::from(stream.slots))
-            .filter(|n| *n > 0)
-        {
+        if let Some(old) = stream.replaced(number) {
             self.disk.write((index, old), number, None);
         }
     }
@@ -219,16 +214,12 @@ impl Rehearsal {
             let lost: Vec<u64> = (1..=counts[index])
                 .filter(|n| self.is_damaged(index, *n, counts[index]))
                 .collect();
-            let heard = |number: u64| {
-                let at = reported
-                    .iter()
-                    .find(|progress| progress.counts[index] >= number);
-                at.map(|progress| progress.elapsed_ns)
-            };
-            first_ns = first_ns
-                .into_iter()
-                .chain(lost.first().and_then(|n| heard(*n)))
-                .min();
+            let heard = lost.first().and_then(|number| {
+                let mut reports = reported.iter();
+                reports.find(|progress| progress.counts[index] >= *number)
+            });
+            let heard_ns = heard.map(|progress| progress.elapsed_ns);
+            first_ns = first_ns.into_iter().chain(heard_ns).min();
             damaged += lost.len() as u64;
             let counted = outcomes.next().map(|outcome| outcome.damaged());
             streams_agree &= counted == Some(lost.len() as u64);

@@ -77,6 +77,11 @@ impl WriteStream {
         (count - 1 - slot) / slots * slots + slot + 1
     }
 
+    /// The write that this one replaces in its slot.
+    pub(crate) fn replaced(self, number: u64) -> Option<u64> {
+        number.checked_sub(u64::from(self.slots)).filter(|n| *n > 0)
+    }
+
     /// How many writes may be ahead of the log.
     pub(crate) fn window(self) -> u64 {
         u64::from((self.slots / WINDOW_DIVISOR).max(1))
@@ -131,7 +136,7 @@ pub struct CutTarget {
 impl CutTarget {
     /// What the identity says.
     pub fn of(identity: &TargetIdentity) -> Self {
-        let first = identity.layers.first();
+        let (first, filesystem) = (identity.layers.first(), identity.filesystem.as_ref());
         // A partition has the serial number of its disk.
         let is_part = first.is_some_and(|layer| layer.kind == LayerKind::Partition);
         let mut own = identity.layers.iter().take(1 + usize::from(is_part));
@@ -143,10 +148,7 @@ impl CutTarget {
             serial: own.find_map(|layer| text(&layer.serial)),
             model: first.and_then(|layer| text(&layer.model)),
             inode: identity.inode,
-            filesystem: identity
-                .filesystem
-                .as_ref()
-                .map(|found| (found.kind.clone(), found.mount_point.clone())),
+            filesystem: filesystem.map(|found| (found.kind.clone(), found.mount_point.clone())),
         }
     }
 
@@ -173,11 +175,9 @@ impl CutTarget {
                 return Some(format!("{what}. {MOUNT}"));
             }
             if at != now_at {
-                let what = format!(
-                    "its filesystem was mounted at {at} and is now mounted at \
-                                    {now_at}"
-                );
-                return Some(format!("{what}. {MOUNT}"));
+                return Some(format!(
+                    "its filesystem was mounted at {at} and is now mounted at {now_at}. {MOUNT}"
+                ));
             }
         }
         (self.kind != TargetKind::BlockDevice && self.inode != found.inode)
@@ -317,10 +317,8 @@ pub fn short(run: &str) -> &str {
 
 /// The number of a run's name.
 pub(crate) fn parse_run(text: &str) -> Option<u128> {
-    let is_name = text.len() == 32
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+    let is_name = text.len() == 32 && text.bytes().all(is_digit);
     is_name.then(|| u128::from_str_radix(text, 16).ok())?
 }
 

@@ -5,7 +5,7 @@
 use crate::log_store::{LogStore, OpenLog, follows};
 use crate::places::{ConnectionPlaces, Place, PlaceUse};
 use crate::protocol::{PROOF_BYTES, WireError, WireMessage, refusal};
-use crate::run::{LogEnd, RunProgress};
+use crate::run::{LogEnd, RunProgress, short};
 use crate::token::Token;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -198,17 +198,10 @@ struct Served<'a> {
 impl Served<'_> {
     /// One connection from its first frame to its last.
     fn converse(self, stream: &mut DeadlineStream) -> Result<(), WireError> {
-        let Self {
-            store,
-            token,
-            peer,
-            note,
-            ..
-        } = self;
         let nonce = random_nonce();
         stream.send(&WireMessage::Challenge(nonce))?;
         match stream.receive(FRAME_TIMEOUT)? {
-            WireMessage::Hello(proof) if token.accepts(&nonce, &proof) => {}
+            WireMessage::Hello(proof) if self.token.accepts(&nonce, &proof) => {}
             WireMessage::Hello(_) => {
                 return Err(WireError::Body(
                     "the token is missing or wrong; see --token-file",
@@ -220,29 +213,22 @@ impl Served<'_> {
         match stream.receive(SILENCE_MAX)? {
             WireMessage::Run(run) => {
                 self.keep_place(PlaceUse::Writer)?;
-                let mut log = store.create(&run)?;
+                let mut log = self.store.create(&run)?;
                 stream.send(&WireMessage::Logged)?;
-                note(&format!(
-                    "run {} of {} writes to {} ({peer})",
-                    crate::run::short(&run.run),
-                    run.host,
-                    run.target.path
-                ));
-                let ended = keep_log(stream, &mut log, run.streams.len());
-                note(&match &ended {
-                    Ok(()) => format!("run {} stopped", crate::run::short(&run.run)),
-                    Err(error) => format!(
-                        "run {} stopped reporting: {error}",
-                        crate::run::short(&run.run)
-                    ),
+                let (name, host, path) = (short(&run.run), &run.host, &run.target.path);
+                let peer = self.peer;
+                (self.note)(&format!("run {name} of {host} writes to {path} ({peer})"));
+                (self.note)(&match keep_log(stream, &mut log, run.streams.len()) {
+                    Ok(()) => format!("run {name} stopped"),
+                    Err(error) => format!("run {name} stopped reporting: {error}"),
                 });
                 Ok(())
             }
             WireMessage::List => {
                 self.keep_place(PlaceUse::Reader)?;
-                for run in store.newest()? {
+                for run in self.store.newest()? {
                     // One that was removed meanwhile is not listed.
-                    if let Some(run) = store.description(run) {
+                    if let Some(run) = self.store.description(run) {
                         stream.send(&WireMessage::Run(Box::new(run)))?;
                     }
                 }
@@ -250,7 +236,7 @@ impl Served<'_> {
             }
             WireMessage::Fetch(run) => {
                 self.keep_place(PlaceUse::Reader)?;
-                send_log(stream, store, run)
+                send_log(stream, self.store, run)
             }
             _ => Err(WireError::Body("neither a run nor a question")),
         }
@@ -275,10 +261,7 @@ fn keep_log(
         let message = stream.receive(SILENCE_MAX)?;
         match &message {
             WireMessage::Progress(next) => {
-                let before = last
-                    .as_ref()
-                    .map(|last| (last.elapsed_ns, &last.counts[..]));
-                let appended = follows(streams, before, next)
+                let appended = follows(streams, last.as_ref(), next)
                     .map_err(io::Error::other)
                     .and_then(|()| log.append(&message));
                 if let Err(error) = appended {

@@ -37,12 +37,9 @@ pub fn write_report(
         None => "unknown whether the machine restarted",
     };
     writeln!(out, "  restart  {restarted}\n")?;
-    let columns = ["", "acknowledged", "lost", "stale", "torn"];
-    let [name, rest @ ..] = columns;
-    let [a, b, c, d] = rest;
-    writeln!(out, "  {name:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
-    for (title, s) in merged(report) {
-        let [a, b, c, d] = s;
+    let (acknowledged, lost, stale, torn) = ("acknowledged", "lost", "stale", "torn");
+    writeln!(out, "{acknowledged:>34}{lost:>11}{stale:>11}{torn:>11}")?;
+    for (title, [a, b, c, d]) in merged(report) {
         writeln!(out, "  {title:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
     }
     match report.has_trace {

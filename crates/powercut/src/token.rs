@@ -45,21 +45,16 @@ impl Token {
         let mut block = [0; BLOCK_BYTES];
         block[..key.len()].copy_from_slice(&key);
         let with = |pad: u8| block.map(|byte| byte ^ pad);
-        let inner = Sha256::new()
-            .chain_update(with(0x36))
-            .chain_update(nonce)
-            .finalize();
-        let outer = Sha256::new().chain_update(with(0x5c)).chain_update(inner);
-        outer.finalize().into()
+        let inner = Sha256::new().chain_update(with(0x36)).chain_update(nonce);
+        let outer = Sha256::new().chain_update(with(0x5c));
+        outer.chain_update(inner.finalize()).finalize().into()
     }
 
     /// Whether a proof is right. Takes the same time for every wrong one.
     pub(crate) fn accepts(&self, nonce: &[u8; PROOF_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
         let right = self.proof(nonce);
-        let differing = right
-            .iter()
-            .zip(proof)
-            .fold(0, |bits, (a, b)| bits | (a ^ b));
+        let pairs = right.iter().zip(proof);
+        let differing = pairs.fold(0, |bits, (a, b)| bits | (a ^ b));
         !self.is_set() || differing == 0
     }
 }

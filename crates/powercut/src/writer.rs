@@ -133,12 +133,8 @@ impl WriteRun {
             reported
         });
         shared.stop.store(true, Ordering::SeqCst);
-        let failure = shared
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(error) = failure {
+        let failure = shared.failure.lock();
+        if let Some(error) = failure.unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
         if reported.is_ok() {
@@ -250,8 +246,7 @@ fn start_threads(
         let mut step: Step = match stream.kind {
             StreamKind::Pages => page_step(shared, index, pages.for_worker(durability)?),
             StreamKind::Control => {
-                let fd = control.for_worker(WriteDurability::BySync)?;
-                control_step(shared, index, fd)
+                page_step(shared, index, control.for_worker(WriteDurability::BySync)?)
             }
             StreamKind::Files | StreamKind::Entries => match directory {
                 Some(directory) => directory_step(shared, index, Arc::clone(directory)),
@@ -268,39 +263,32 @@ fn start_threads(
 
 type Step = Box<dyn FnMut(u64) -> Result<(), CutError> + Send>;
 
-/// Writes a page and makes it durable.
+/// Writes a page and makes it durable; a control page is left to the disk.
 fn page_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
     let run = shared.description.clone();
+    let stream = run.streams[index];
+    let is_control = stream.kind == StreamKind::Control;
+    let writing = if is_control {
+        "a control write"
+    } else {
+        "a write"
+    };
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
     Box::new(move |number| {
-        let slot = run.streams[index].slot(number);
+        let slot = stream.slot(number);
         fill(&mut page.0, run.label(index, slot, number));
         let error = |doing| {
             let path = run.target.path.clone();
             move |error| CutError::Target { path, doing, error }
         };
-        write_all(&fd, &page.0, run.page_offset(index, slot)).map_err(error("a write"))?;
+        write_all(&fd, &page.0, run.page_offset(index, slot)).map_err(error(writing))?;
         match run.method {
+            _ if is_control => Ok(()),
             CutMethod::Fdatasync => fdatasync(&fd),
             CutMethod::Fsync => fsync(&fd),
             CutMethod::OpenDatasync | CutMethod::OpenSync => Ok(()),
         }
         .map_err(|errno| error("a sync")(errno.into()))
-    })
-}
-
-/// Writes a page and leaves it to the disk.
-fn control_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
-    let run = shared.description.clone();
-    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
-    Box::new(move |number| {
-        let slot = run.streams[index].slot(number);
-        fill(&mut page.0, run.label(index, slot, number));
-        write_all(&fd, &page.0, run.page_offset(index, slot)).map_err(|error| CutError::Target {
-            path: run.target.path.clone(),
-            doing: "a control write",
-            error,
-        })
     })
 }
 
@@ -317,10 +305,7 @@ fn directory_step(shared: &Arc<Shared>, index: usize, directory: Arc<KeptDirecto
             directory.replace_file(&file_name(slot), &content)?;
         } else {
             directory.create_file(&entry_name(number))?;
-            if let Some(old) = number
-                .checked_sub(u64::from(stream.slots))
-                .filter(|n| *n > 0)
-            {
+            if let Some(old) = stream.replaced(number) {
                 directory.remove_file(&entry_name(old))?;
             }
         }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stderr::Verbosity;
-use diskproof_device::{FilesRemover, GuardedWriteCache};
+use diskproof_device::{GuardedWriteCache, start_files_remover};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_model::record::Stalled;
@@ -106,7 +106,7 @@ pub(super) fn run(
 /// The disk still holds threads of this process, and with them the files of its test.
 fn remove_later(identities: &[TargetIdentity], verbosity: Verbosity) {
     for identity in identities {
-        if let Err(error) = FilesRemover::start(&identity.path) {
+        if let Err(error) = start_files_remover(&identity.path) {
             verbosity.note(&format!("{error}. The next 'diskproof files' removes them"));
         }
     }

@@ -40,7 +40,6 @@ fn disk() -> Layer {
         logical_block_bytes: Some(512),
         physical_block_bytes: Some(4096),
         model: Some("FAKE DISK 8".to_owned()),
-        vendor: None,
         serial: Some("F00D".to_owned()),
         firmware: Some("1.0".to_owned()),
         rotational: Some(false),
@@ -49,7 +48,6 @@ fn disk() -> Layer {
         request_bytes_max: Some(1 << 20),
         read_ahead_bytes: Some(128 << 10),
         write_cache: Some(WriteCache::WriteThrough),
-        reported_write_cache: None,
         link: Some(Link {
             bus: "PCIe".to_owned(),
             speed: Some("8.0 GT/s PCIe x4".to_owned()),
@@ -57,12 +55,8 @@ fn disk() -> Layer {
             bytes_per_second_max: None,
             device_bytes_per_second_max: None,
         }),
-        backing_file: None,
-        backing_filesystem: None,
-        backing_direct: None,
         discard: Some(true),
-        discard_granularity_bytes: None,
-        read_only: false,
+        ..Layer::default()
     }
 }
 

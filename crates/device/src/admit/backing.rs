@@ -5,7 +5,6 @@ use super::ancestry::Ancestry;
 use super::contents::{self, Shown};
 use super::family::{BackingFile, DeviceFamily};
 use super::file::judge_names;
-use super::postgres;
 use super::refusal::RefusalReasons;
 use super::servers;
 use crate::failure::{OpenError, open_failed};
@@ -79,7 +78,6 @@ fn judge_file(
         return Err(changed(&path, "something else replaced it"));
     }
     let above = Ancestry::of_file(&path, id)?;
-    postgres::judge_file(&above, reasons);
     servers::judge_file(&above, reasons);
     let fd = held
         .reopen(OFlags::RDONLY | OFlags::NONBLOCK)

@@ -65,11 +65,8 @@ fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
 
 /// A line as `hexdump -C` prints it.
 fn dump(unknown: &Unknown) -> String {
-    let hex: Vec<String> = unknown
-        .shown
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = unknown.shown.iter().map(|byte| format!("{byte:02x}"));
+    let hex: Vec<String> = hex.collect();
     let printable = |byte: &u8| match byte {
         b' '..=b'~' => char::from(*byte),
         _ => '.',

@@ -7,20 +7,20 @@ use super::contents;
 use super::family::DeviceFamily;
 use super::in_use;
 use super::names::{disk_of, names};
-use super::permit::Consent;
+use super::permit::{Consent, VisibilityGaps};
 use super::prerequisites::{READ_BYTES_MIN, judge_access};
 use super::refusal::RefusalReasons;
 use super::subject::Subject;
-use super::visibility::VisibilityGaps;
 use crate::inspect::{Claim, Inspector, RetryPolicy};
 use crate::layers;
 use crate::signatures::ScanResult;
 use crate::steps::{self, GateStep};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
-use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use rustix::fs::Access as Permission;
+use std::os::fd::AsFd;
 
 /// Everything that speaks against destroying it, before it is opened for writing.
 pub(super) fn judge(
@@ -43,10 +43,9 @@ pub(super) fn judge(
         "read and write",
         reasons,
     );
-    let retry = if is_used {
-        RetryPolicy::Never
-    } else {
-        RetryPolicy::OneSecond
+    let retry = match is_used {
+        true => RetryPolicy::Never,
+        false => RetryPolicy::OneSecond,
     };
     match Inspector::of_device(identity, retry) {
         Ok(inspector) => {
@@ -71,7 +70,7 @@ pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
     consent: &Consent,
-    inspector: &Inspector<'_>,
+    inspector: &Inspector<impl AsFd>,
     reasons: &mut RefusalReasons,
 ) {
     let now = TargetIdentity {
@@ -164,26 +163,14 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
         return;
     };
     let disk = disk_of(identity, layer);
-    for read_only in [layer, disk]
-        .into_iter()
-        .filter(|layer| layer.read_only)
-        .take(1)
-    {
+    if let Some(Layer { name, .. }) = [layer, disk].into_iter().find(|layer| layer.read_only) {
         reasons.add(
-            format!("{} is read-only", read_only.name),
-            format!(
-                "blockdev --setrw /dev/{}, if the device allows it",
-                read_only.name
-            ),
+            format!("{name} is read-only"),
+            format!("blockdev --setrw /dev/{name}, if the device allows it"),
         );
     }
-    let zoned = read_text(
-        &root
-            .sys
-            .join("class/block")
-            .join(&disk.name)
-            .join("queue/zoned"),
-    );
+    let queue = root.sys.join("class/block").join(&disk.name).join("queue");
+    let zoned = read_text(&queue.join("zoned"));
     if let Some(model) = zoned.filter(|model| model == "host-managed") {
         reasons.add(
             format!(
@@ -221,13 +208,9 @@ fn family(
             "name the multipath device (multipath -ll), or remove the other paths",
         );
     }
-    if identity
-        .layers
-        .first()
-        .is_some_and(|layer| layer.kind == LayerKind::Loop)
-        && family.backing_files.is_empty()
-        && family.members.len() == 1
-    {
+    let layer = identity.layers.first();
+    let is_loop = layer.is_some_and(|layer| layer.kind == LayerKind::Loop);
+    if is_loop && family.backing_files.is_empty() && family.members.len() == 1 {
         reasons.add(
             "the loop device has no file behind it",
             "losetup --all lists those that have one",
@@ -237,7 +220,7 @@ fn family(
 }
 
 /// What an open device holds now.
-pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<'_>) -> ScanResult {
+pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<impl AsFd>) -> ScanResult {
     let family = DeviceFamily::of(&SysRoot::default(), &identity.device);
     let slices = family.map(|family| family.slices).unwrap_or_default();
     inspector.scan_device(identity.size_bytes, &slices)
@@ -247,7 +230,7 @@ fn judge_contents(
     identity: &TargetIdentity,
     family: &DeviceFamily,
     consent: &Consent,
-    inspector: &Inspector<'_>,
+    inspector: &Inspector<impl AsFd>,
     reasons: &mut RefusalReasons,
 ) {
     steps::before(GateStep::Judge);

@@ -76,10 +76,9 @@ impl DeviceFamily {
     /// `None` where sysfs does not show the device: then nothing can be vouched for.
     pub(crate) fn of(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
-        let whole = if is_partition(&target) {
-            member_at(target.at.parent()?)?
-        } else {
-            target.clone()
+        let whole = match is_partition(&target) {
+            true => member_at(target.at.parent()?)?,
+            false => target.clone(),
         };
         let mut family = Self {
             target: target.clone(),
@@ -95,10 +94,8 @@ impl DeviceFamily {
             family.add(whole.clone());
             family.add_overlapping(&target, &whole);
         } else {
-            family.slices = partitions(&target).iter().filter_map(slice).collect();
-            partitions(&target)
-                .into_iter()
-                .for_each(|partition| family.add(partition));
+            family.slices = family.whole_slices();
+            family.add_with_partitions(target.clone());
         }
         family.add_paths(root, &whole);
         family.add_backing(root, &whole);
@@ -124,6 +121,12 @@ impl DeviceFamily {
         if self.member(&member.device).is_none() {
             self.members.push(member);
         }
+    }
+
+    fn add_with_partitions(&mut self, member: Member) {
+        let partitions = partitions(&member);
+        self.add(member);
+        partitions.into_iter().for_each(|one| self.add(one));
     }
 
     fn add_overlapping(&mut self, target: &Member, whole: &Member) {
@@ -153,20 +156,11 @@ impl DeviceFamily {
             .filter(|name| name != &whole.name)
         {
             if wwid_of(root, &name).is_some_and(|other| other == wwid)
-                && let Some(path) = root
-                    .sys
-                    .join("class/block")
-                    .join(&name)
-                    .canonicalize()
-                    .ok()
-                    .and_then(|at| member_at(&at))
+                && let Some(path) = root.named_device(&name).and_then(|at| member_at(&at))
                 && !is_partition(&path)
             {
                 self.paths.push(name);
-                self.add(path.clone());
-                partitions(&path)
-                    .into_iter()
-                    .for_each(|partition| self.add(partition));
+                self.add_with_partitions(path);
             }
         }
     }
@@ -188,10 +182,7 @@ impl DeviceFamily {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
-                    self.add(below.clone());
-                    partitions(&below)
-                        .into_iter()
-                        .for_each(|partition| self.add(partition));
+                    self.add_with_partitions(below.clone());
                     if is_partition(&below)
                         && let Some(disk) = below.at.parent().and_then(member_at)
                     {

@@ -5,15 +5,13 @@ use super::ancestry::Ancestry;
 use super::contents;
 use super::in_use;
 use super::outside::{Outside, judge_mounted_file};
-use super::permit::Overwriting;
-use super::postgres;
+use super::permit::{Overwriting, VisibilityGaps};
 use super::prerequisites::{
     READ_BYTES_MIN, bytes_kept_free, judge_filesystem_kind, judge_held_access,
 };
 use super::refusal::RefusalReasons;
 use super::servers;
 use super::subject::Subject;
-use super::visibility::VisibilityGaps;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;
@@ -147,12 +145,12 @@ fn judge_owners(
     };
     let id = (stat.st_dev, stat.st_ino);
     match Ancestry::of_file(&identity.path, id) {
-        Ok(above) => judge_directories(&above, reasons),
+        Ok(above) => servers::judge_file(&above, reasons),
         Err(error) => add_uninspected(&error, reasons),
     }
     match Outside::of(root, identity, id) {
         Outside::None => {}
-        Outside::Seen(above) => judge_directories(&above, reasons),
+        Outside::Seen(above) => servers::judge_file(&above, reasons),
         Outside::Hidden(part) => reasons.add(
             format!(
                 "only {} of its filesystem is mounted here, so the directories above may belong to \
@@ -170,11 +168,6 @@ fn judge_owners(
     judge_room(identity, allocated_bytes, reasons);
     let path = identity.path.as_str();
     in_use::judge(root, Subject::File { path, id }, reasons)
-}
-
-fn judge_directories(above: &Ancestry, reasons: &mut RefusalReasons) {
-    postgres::judge_file(above, reasons);
-    servers::judge_file(above, reasons);
 }
 
 /// A file that has lost its name belongs to who still has it open. The number has another width on

@@ -4,12 +4,12 @@
 
 use super::loops;
 use super::openers::{self, Opener};
+use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
 use super::subject::{Node, Subject};
-use super::visibility::{HiddenBy, VisibilityGaps};
-use crate::mounts::{MountEntry, parse};
+use crate::mounts::{self, MountEntry};
 use crate::naming::node;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
 use rustix::fs::stat;
 use std::collections::HashSet;
@@ -24,9 +24,7 @@ fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     if namespace.is_ok_and(|namespace| namespace != Path::new(PID_NAMESPACE_OF_ALL)) {
         return Some(HiddenBy::Namespace);
     }
-    let mounts = std::fs::read(root.proc.join("self/mountinfo"))
-        .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
-        .unwrap_or_default();
+    let mounts = mounts::read(root, "self");
     // The last one mounted there is the one that is seen.
     let proc = mounts
         .iter()
@@ -49,10 +47,9 @@ pub(crate) fn judge(
     judge_btrfs(root, subject, reasons);
     judge_swaps(root, subject, reasons);
     if let Subject::Device(family) = subject {
-        family
-            .members
-            .iter()
-            .for_each(|member| judge_holders(root, &member.name, &member.at, reasons, 0));
+        for member in &family.members {
+            judge_holders(root, &member.name, &member.at, reasons, 0);
+        }
     }
     loops::judge(root, subject, reasons);
     judge_openers(root, subject, reasons)
@@ -114,15 +111,10 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
 /// Our own mounts first, then those of every other mount namespace that a process lives in and that
 /// this user may look at.
 fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
-    let read = |who: &str| {
-        std::fs::read(root.proc.join(who).join("mountinfo"))
-            .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
-            .unwrap_or_default()
-    };
     let namespace = |who: &str| std::fs::read_link(root.proc.join(who).join("ns/mnt")).ok();
     let mut seen: HashSet<PathBuf> = namespace("self").into_iter().collect();
     let mut tables = vec![MountTable {
-        mounts: read("self"),
+        mounts: mounts::read(root, "self"),
         inside: None,
     }];
     for name in list(&root.proc) {
@@ -132,7 +124,7 @@ fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
         if namespace(&name).is_some_and(|namespace| seen.insert(namespace)) {
             let who = read_text(&root.proc.join(&name).join("comm")).unwrap_or_default();
             tables.push(MountTable {
-                mounts: read(&name),
+                mounts: mounts::read(root, &name),
                 inside: Some((pid, who)),
             });
         }
@@ -145,11 +137,8 @@ fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
 fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let filesystems = root.sys.join("fs/btrfs");
     for uuid in list(&filesystems) {
-        let members = filesystems.join(&uuid).join("devices");
-        for name in list(&members) {
-            if let Some(what) = read_text(&members.join(&name).join("dev"))
-                .and_then(|device| subject.owns_device(&device))
-            {
+        for device in devices_in(&filesystems.join(&uuid).join("devices")) {
+            if let Some(what) = subject.owns_device(&device) {
                 reasons.add(
                     format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
                     format!(
@@ -178,7 +167,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         let Some(field) = line.split_whitespace().next() else {
             continue;
         };
-        let path = PathBuf::from(crate::mounts::unescape(field));
+        let path = PathBuf::from(mounts::unescape(field));
         if let Some(what) = subject
             .owns_path(&path)
             .or_else(|| subject.owns_node_name(&path))
@@ -200,11 +189,8 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
         return;
     }
     for holder in list(&at.join("holders")) {
-        let above = at
-            .join("holders")
-            .join(&holder)
-            .canonicalize()
-            .unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
+        let above = at.join("holders").join(&holder).canonicalize();
+        let above = above.unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
         // Top down is the order in which they have to go.
         judge_holders(root, &holder, &above, reasons, depth + 1);
         let (what, step) = release(&holder, &above);
@@ -217,12 +203,8 @@ fn release(name: &str, at: &Path) -> (String, String) {
     let text = |file: &str| read_text(&at.join(file));
     if let Some(mapped) = text("dm/name") {
         let what = format!("{} ({mapped})", node(name));
-        let step = match text("dm/uuid")
-            .unwrap_or_default()
-            .split('-')
-            .next()
-            .unwrap_or_default()
-        {
+        let uuid = text("dm/uuid").unwrap_or_default();
+        let step = match uuid.split('-').next().unwrap_or_default() {
             "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
             "CRYPT" => format!("cryptsetup close {}", quoted(&mapped)),
             "mpath" => format!("multipath -f {}", quoted(&mapped)),
@@ -249,11 +231,8 @@ fn release(name: &str, at: &Path) -> (String, String) {
 /// The group's part of the mapped name `group-volume`; dashes within a name are doubled.
 fn volume_group(mapped: &str) -> String {
     let hidden = mapped.replace("--", "\0");
-    hidden
-        .split('-')
-        .next()
-        .unwrap_or_default()
-        .replace('\0', "-")
+    let group = hidden.split('-').next().unwrap_or_default();
+    group.replace('\0', "-")
 }
 
 /// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use

@@ -84,16 +84,15 @@ fn judge_asked(
 
 /// The target's own chain of loops is no other user.
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
-    let blocks = root.sys.join("class/block");
     let is_own = |name: &String| match subject {
         Subject::Device(family) => family.members.iter().any(|member| member.name == *name),
         Subject::File { .. } => false,
     };
-    let names = list(&blocks).into_iter();
+    let names = list(&root.sys.join("class/block")).into_iter();
     names
         .filter(|name| name.starts_with("loop") && !is_own(name))
         .filter_map(|name| {
-            let at = blocks.join(&name).canonicalize().ok()?;
+            let at = root.named_device(&name)?;
             Some(LoopFile {
                 path: backing_path(&at)?,
                 number: read_text(&at.join("dev")),

@@ -38,34 +38,27 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames 
             .iter()
             .any(|other| pick(other).is_some_and(|theirs| theirs == name))
     };
-    let serial = disk
-        .serial
-        .as_ref()
-        .filter(|name| !shared(|layer| layer.serial.as_ref(), name));
+    let serial = disk.serial.as_ref();
+    let serial = serial.filter(|name| !shared(|layer| layer.serial.as_ref(), name));
     // The level of an array names no array.
-    let model = disk
-        .model
-        .as_ref()
-        .filter(|name| disk.kind != LayerKind::Md && !shared(|layer| layer.model.as_ref(), name));
+    let model = disk.model.as_ref().filter(|_| disk.kind != LayerKind::Md);
+    let model = model.filter(|name| !shared(|layer| layer.model.as_ref(), name));
     let shown = format!("as `diskproof info {}` shows it", identity.path);
     let (accepted, described) = match (serial, model) {
-        (Some(serial), Some(model)) => (
-            vec![serial, model],
-            format!("its serial or its model in full, {shown}"),
-        ),
-        (Some(serial), None) => (vec![serial], format!("its serial in full, {shown}")),
-        (None, Some(model)) => (vec![model], format!("its model in full, {shown}")),
         (None, None) => (
             vec![&target.name],
             "its kernel name in full (it has neither a serial nor a model of its own)".to_owned(),
         ),
+        _ => {
+            let words = [serial.map(|_| "its serial"), model.map(|_| "its model")];
+            let words: Vec<&str> = words.into_iter().flatten().collect();
+            let described = format!("{} in full, {shown}", words.join(" or "));
+            (serial.into_iter().chain(model).collect(), described)
+        }
     };
+    let accepted = accepted.into_iter().map(|name| name.trim().to_owned());
     AcceptedNames {
-        accepted: accepted
-            .into_iter()
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .collect(),
+        accepted: accepted.filter(|name| !name.is_empty()).collect(),
         described,
     }
 }
@@ -82,15 +75,17 @@ pub(super) fn disk_of<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'
 /// All other whole disks of the machine, but for other paths to this one.
 fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
     let wwid = wwid_of(root, &disk.name);
-    let blocks = root.sys.join("class/block");
     let other = |name: &String| {
-        let at = blocks.join(name).canonicalize().ok()?;
+        let at = root.named_device(name)?;
         let device = read_text(&at.join("dev"))?;
         let is_path = wwid.is_some() && wwid_of(root, name) == wwid;
         (name != &disk.name && !is_path && !at.join("partition").exists())
             .then(|| describe(root, &at, name, &device, Vec::new()))
     };
-    list(&blocks).iter().filter_map(other).collect()
+    list(&root.sys.join("class/block"))
+        .iter()
+        .filter_map(other)
+        .collect()
 }
 
 /// The name that a disk keeps on every path to it.

@@ -3,7 +3,7 @@
 
 use super::subject::{Node, Subject};
 use crate::descriptors::tables;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, read_text};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -31,11 +31,7 @@ pub(super) struct Openers {
 /// Every process but ourselves.
 pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> Openers {
     let (mut found, mut hidden) = (Openers::default(), 0);
-    for pid in list(&root.proc)
-        .iter()
-        .filter_map(|name| name.parse::<u32>().ok())
-        .filter(|pid| *pid != std::process::id())
-    {
+    for pid in root.other_processes() {
         let directory = root.proc.join(pid.to_string());
         let mut add = |what: String, how: &'static str| {
             let name = read_text(&directory.join("comm")).unwrap_or_default();

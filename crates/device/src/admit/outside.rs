@@ -6,7 +6,7 @@
 use super::ancestry::Ancestry;
 use super::refusal::RefusalReasons;
 use crate::held::Held;
-use crate::mounts::{MountEntry, holding, parse};
+use crate::mounts::{self, MountEntry, holding};
 use crate::sysroot::SysRoot;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{fstat, lstat};
@@ -26,7 +26,7 @@ pub(super) enum Outside {
 impl Outside {
     /// Of the target, whose inode is `id`.
     pub(super) fn of(root: &SysRoot, identity: &TargetIdentity, id: (u64, u64)) -> Self {
-        let (mounts, path) = (read_mounts(root), Path::new(&identity.path));
+        let (mounts, path) = (mounts::read(root, "self"), Path::new(&identity.path));
         let Some(mount) = holding(&mounts, &identity.device, path) else {
             return Self::None;
         };
@@ -61,7 +61,7 @@ pub(super) fn judge_mounted_file(
     identity: &TargetIdentity,
     reasons: &mut RefusalReasons,
 ) {
-    let (mounts, path) = (read_mounts(root), Path::new(&identity.path));
+    let (mounts, path) = (mounts::read(root, "self"), Path::new(&identity.path));
     let Some(mount) = holding(&mounts, &identity.device, path) else {
         return;
     };
@@ -93,11 +93,6 @@ fn above_overlay(mount: &MountEntry, path: &Path, kind: TargetKind) -> Option<An
 /// Whether a mount shows its filesystem from the top. A btrfs subvolume has its own top.
 fn is_whole(mount: &MountEntry) -> bool {
     mount.root == "/" || mount.option("subvol") == Some(mount.root.as_str())
-}
-
-fn read_mounts(root: &SysRoot) -> Vec<MountEntry> {
-    let bytes = std::fs::read(root.proc.join("self/mountinfo")).unwrap_or_default();
-    parse(&String::from_utf8_lossy(&bytes))
 }
 
 fn ancestry(path: &Path, kind: TargetKind, id: (u64, u64)) -> Result<Ancestry, Errno> {

@@ -1,6 +1,5 @@
 //! What the user allows, what the caller wants, and what the gate grants. Holds no rule.
 
-use super::visibility::{HiddenBy, VisibilityGaps};
 use diskproof_model::target::TargetIdentity;
 
 /// Whether the user said that existing files may be overwritten.
@@ -82,6 +81,24 @@ pub(crate) enum Grant {
     Scratch(Permit),
     /// With the user's words, which are compared with the device once more when it is open.
     Overwrite(Permit, Consent),
+}
+
+/// What could not be seen, though it does not speak against the target by itself.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VisibilityGaps {
+    /// Processes whose open files this user may not look at.
+    pub(crate) processes: u32,
+    /// Why there may be processes that are not even listed.
+    pub(crate) hidden_by: Option<HiddenBy>,
+}
+
+/// What keeps processes out of /proc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HiddenBy {
+    /// A PID namespace of our own: a container.
+    Namespace,
+    /// The mount option `hidepid`, for all but root.
+    MountOption,
 }
 
 /// Leave to open one target once, for one intent.

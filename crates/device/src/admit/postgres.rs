@@ -2,7 +2,7 @@
 //! starting, a full pg_wal stops it, and its own files are its data. Reads names and metadata
 //! only.
 
-use super::ancestry::{Ancestor, Ancestry};
+use super::ancestry::Ancestry;
 use super::refusal::RefusalReasons;
 use std::path::Path;
 
@@ -13,24 +13,20 @@ const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
 
 /// For a scratch file in a directory.
 pub(super) fn judge_directory(directory: &Ancestry, reasons: &mut RefusalReasons) {
-    let mut all = directory.nearest_first.iter();
-    let is_data = |at: &&Ancestor| at.holds("PG_VERSION") && at.holds("global/pg_control");
-    if let Some(data) = all.find(is_data) {
-        add(&data.path, "is a PostgreSQL data directory", reasons);
-    }
-    judge_names(directory, reasons);
+    judge(directory, &["PG_VERSION", "global/pg_control"], reasons);
 }
 
 /// For an existing file: stricter, because PG_VERSION stands in every directory that holds tables.
 pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
-    let mut all = above.nearest_first.iter();
-    if let Some(data) = all.find(|at| at.holds("PG_VERSION")) {
-        add(&data.path, "is a PostgreSQL data directory", reasons);
-    }
-    judge_names(above, reasons);
+    judge(above, &["PG_VERSION"], reasons);
 }
 
-fn judge_names(above: &Ancestry, reasons: &mut RefusalReasons) {
+/// `marks` stand together in a data directory.
+fn judge(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons) {
+    let mut all = above.nearest_first.iter();
+    if let Some(data) = all.find(|at| marks.iter().all(|mark| at.holds(mark))) {
+        add(&data.path, "is a PostgreSQL data directory", reasons);
+    }
     let Some(nearest) = above.nearest_first.first() else {
         return;
     };
@@ -40,11 +36,8 @@ fn judge_names(above: &Ancestry, reasons: &mut RefusalReasons) {
     }
     let names = nearest.names(ENTRIES_MAX);
     if names.iter().any(|name| is_tablespace_name(name)) {
-        add(
-            &nearest.path,
-            "is the location of a PostgreSQL tablespace",
-            reasons,
-        );
+        let what = "is the location of a PostgreSQL tablespace";
+        add(&nearest.path, what, reasons);
     }
     // The server keeps its own directories in pg_wal, wherever that is.
     let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));

@@ -47,14 +47,11 @@ impl RefusalReasons {
 
     /// Each reason with the command or deed that ends it: for what would be destroyed.
     pub(crate) fn into_stepwise_refusal(self, asked: String) -> Refusal {
-        let reasons = self
-            .all
-            .into_iter()
-            .map(|(reason, step)| format!("{reason}{STEP}{}", clause(&step)))
-            .collect();
+        let all = self.all.into_iter();
+        let reasons = all.map(|(reason, step)| format!("{reason}{STEP}{}", clause(&step)));
         Refusal {
             asked,
-            reasons,
+            reasons: reasons.collect(),
             remedy: "Nothing was written.".to_owned(),
         }
     }

@@ -1,8 +1,10 @@
-//! Directories of database servers other than PostgreSQL, recognised by the names in them. Only for
+//! Directories of database servers, recognised by the names in them; postgres.rs knows those of
+//! PostgreSQL. Only for
 //! files to overwrite: a scratch file in such a directory has no name and does no harm. Reads names
 //! only.
 
 use super::ancestry::Ancestry;
+use super::postgres;
 use super::refusal::RefusalReasons;
 
 /// Whose, and files that stand together at the top of every data directory of that server.
@@ -22,6 +24,7 @@ const SERVERS: [(&str, &[&str]); 11] = [
 
 /// Refuses every file in such a directory, at any depth.
 pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
+    postgres::judge_file(above, reasons);
     for directory in &above.nearest_first {
         for (whose, names) in SERVERS {
             if names.iter().all(|name| directory.holds(name)) {

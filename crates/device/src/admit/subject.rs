@@ -34,10 +34,8 @@ impl Subject<'_> {
                 family.member(&device_number(node.device)).map(Member::node)
             }
             Self::Device(family) => {
-                let behind = family
-                    .backing_files
-                    .iter()
-                    .find(|file| file.id == Some(node.id));
+                let mut files = family.backing_files.iter();
+                let behind = files.find(|file| file.id == Some(node.id));
                 behind.map(|file| file.path.display().to_string())
             }
             Self::File { path, id } => {

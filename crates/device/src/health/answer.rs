@@ -35,16 +35,12 @@ pub(super) fn read_answer(text: &str, node: &str) -> Answer {
 }
 
 fn read_health(report: Report<'_>) -> DiskHealth {
-    let version: Vec<String> = report
-        .list("/smartctl/version")
-        .filter_map(|part| part.0.as_u64())
-        .map(|part| part.to_string())
-        .collect();
+    let version = report.list("/smartctl/version");
+    let version = version.filter_map(|part| Some(part.0.as_u64()?.to_string()));
+    let version: Vec<String> = version.collect();
     let text = |pointers: &[&str]| {
-        pointers
-            .iter()
-            .find_map(|pointer| report.text(pointer))
-            .map(str::to_owned)
+        let mut texts = pointers.iter().filter_map(|pointer| report.text(pointer));
+        texts.next().map(str::to_owned)
     };
     let health = DiskHealth {
         source: Some(format!("smartctl {}", version.join("."))),
@@ -88,10 +84,8 @@ fn tells_something(health: &DiskHealth) -> bool {
 /// line, 1 the opening, 2 a command to the disk failed. The other bits describe the disk, and then
 /// there is something to read.
 fn why_nothing(report: Report<'_>, node: &str) -> String {
-    let messages: Vec<&str> = report
-        .list("/smartctl/messages")
-        .filter_map(|message| message.text("/string"))
-        .collect();
+    let messages = report.list("/smartctl/messages");
+    let messages: Vec<&str> = messages.filter_map(|one| one.text("/string")).collect();
     let said = |part: &str| messages.iter().any(|message| message.contains(part));
     let hint = messages.iter().find_map(|message| device_option(message));
     match () {

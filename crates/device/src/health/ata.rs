@@ -4,8 +4,8 @@
 
 use super::document::{Report, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};
+use diskproof_model::units::SECTOR_BYTES;
 
-const SECTOR_BYTES: u64 = 512;
 /// A disk that was this long under power has written more than this; less means that its unit is
 /// not what its name says (seen on rebranded disks whose `Total_LBAs_Written` counts GiB).
 const SETTLED_HOURS: u64 = 500;
@@ -30,10 +30,8 @@ struct Attribute<'a> {
 
 /// Adds what the attributes and the self-test log say.
 pub(super) fn complete(health: DiskHealth, report: Report<'_>) -> DiskHealth {
-    let table: Vec<Attribute<'_>> = report
-        .list("/ata_smart_attributes/table")
-        .filter_map(read_attribute)
-        .collect();
+    let table = report.list("/ata_smart_attributes/table");
+    let table: Vec<Attribute<'_>> = table.filter_map(read_attribute).collect();
     let count = |ids: &[u64], names: &[&str]| {
         table
             .iter()
@@ -114,13 +112,8 @@ fn wear(table: &[Attribute<'_>], report: Report<'_>) -> Option<u32> {
     const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
     let worn = |a: &Attribute<'_>| {
         let named = |names: &[&str]| names.iter().any(|name| a.name.starts_with(name));
-        let left = a
-            .value
-            .min(if named(&LEFT_RAW) && (1..=FULL).contains(&a.raw) {
-                a.raw
-            } else {
-                FULL
-            });
+        let has_raw = named(&LEFT_RAW) && (1..=FULL).contains(&a.raw);
+        let left = a.value.min(if has_raw { a.raw } else { FULL });
         (named(&LEFT) && a.value <= FULL).then(|| FULL - left)
     };
     let told = report.percent("/endurance_used/current_percent");
@@ -160,27 +153,14 @@ fn written_bytes(table: &[Attribute<'_>], report: Report<'_>, hours: Option<u64>
 fn self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<SelfTest> {
     let status = report.at("/ata_smart_data/self_test/status");
     let now = status.filter(|status| status.count("/value").is_some_and(|value| value >> 4 == 15));
-    let now = now.map(|status| {
-        running(
-            status.text("/string").unwrap_or("in progress"),
-            status.percent("/remaining_percent"),
-        )
+    let now = now.map(|now| running(now.text("/string"), now.percent("/remaining_percent")));
+    let logged = report.list("/ata_smart_self_test_log/standard/table");
+    let logged = logged.map(|entry| {
+        let (kind, status) = (entry.text("/type/string"), entry.text("/status/string"));
+        let hours = entry.hours("/lifetime_hours");
+        let hours = hours.map(|hours| unwrapped(hours, power_on_hours));
+        ended(kind, status, entry.flag("/status/passed"), hours)
     });
-    let logged = report
-        .list("/ata_smart_self_test_log/standard/table")
-        .map(|entry| {
-            let (kind, status) = (
-                entry.text("/type/string").unwrap_or("Self-test"),
-                entry.text("/status/string").unwrap_or("no result"),
-            );
-            let hours = entry
-                .hours("/lifetime_hours")
-                .map(|hours| unwrapped(hours, power_on_hours));
-            (
-                kind,
-                ended(kind, status, entry.flag("/status/passed"), hours),
-            )
-        });
     telling(now, logged)
 }
 

@@ -108,26 +108,28 @@ pub(super) fn telling<'a>(
 }
 
 /// A self-test that runs.
-pub(super) fn running(status: &str, remaining_percent: Option<u32>) -> SelfTest {
+pub(super) fn running(status: Option<&str>, remaining_percent: Option<u32>) -> SelfTest {
     SelfTest {
-        status: status.to_owned(),
+        status: status.unwrap_or("in progress").to_owned(),
         passed: None,
         hours: None,
         remaining_percent: Some(remaining_percent.unwrap_or(100)),
     }
 }
 
-/// A self-test that has ended.
-pub(super) fn ended(
-    kind: &str,
-    status: &str,
+/// A self-test that has ended, with the name of its kind.
+pub(super) fn ended<'a>(
+    kind: Option<&'a str>,
+    status: Option<&str>,
     passed: Option<bool>,
     hours: Option<u64>,
-) -> SelfTest {
-    SelfTest {
-        status: format!("{kind}: {status}"),
+) -> (&'a str, SelfTest) {
+    let kind = kind.unwrap_or("Self-test");
+    let test = SelfTest {
+        status: format!("{kind}: {}", status.unwrap_or("no result")),
         passed,
         hours,
         remaining_percent: None,
-    }
+    };
+    (kind, test)
 }

@@ -76,27 +76,16 @@ fn self_test(report: Report<'_>) -> Option<SelfTest> {
     let left = log
         .percent("/current_self_test_completion_percent")
         .map(|done| 100_u32.saturating_sub(done));
-    let now = runs.then(|| {
-        running(
-            log.text("/current_self_test_operation/string")
-                .unwrap_or("in progress"),
-            left,
-        )
-    });
+    let now = runs.then(|| running(log.text("/current_self_test_operation/string"), left));
     let logged = log.list("/table").map(|entry| {
         let passed = match entry.count("/self_test_result/value") {
             Some(0) => Some(true),
             Some(5..=7) => Some(false),
             _ => None,
         };
-        let kind = entry.text("/self_test_code/string").unwrap_or("Self-test");
-        let status = entry
-            .text("/self_test_result/string")
-            .unwrap_or("no result");
-        (
-            kind,
-            ended(kind, status, passed, entry.hours("/power_on_hours")),
-        )
+        let kind = entry.text("/self_test_code/string");
+        let status = entry.text("/self_test_result/string");
+        ended(kind, status, passed, entry.hours("/power_on_hours"))
     });
     telling(now, logged)
 }

@@ -81,14 +81,8 @@ fn self_test(report: Report<'_>) -> Option<SelfTest> {
                 Some(3..=7) => Some(false),
                 _ => None,
             };
-            let (kind, status) = (
-                entry.text("/code/string").unwrap_or("Self-test"),
-                entry.text("/result/string").unwrap_or("no result"),
-            );
-            (
-                kind,
-                ended(kind, status, passed, entry.hours("/power_on_time/hours")),
-            )
+            let (kind, status) = (entry.text("/code/string"), entry.text("/result/string"));
+            ended(kind, status, passed, entry.hours("/power_on_time/hours"))
         });
-    telling(runs.then(|| running("in progress", left)), ended)
+    telling(runs.then(|| running(None, left)), ended)
 }

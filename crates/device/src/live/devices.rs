@@ -43,12 +43,7 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         return None;
     }
-    let at = root
-        .sys
-        .join("class/block")
-        .join(name)
-        .canonicalize()
-        .ok()?;
+    let at = root.named_device(name)?;
     let device = read_text(&at.join("dev"))?;
     let size: u64 = read_number(&at.join("size")).unwrap_or(0);
     let is_partition = at.join("partition").exists();
@@ -59,10 +54,7 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
         ),
         false => (device.clone(), 0),
     };
-    let mounts = mounts::parse(&String::from_utf8_lossy(
-        &std::fs::read(root.proc.join("self/mountinfo")).unwrap_or_default(),
-    ));
-    let stack = layers::below_device(root, &mounts, &device);
+    let stack = layers::below_device(root, &mounts::read(root, "self"), &device);
     Some(WatchedDevice {
         name: name.to_owned(),
         identity: block_identity(root, format!("/dev/{name}"), device, 0, stack),

@@ -1,8 +1,9 @@
 //! Where device mapper puts the blocks of a device, as `dmsetup table` prints it (dmsetup(8) and
 //! Documentation/admin-guide/device-mapper). Keys never appear: only --showkeys prints them.
 
-use super::segments::{BlockMap, SECTOR_BYTES, Segment};
+use super::segments::{BlockMap, Segment};
 use crate::external_program::{find_program, output_of};
+use diskproof_model::units::SECTOR_BYTES;
 use std::process::Command;
 use std::time::Duration;
 

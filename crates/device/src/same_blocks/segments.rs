@@ -1,7 +1,5 @@
 //! Parts of one layer and where they lie on another; pure.
 
-/// Sectors of sysfs and of device mapper.
-pub(super) const SECTOR_BYTES: u64 = 512;
 /// Spans begin and end at multiples of this: PostgreSQL's page, and a multiple of every sector.
 pub(super) const UNIT_BYTES: u64 = 8192;
 

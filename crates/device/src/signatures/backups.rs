@@ -13,6 +13,7 @@ const GIB: u64 = 1 << 30;
 const OCFS2: &str = "backup superblock of an OCFS2 filesystem";
 const BLUESTORE: &str = "copy of the label of a Ceph BlueStore device";
 
+const NTFS: &str = "second boot sector of an NTFS filesystem in its middle";
 const MAGICS: &[Row] = &[
     // `ocfs2_backup_super_blkno` of linux/fs/ocfs2/ocfs2_fs.h: 1 GiB, then four times as far each.
     (OCFS2, Start(GIB), b"OCFSV2"),
@@ -34,18 +35,10 @@ pub(super) const TABLE: Table = Table::new(MAGICS, Clearing::Zeros, Role::Conten
 pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     let ext = ext(view).map(|offset| ("backup superblock of an ext2/3/4 filesystem", offset));
     let xfs = xfs(view).map(|offset| ("second superblock of an XFS filesystem", offset));
-    let ntfs = ntfs(view).map(|offset| {
-        let what = "second boot sector of an NTFS filesystem in its middle";
-        (what, offset)
-    });
+    let ntfs = ntfs(view).map(|offset| (NTFS, offset));
     ext.chain(xfs)
         .chain(ntfs)
-        .map(|(what, offset)| FormatMark {
-            what,
-            offset,
-            clearing: Clearing::Zeros,
-            role: Role::Content,
-        })
+        .map(|(what, at)| FormatMark::new(what, at, Clearing::Zeros, Role::Content))
         .collect()
 }
 
@@ -80,9 +73,7 @@ fn xfs(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
 }
 
 /// Windows NT 3.51 kept the copy in the middle of the volume, and ntfsfix still looks there.
-fn ntfs(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
+fn ntfs(view: &View<'_, '_>) -> Option<u64> {
     let middle = view.length() / SECTOR_BYTES / 2 * SECTOR_BYTES;
-    [middle]
-        .into_iter()
-        .filter(|at| view.holds(at + 3, b"NTFS    "))
+    view.holds(middle + 3, b"NTFS    ").then_some(middle)
 }

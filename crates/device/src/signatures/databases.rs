@@ -3,7 +3,9 @@
 
 use super::image::View;
 use super::table::At::{self, Start};
-use super::table::{Check, Clearing, FormatMark, Role, Row, Table, end, find_structures, first};
+use super::table::{
+    Check, Clearing, FormatMark, Role, Row, Table, end, end_of, find_structures, first,
+};
 use diskproof_model::units::SECTOR_BYTES;
 
 const REDIS: &str = "Redis or Valkey snapshot (RDB)";
@@ -12,22 +14,21 @@ const GDBM: &str = "GDBM database";
 const BERKELEY_DB: &str = "Berkeley DB database";
 const LMDB: &str = "LMDB database";
 const BBOLT: &str = "bbolt database (etcd)";
+const ASM_COPY: &str = "second header of an Oracle ASM disk";
+const ESE: &str = "ESE database (EDB)";
+const WIREDTIGER: &str = "WiredTiger (MongoDB) data file";
+const PARALLELS: &str = "virtual disk image (Parallels)";
+const VHD: &str = "virtual disk image (VHD)";
+const INNODB: &str = "InnoDB (MySQL, MariaDB) tablespace";
+const REDIS_AOF: &str = "Redis or Valkey append-only file (AOF)";
 
 /// The last bytes of a file, whatever its size.
 const fn last(bytes: u64) -> At {
-    At::End {
-        unit: 1,
-        back: bytes,
-        plus: 0,
-    }
+    end_of(1, bytes, 0)
 }
 
 const MAGICS: &[Row] = &[
-    (
-        "second header of an Oracle ASM disk",
-        Start(0x1f_e000 + 32),
-        b"ORCLDISK",
-    ),
+    (ASM_COPY, Start(0x1f_e000 + 32), b"ORCLDISK"),
     ("Oracle data file", Start(28), b"\x7d\x7c\x7b\x7a"),
     ("Oracle data file", Start(28), b"\x7a\x7b\x7c\x7d"),
     ("SQLite database", Start(0), b"SQLite format 3\0"),
@@ -48,11 +49,7 @@ const MAGICS: &[Row] = &[
     (BERKELEY_DB, Start(12), &0x0005_3162_u32.to_be_bytes()),
     (BERKELEY_DB, Start(12), &0x0006_1561_u32.to_be_bytes()),
     // [MS-ESE] and mdbtools: Active Directory and Exchange, Access.
-    (
-        "ESE database (EDB)",
-        Start(4),
-        &0x89ab_cdef_u32.to_le_bytes(),
-    ),
+    (ESE, Start(4), &0x89ab_cdef_u32.to_le_bytes()),
     ("Access database", Start(4), b"Standard Jet DB"),
     ("Access database", Start(4), b"Standard ACE DB"),
     ("HDF5 file", Start(0), b"\x89HDF\r\n\x1a\n"),
@@ -61,33 +58,17 @@ const MAGICS: &[Row] = &[
     ("InnoDB redo log", Start(16), b"MariaDB "),
     ("InnoDB redo log", Start(16), b"Percona "),
     ("MySQL binary log", Start(0), b"\xfebin"),
-    (
-        "WiredTiger (MongoDB) data file",
-        Start(0),
-        b"\x41\xd8\x01\0\x01\0",
-    ),
+    (WIREDTIGER, Start(0), b"\x41\xd8\x01\0\x01\0"),
     ("virtual disk image (qcow)", Start(0), b"QFI\xfb"),
     ("virtual disk image (VMDK)", Start(0), b"KDMV"),
     ("virtual disk image (QED)", Start(0), b"QED\0"),
     ("virtual disk image (VMDK)", Start(0), b"COWD"),
-    (
-        "virtual disk image (Parallels)",
-        Start(0),
-        b"WithoutFreeSpace",
-    ),
-    (
-        "virtual disk image (Parallels)",
-        Start(0),
-        b"WithouFreSpacExt",
-    ),
+    (PARALLELS, Start(0), b"WithoutFreeSpace"),
+    (PARALLELS, Start(0), b"WithouFreSpacExt"),
     ("disk image (DMG)", end(SECTOR_BYTES, 0), b"koly"),
     ("virtual disk image (VDI)", Start(0x40), b"\x7f\x10\xda\xbe"),
-    ("virtual disk image (VHD)", Start(0), b"conectix"),
-    (
-        "virtual disk image (VHD)",
-        end(SECTOR_BYTES, 0),
-        b"conectix",
-    ),
+    (VHD, Start(0), b"conectix"),
+    (VHD, end(SECTOR_BYTES, 0), b"conectix"),
     ("virtual disk image (VHDX)", Start(0), b"vhdxfile"),
     // `rdbSaveRio` of Redis' src/rdb.c: the name, then the version in digits.
     (REDIS, Start(0), b"REDIS0"),
@@ -117,16 +98,8 @@ const MAGICS: &[Row] = &[
 const CHECKS: [Check; 4] = [
     ("PostgreSQL data pages", postgres_page, Clearing::Zeros),
     ("PostgreSQL write-ahead log", postgres_wal, Clearing::Zeros),
-    (
-        "InnoDB (MySQL, MariaDB) tablespace",
-        innodb,
-        Clearing::Zeros,
-    ),
-    (
-        "Redis or Valkey append-only file (AOF)",
-        redis_commands,
-        Clearing::Zeros,
-    ),
+    (INNODB, innodb, Clearing::Zeros),
+    (REDIS_AOF, redis_commands, Clearing::Zeros),
 ];
 
 pub(super) const TABLE: Table = Table::new(MAGICS, Clearing::Zeros, Role::Content);

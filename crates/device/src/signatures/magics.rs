@@ -6,8 +6,8 @@
 //! `wipefs`, a missed signature costs the data.
 
 use super::image::View;
-use super::table::At::{self, Start};
-use super::table::{Clearing, FormatMark, Role, Row, Table, end};
+use super::table::At::Start;
+use super::table::{Clearing, FormatMark, Role, Row, Table, end, end_of};
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
@@ -32,6 +32,27 @@ const BITLOCKER_TO_GO: &str = "BitLocker To Go or FAT volume";
 const BCACHEFS: &str = "bcachefs filesystem";
 const AFFS: &str = "Amiga filesystem";
 const GEOM: &str = "FreeBSD GEOM member";
+const SCOUTFS: &str = "scoutfs filesystem";
+const VMFS: &str = "VMware VMFS filesystem";
+const VMFS_IN_VOLUME: &str = "VMware VMFS filesystem in its volume";
+const INTEL_RAID: &str = "Intel RAID member";
+const SILICON_IMAGE_RAID: &str = "Silicon Image RAID member";
+const HIGHPOINT_RAID: &str = "HighPoint RAID member";
+const SOLARIS: &str = "Solaris disk label";
+const F2FS_COPY: &str = "second superblock of an F2FS filesystem";
+const NTFS_COPY: &str = "second boot sector of an NTFS filesystem";
+const EXFAT_COPY: &str = "second boot sector of an exFAT filesystem";
+const JFS_COPY: &str = "second superblock of a JFS filesystem";
+const CRAMFS_BEHIND_BOOT: &str = "cramfs filesystem behind a boot sector";
+const PARTED_LOOP: &str = "disk that parted made a loop device of";
+const HAMMER2: &str = "HAMMER2 filesystem";
+const HAMMER: &str = "HAMMER filesystem";
+const THIN_POOL: &str = "metadata of an LVM thin pool";
+const DM_CACHE: &str = "metadata of a dm-cache";
+const DM_ERA: &str = "metadata of a dm-era";
+const DM_CLONE: &str = "metadata of a dm-clone";
+const PERSISTENT_MEMORY: &str = "namespace of persistent memory";
+const INTEL_MAGIC: &[u8] = b"Intel Raid ISM Cfg Sig. ";
 const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 const BCACHEFS_MAGIC: &[u8] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
 const UNIXWARE: &str = "UnixWare disk label";
@@ -39,7 +60,7 @@ const UNIXWARE: &str = "UnixWare disk label";
 /// block/partitions/msdos.c).
 const UNIXWARE_MAGIC: u64 = 29 * SECTOR + 4;
 /// libblkid (util-linux 2.38 to 2.41) expects other bytes, and at another place.
-const UNIXWARE_MAGIC_OF_BLKID: u64 = 29_174;
+const UNIXWARE_OF_BLKID: u64 = 29_174;
 const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";
 const DRBD: &str = "DRBD metadata";
 const MD: &str = "Linux software RAID (md) member";
@@ -100,11 +121,7 @@ const MAGICS: &[Row] = &[
     ("HPFS filesystem", Start(8 * KIB), b"\x49\xe8\x95\xf9"),
     ("VxFS filesystem", Start(KIB), b"\xf5\xfc\x01\xa5"),
     ("VxFS filesystem", Start(8 * KIB), b"\xa5\x01\xfc\xf5"),
-    (
-        "scoutfs filesystem",
-        Start(64 * KIB + 4),
-        b"\x8b\x42\x3c\x10",
-    ),
+    (SCOUTFS, Start(64 * KIB + 4), b"\x8b\x42\x3c\x10"),
     ("UBIFS filesystem", Start(0), b"\x31\x18\x10\x06"),
     ("UBI volume", Start(0), b"UBI#"),
     ("Xenix filesystem", Start(2 * KIB), b"\x2b\x55\x44"),
@@ -137,47 +154,15 @@ const MAGICS: &[Row] = &[
     (BITLOCKER, Start(3), b"-FVE-FS-"),
     (BITLOCKER_TO_GO, Start(0), b"\xeb\x58\x90MSWIN4.1"),
     ("bcache device", Start(4 * KIB + 24), BCACHE),
-    (
-        DRBD,
-        At::End {
-            unit: 4 * KIB,
-            back: 4 * KIB,
-            plus: 60,
-        },
-        b"\x83\x74\x02\x6b",
-    ),
-    (
-        DRBD,
-        At::End {
-            unit: 4 * KIB,
-            back: 4 * KIB,
-            plus: 60,
-        },
-        b"\x83\x74\x02\x6c",
-    ),
-    (
-        DRBD,
-        At::End {
-            unit: 4 * KIB,
-            back: 4 * KIB,
-            plus: 60,
-        },
-        b"\x83\x74\x02\x6d",
-    ),
+    (DRBD, end_of(4 * KIB, 4 * KIB, 60), b"\x83\x74\x02\x6b"),
+    (DRBD, end_of(4 * KIB, 4 * KIB, 60), b"\x83\x74\x02\x6c"),
+    (DRBD, end_of(4 * KIB, 4 * KIB, 60), b"\x83\x74\x02\x6d"),
     (DRBD, Start(0), b"$DRBDmgr=q"),
     (DRBD, Start(0), b"DRBDdlh*"),
     ("VMware VMFS volume", Start(MIB), b"\x0d\xd0\x01\xc0"),
-    (
-        "VMware VMFS filesystem",
-        Start(2 * MIB),
-        b"\x5e\xf1\xab\x2f",
-    ),
+    (VMFS, Start(2 * MIB), b"\x5e\xf1\xab\x2f"),
     // Its place behind the header of the volume: `vmfs_vol_read` of vmfs-tools adds 17 MiB.
-    (
-        "VMware VMFS filesystem in its volume",
-        Start(19 * MIB),
-        b"\x5e\xf1\xab\x2f",
-    ),
+    (VMFS_IN_VOLUME, Start(19 * MIB), b"\x5e\xf1\xab\x2f"),
     ("Ceph BlueStore device", Start(0), b"bluestore block device"),
     ("Oracle ASM disk", Start(32), b"ORCLDISK"),
     // software and firmware RAID
@@ -185,87 +170,23 @@ const MAGICS: &[Row] = &[
     (MD, Start(0), MD_MAGIC_BIG),
     (MD, Start(4 * KIB), MD_MAGIC),
     (MD, Start(4 * KIB), MD_MAGIC_BIG),
-    (
-        MD,
-        At::End {
-            unit: 4 * KIB,
-            back: 8 * KIB,
-            plus: 0,
-        },
-        MD_MAGIC,
-    ),
-    (
-        MD,
-        At::End {
-            unit: 4 * KIB,
-            back: 8 * KIB,
-            plus: 0,
-        },
-        MD_MAGIC_BIG,
-    ),
-    (
-        MD,
-        At::End {
-            unit: 64 * KIB,
-            back: 64 * KIB,
-            plus: 0,
-        },
-        MD_MAGIC,
-    ),
-    (
-        MD,
-        At::End {
-            unit: 64 * KIB,
-            back: 64 * KIB,
-            plus: 0,
-        },
-        MD_MAGIC_BIG,
-    ),
+    (MD, end_of(4 * KIB, 8 * KIB, 0), MD_MAGIC),
+    (MD, end_of(4 * KIB, 8 * KIB, 0), MD_MAGIC_BIG),
+    (MD, end_of(64 * KIB, 64 * KIB, 0), MD_MAGIC),
+    (MD, end_of(64 * KIB, 64 * KIB, 0), MD_MAGIC_BIG),
     ("DDF RAID member", end(SECTOR, 0), b"\xde\x11\xde\x11"),
     ("DDF RAID member", end(257 * SECTOR, 0), b"\xde\x11\xde\x11"),
     ("DDF RAID member", end(SECTOR, 0), b"\x11\xde\x11\xde"),
     ("DDF RAID member", end(257 * SECTOR, 0), b"\x11\xde\x11\xde"),
-    (
-        "Intel RAID member",
-        end(2 * SECTOR, 0),
-        b"Intel Raid ISM Cfg Sig. ",
-    ),
-    (
-        "Intel RAID member",
-        At::End {
-            unit: 4 * KIB,
-            back: 8 * KIB,
-            plus: 0,
-        },
-        b"Intel Raid ISM Cfg Sig. ",
-    ),
+    (INTEL_RAID, end(2 * SECTOR, 0), INTEL_MAGIC),
+    (INTEL_RAID, end_of(4 * KIB, 8 * KIB, 0), INTEL_MAGIC),
     ("LSI RAID member", end(SECTOR, 0), b"$XIDE$"),
     ("NVIDIA RAID member", end(2 * SECTOR, 0), b"NVIDIA  "),
-    (
-        "Silicon Image RAID member",
-        end(SECTOR, 0x60),
-        b"\0\0\0\x2f",
-    ),
-    (
-        "HighPoint RAID member",
-        Start(9 * SECTOR + 32),
-        b"\xf0\x16\x78\x5a",
-    ),
-    (
-        "HighPoint RAID member",
-        Start(9 * SECTOR + 32),
-        b"\xfd\x16\x78\x5a",
-    ),
-    (
-        "HighPoint RAID member",
-        end(11 * SECTOR, 0),
-        b"\xf3\x16\x78\x5a",
-    ),
-    (
-        "HighPoint RAID member",
-        end(11 * SECTOR, 0),
-        b"\xfd\x16\x78\x5a",
-    ),
+    (SILICON_IMAGE_RAID, end(SECTOR, 0x60), b"\0\0\0\x2f"),
+    (HIGHPOINT_RAID, Start(9 * SECTOR + 32), b"\xf0\x16\x78\x5a"),
+    (HIGHPOINT_RAID, Start(9 * SECTOR + 32), b"\xfd\x16\x78\x5a"),
+    (HIGHPOINT_RAID, end(11 * SECTOR, 0), b"\xf3\x16\x78\x5a"),
+    (HIGHPOINT_RAID, end(11 * SECTOR, 0), b"\xfd\x16\x78\x5a"),
     ("Adaptec RAID member", end(SECTOR, 0), b"\x37\xfc\x4d\x1e"),
 ];
 
@@ -277,19 +198,11 @@ const TABLES: &[Row] = &[
     ("SGI disk label", Start(0), b"\x0b\xe5\xa9\x41"),
     ("AIX disk label", Start(0), b"\xc9\xc2\xd4\xc1"),
     ("AIX disk label", Start(0), b"_LVM"),
-    (
-        "Solaris disk label",
-        Start(SECTOR + 12),
-        b"\xee\xde\x0d\x60",
-    ),
+    (SOLARIS, Start(SECTOR + 12), b"\xee\xde\x0d\x60"),
     (UNIXWARE, Start(UNIXWARE_MAGIC), b"\x0d\x60\x5e\xca"),
     (UNIXWARE, Start(UNIXWARE_MAGIC), b"\xca\x5e\x60\x0d"),
     (UNIXWARE, Start(UNIXWARE_MAGIC), b"\x0d\x60\xe5\xca"),
-    (
-        UNIXWARE,
-        Start(UNIXWARE_MAGIC_OF_BLKID),
-        b"\x0d\x60\xe5\xca",
-    ),
+    (UNIXWARE, Start(UNIXWARE_OF_BLKID), b"\x0d\x60\xe5\xca"),
     ("Ultrix disk label", Start(16384 - 72), b"\x57\x29\x03\0"),
 ];
 
@@ -310,41 +223,17 @@ const LEFT_BY_WIPEFS: &[Row] = &[
     (BTRFS_COPY, Start(64 * MIB + 64), b"_BHRfS_M"),
     (BTRFS_COPY, Start(256 * GIB + 64), b"_BHRfS_M"),
     (BTRFS_COPY, Start(1024 * TIB + 64), b"_BHRfS_M"),
-    (
-        "second superblock of an F2FS filesystem",
-        Start(5 * KIB),
-        b"\x10\x20\xf5\xf2",
-    ),
-    (
-        "second boot sector of an NTFS filesystem",
-        end(SECTOR, 3),
-        b"NTFS    ",
-    ),
-    (
-        "second boot sector of an exFAT filesystem",
-        Start(12 * SECTOR + 3),
-        b"EXFAT   ",
-    ),
-    (
-        "second boot sector of an exFAT filesystem",
-        Start(12 * 4 * KIB + 3),
-        b"EXFAT   ",
-    ),
+    (F2FS_COPY, Start(5 * KIB), b"\x10\x20\xf5\xf2"),
+    (NTFS_COPY, end(SECTOR, 3), b"NTFS    "),
+    (EXFAT_COPY, Start(12 * SECTOR + 3), b"EXFAT   "),
+    (EXFAT_COPY, Start(12 * 4 * KIB + 3), b"EXFAT   "),
     (UDF_COPY, Start(34 * KIB + 1), b"CD001"),
     (UDF_COPY, Start(34 * KIB + 1), b"NSR02"),
     (UDF_COPY, Start(34 * KIB + 1), b"NSR03"),
     (UDF_COPY, Start(36 * KIB + 1), b"NSR02"),
     (UDF_COPY, Start(36 * KIB + 1), b"NSR03"),
-    (
-        "second superblock of a JFS filesystem",
-        Start(60 * KIB),
-        b"JFS1",
-    ),
-    (
-        "cramfs filesystem behind a boot sector",
-        Start(512),
-        b"\x45\x3d\xcd\x28",
-    ),
+    (JFS_COPY, Start(60 * KIB), b"JFS1"),
+    (CRAMFS_BEHIND_BOOT, Start(512), b"\x45\x3d\xcd\x28"),
     (LUKS_COPY, Start(0x4000), b"SKUL\xba\xbe"),
     (LUKS_COPY, Start(0x8000), b"SKUL\xba\xbe"),
     (LUKS_COPY, Start(0x10000), b"SKUL\xba\xbe"),
@@ -354,22 +243,10 @@ const LEFT_BY_WIPEFS: &[Row] = &[
     (LUKS_COPY, Start(0x100000), b"SKUL\xba\xbe"),
     (LUKS_COPY, Start(0x200000), b"SKUL\xba\xbe"),
     (LUKS_COPY, Start(0x400000), b"SKUL\xba\xbe"),
-    (
-        "disk that parted made a loop device of",
-        Start(0),
-        b"GNU Parted Loopback 0",
-    ),
+    (PARTED_LOOP, Start(0), b"GNU Parted Loopback 0"),
     ("realtime device of an XFS filesystem", Start(0), b"Frog"),
-    (
-        "HAMMER2 filesystem",
-        Start(0),
-        b"\x11\x20\x17\x05\x32\x4d\x41\x48",
-    ),
-    (
-        "HAMMER filesystem",
-        Start(0),
-        b"\x31\x30\x52\xc5\x4d\x4d\x41\xc8",
-    ),
+    (HAMMER2, Start(0), b"\x11\x20\x17\x05\x32\x4d\x41\x48"),
+    (HAMMER, Start(0), b"\x31\x30\x52\xc5\x4d\x4d\x41\xc8"),
     ("JFFS2 filesystem", Start(0), b"\x85\x19\x01\xe0"),
     ("JFFS2 filesystem", Start(0), b"\x85\x19\x02\xe0"),
     ("JFFS2 filesystem", Start(0), b"\x85\x19\x03\x20"),
@@ -391,61 +268,21 @@ const LEFT_BY_WIPEFS: &[Row] = &[
     ("HP-UX LVM physical volume", Start(8 * KIB), b"LVMREC01"),
     ("OpenBSD softraid member", Start(8 * KIB), b"MArcCRAM"),
     (GEOM, end(SECTOR, 0), b"GEOM::"),
-    (
-        GEOM,
-        At::End {
-            unit: 4 * KIB,
-            back: 4 * KIB,
-            plus: 0,
-        },
-        b"GEOM::",
-    ),
+    (GEOM, end_of(4 * KIB, 4 * KIB, 0), b"GEOM::"),
     // Device mapper's own superblocks (drivers/md of Linux): csum, flags, block number and uuid
     // stand before the first four.
-    (
-        "metadata of an LVM thin pool",
-        Start(32),
-        b"\xba\x52\x9c\x01\0\0\0\0",
-    ),
-    (
-        "metadata of a dm-cache",
-        Start(32),
-        b"\x03\xc4\x18\0\0\0\0\0",
-    ),
-    (
-        "metadata of a dm-era",
-        Start(32),
-        b"\x7b\x07\xc1\x7e\0\0\0\0",
-    ),
-    (
-        "metadata of a dm-clone",
-        Start(32),
-        b"\x64\x7f\xf2\x8a\0\0\0\0",
-    ),
+    (THIN_POOL, Start(32), b"\xba\x52\x9c\x01\0\0\0\0"),
+    (DM_CACHE, Start(32), b"\x03\xc4\x18\0\0\0\0\0"),
+    (DM_ERA, Start(32), b"\x7b\x07\xc1\x7e\0\0\0\0"),
+    (DM_CLONE, Start(32), b"\x64\x7f\xf2\x8a\0\0\0\0"),
     ("dm-writecache", Start(0), b"\x21\x93\x48\x23"),
     ("metadata of a dm-raid", Start(0), b"DmRd"),
     ("log of a dm-mirror", Start(0), b"rRiM"),
     ("dm-zoned disk", Start(0), b"DBZD"),
-    (
-        "namespace of persistent memory",
-        Start(4 * KIB),
-        b"NVDIMM_PFN_INFO",
-    ),
-    (
-        "namespace of persistent memory",
-        Start(4 * KIB),
-        b"NVDIMM_DAX_INFO",
-    ),
-    (
-        "namespace of persistent memory",
-        Start(0),
-        b"BTT_ARENA_INFO\0",
-    ),
-    (
-        "namespace of persistent memory",
-        Start(4 * KIB),
-        b"BTT_ARENA_INFO\0",
-    ),
+    (PERSISTENT_MEMORY, Start(4 * KIB), b"NVDIMM_PFN_INFO"),
+    (PERSISTENT_MEMORY, Start(4 * KIB), b"NVDIMM_DAX_INFO"),
+    (PERSISTENT_MEMORY, Start(0), b"BTT_ARENA_INFO\0"),
+    (PERSISTENT_MEMORY, Start(4 * KIB), b"BTT_ARENA_INFO\0"),
 ];
 
 /// Every table of this file.
@@ -460,6 +297,8 @@ pub(super) const TABLES_OF_MAGICS: [Table; 4] = [
 const PROMISE_SECTORS: [u64; 13] = [
     63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991, 951, 3087,
 ];
+const PROMISE: &str = "Promise RAID member";
+const PROMISE_MAGIC: &[u8] = b"Promise Technology, Inc.";
 /// Page sizes that Linux has had.
 const PAGE_BYTES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 /// Texts in the last ten bytes of the first page.
@@ -475,42 +314,19 @@ const SWAP_TEXTS: [(&str, &[u8]); 6] = [
 /// Signatures at several possible offsets: swap at the end of the first page, whatever its size,
 /// and the metadata of Promise controllers.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
-    let mut found = Vec::new();
-    let mut look = |what: &'static str, offset: u64, text: &[u8]| {
-        if view.holds(offset, text) {
-            found.push(FormatMark {
-                what,
-                offset,
-                clearing: Clearing::Wipefs,
-                role: Role::Content,
-            });
-        }
-    };
-    for page in PAGE_BYTES {
-        for (what, text) in SWAP_TEXTS {
-            look(what, page - 10, text);
-        }
-    }
-    for sectors in PROMISE_SECTORS {
-        if let Some(sector) = (view.length() / SECTOR).checked_sub(sectors) {
-            look(
-                "Promise RAID member",
-                sector * SECTOR,
-                b"Promise Technology, Inc.",
-            );
-        }
-    }
-    found
+    let promise = PROMISE_SECTORS.iter().filter_map(|sectors| {
+        let sector = (view.length() / SECTOR).checked_sub(*sectors)?;
+        Some((PROMISE, sector * SECTOR, PROMISE_MAGIC))
+    });
+    swap_marks()
+        .chain(promise)
+        .filter(|(_, offset, text)| view.holds(*offset, text))
+        .map(|(what, at, _)| FormatMark::new(what, at, Clearing::Wipefs, Role::Content))
+        .collect()
 }
 
-/// For tests: every text of swap space with its place.
-#[cfg(test)]
-pub(super) fn planted_swap() -> Vec<(&'static str, u64, &'static [u8])> {
-    let mut planted = Vec::new();
-    for page in PAGE_BYTES {
-        for (what, text) in SWAP_TEXTS {
-            planted.push((what, page - 10, text));
-        }
-    }
-    planted
+/// Every text of swap space with its place.
+pub(super) fn swap_marks() -> impl Iterator<Item = (&'static str, u64, &'static [u8])> {
+    let on_page = |page: u64| SWAP_TEXTS.map(|(what, text)| (what, page - 10, text));
+    PAGE_BYTES.into_iter().flat_map(on_page)
 }

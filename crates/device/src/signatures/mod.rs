@@ -46,14 +46,10 @@ pub(crate) struct ScanResult {
 }
 
 /// Tables whose rows are a fixed text at a fixed place.
-const TABLES: [Table; 6] = [
-    magics::TABLES_OF_MAGICS[0],
-    magics::TABLES_OF_MAGICS[1],
-    magics::TABLES_OF_MAGICS[2],
-    magics::TABLES_OF_MAGICS[3],
-    databases::TABLE,
-    backups::TABLE,
-];
+fn tables() -> impl Iterator<Item = Table> {
+    let others = [databases::TABLE, backups::TABLE];
+    magics::TABLES_OF_MAGICS.into_iter().chain(others)
+}
 
 /// Looks at both ends of a disk or file, at those of every partition in a table on it,
 /// and at those of `known` partitions.
@@ -134,14 +130,13 @@ fn signatures_in(
     tables: Vec<FormatMark>,
     slice: Option<&Slice>,
 ) -> Vec<Signature> {
-    let mut marks = tables;
-    marks.extend(marks_of(view));
+    let marks = tables.into_iter().chain(marks_of(view)).collect();
     one_of_a_name(view, marks, slice)
 }
 
 /// Every mark but those of partition tables that name partitions.
 fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
-    let mut marks: Vec<FormatMark> = TABLES.iter().flat_map(|table| table.find(view)).collect();
+    let mut marks: Vec<FormatMark> = tables().flat_map(|table| table.find(view)).collect();
     marks.extend(magics::find(view));
     marks.extend(structures::find(view));
     marks.extend(databases::find(view));

@@ -50,12 +50,8 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 
 impl Tables {
     fn mark(&mut self, what: &'static str, offset: u64) {
-        self.marks.push(FormatMark {
-            what,
-            offset,
-            clearing: Clearing::Wipefs,
-            role: Role::PartitionTable,
-        });
+        let mark = FormatMark::new(what, offset, Clearing::Wipefs, Role::PartitionTable);
+        self.marks.push(mark);
     }
 
     /// Offsets are within the view, as all of a table's are; empty entries are none.

@@ -7,6 +7,7 @@ use super::table::{Check, Clearing, FormatMark, Role, find_structures, first};
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
+const XFS_LOG: &str = "external log of an XFS filesystem";
 
 const CHECKS: [Check; 14] = [
     ("ext2/3/4 filesystem or its journal", ext, Clearing::Wipefs),
@@ -18,11 +19,7 @@ const CHECKS: [Check; 14] = [
     ("System V filesystem", sysv, Clearing::Wipefs),
     ("FAT filesystem", fat, Clearing::Wipefs),
     ("anchor of a UDF filesystem", udf_anchor, Clearing::Zeros),
-    (
-        "external log of an XFS filesystem",
-        xfs_log,
-        Clearing::Wipefs,
-    ),
+    (XFS_LOG, xfs_log, Clearing::Wipefs),
     ("Oracle ASM disk header", oracle_asm, Clearing::Zeros),
     ("Apple Core Storage volume", core_storage, Clearing::Wipefs),
     ("VIA RAID member", via, Clearing::Wipefs),
@@ -182,11 +179,9 @@ fn udf_anchor(view: &View<'_, '_>) -> Option<u64> {
             places.into_iter().flatten().map(|number| number * block),
             |at| {
                 let tag: [u8; 16] = view.array(at)?;
-                let sum = tag
-                    .iter()
-                    .enumerate()
-                    .filter(|(index, _)| *index != 4)
-                    .fold(0u8, |sum, (_, byte)| sum.wrapping_add(*byte));
+                // Without the checksum itself.
+                let bytes = tag[..4].iter().chain(&tag[5..]);
+                let sum = bytes.fold(0u8, |sum, byte| sum.wrapping_add(*byte));
                 let place = u64::from(u32::from_le_bytes([tag[12], tag[13], tag[14], tag[15]]));
                 Some(
                     tag[..2] == [2, 0]

@@ -33,6 +33,22 @@ pub(super) struct FormatMark {
     pub(super) role: Role,
 }
 
+impl FormatMark {
+    pub(super) const fn new(
+        what: &'static str,
+        offset: u64,
+        clearing: Clearing,
+        role: Role,
+    ) -> Self {
+        Self {
+            what,
+            offset,
+            clearing,
+            role,
+        }
+    }
+}
+
 /// Where a text stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum At {
@@ -55,11 +71,12 @@ impl At {
 
 /// A place that is counted back from the end in whole sectors.
 pub(super) const fn end(back: u64, plus: u64) -> At {
-    At::End {
-        unit: SECTOR_BYTES,
-        back,
-        plus,
-    }
+    end_of(SECTOR_BYTES, back, plus)
+}
+
+/// A place that is counted back from the end in whole units.
+pub(super) const fn end_of(unit: u64, back: u64, plus: u64) -> At {
+    At::End { unit, back, plus }
 }
 
 /// Name, place and bytes of a signature.
@@ -84,24 +101,13 @@ impl Table {
 
     /// Every row whose text is there.
     pub(super) fn find(&self, view: &View<'_, '_>) -> Vec<FormatMark> {
-        let mut found = Vec::new();
-        for (what, at, text) in self.rows {
-            if let Some(offset) = at.offset(view.length())
-                && view.holds(offset, text)
-            {
-                found.push(self.mark(what, offset));
-            }
-        }
-        found
-    }
-
-    fn mark(&self, what: &'static str, offset: u64) -> FormatMark {
-        FormatMark {
-            what,
-            offset,
-            clearing: self.clearing,
-            role: self.role,
-        }
+        let mark = |(what, at, text): &Row| {
+            let offset = at
+                .offset(view.length())
+                .filter(|at| view.holds(*at, text))?;
+            Some(FormatMark::new(what, offset, self.clearing, self.role))
+        };
+        self.rows.iter().filter_map(mark).collect()
     }
 
     /// For tests: every row with its place on a disk of this size.
@@ -121,18 +127,10 @@ pub(super) fn find_structures(
     checks: &[Check],
     role: Role,
 ) -> Vec<FormatMark> {
-    let mut found = Vec::new();
-    for (what, check, clearing) in checks {
-        if let Some(offset) = check(view) {
-            found.push(FormatMark {
-                what,
-                offset,
-                clearing: *clearing,
-                role,
-            });
-        }
-    }
-    found
+    let mark = |(what, check, clearing): &Check| {
+        Some(FormatMark::new(what, check(view)?, *clearing, role))
+    };
+    checks.iter().filter_map(mark).collect()
 }
 
 /// The first of some offsets at which a check says yes.

@@ -4,16 +4,16 @@
 
 use super::switch::{SwitchedDisk, WriteCacheError, WriteCacheSwitch};
 use super::tool::{CacheTool, state_text};
+use crate::helper_process::{ending_signals, report_line, reported_lines};
 use diskproof_model::target::WriteCache;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// The hidden verb.
@@ -35,12 +35,9 @@ pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
     let Some(disks) = disks.filter(|disks| !disks.is_empty()) else {
         return ExitCode::from(2);
     };
-    let ending = Arc::new(AtomicBool::new(false));
-    for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
-        if signal_hook::flag::register(number, Arc::clone(&ending)).is_err() {
-            return ExitCode::FAILURE;
-        }
-    }
+    let Ok(ending) = ending_signals() else {
+        return ExitCode::FAILURE;
+    };
     let closed = Arc::clone(&ending);
     let waits = std::thread::Builder::new().spawn(move || {
         // Nothing is ever written to it.
@@ -50,27 +47,20 @@ pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
     if waits.is_err() {
         return ExitCode::FAILURE;
     }
-    report(READY);
+    report_line(READY);
     while !ending.load(Ordering::SeqCst) {
         std::thread::sleep(POLL);
     }
     match restore(&disks) {
         Ok(()) => {
-            report(RESTORED);
+            report_line(RESTORED);
             ExitCode::SUCCESS
         }
         Err(why) => {
-            report(&why);
+            report_line(&why);
             ExitCode::FAILURE
         }
     }
-}
-
-/// A line for the program, if it still lives.
-fn report(line: &str) {
-    let line = line.replace('\n', "; ");
-    let mut out = std::io::stdout();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// Restores all; the error is why some are not.
@@ -153,17 +143,7 @@ impl GuardedWriteCache {
             .stderr(Stdio::null());
         let mut guard = program.spawn().map_err(failed)?;
         let lifeline = guard.stdin.take();
-        let (sender, lines) = channel();
-        if let Some(output) = guard.stdout.take() {
-            std::thread::Builder::new()
-                .spawn(move || {
-                    let lines = BufReader::new(output).lines().map_while(Result::ok);
-                    lines
-                        .take_while(|line| sender.send(line.clone()).is_ok())
-                        .for_each(drop);
-                })
-                .map_err(failed)?;
-        }
+        let lines = reported_lines(&mut guard).map_err(failed)?;
         let mut guarded = Self {
             switch,
             guard,

@@ -3,7 +3,6 @@
 use crate::external_program::{NoAnswer, output_of};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::WriteCache;
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -152,10 +151,8 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 fn run(program: &Path, words: &[&str], node: &Path) -> Result<String, String> {
     // Through a shell without a script of ours, for its stderr among its stdout.
     let mut command = Command::new("/bin/sh");
-    let script = OsString::from("exec 2>&1; exec \"$0\" \"$@\"");
     command
-        .arg("-c")
-        .arg(script)
+        .args(["-c", "exec 2>&1; exec \"$0\" \"$@\""])
         .arg(program)
         .args(words)
         .arg(node)
@@ -168,16 +165,11 @@ fn run(program: &Path, words: &[&str], node: &Path) -> Result<String, String> {
 
 /// What a tool printed, as the end of a clause.
 fn quote(text: &str) -> String {
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    match lines[..] {
-        [] => " (it printed nothing)".to_owned(),
-        _ => {
-            let text: String = lines.join("; ").chars().take(QUOTE_CHARS_MAX).collect();
-            format!(" (it printed: {text})")
-        }
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let text = lines.collect::<Vec<_>>().join("; ");
+    let text: String = text.chars().take(QUOTE_CHARS_MAX).collect();
+    match text.as_str() {
+        "" => " (it printed nothing)".to_owned(),
+        text => format!(" (it printed: {text})"),
     }
 }

@@ -140,13 +140,11 @@ fn check_record(record: &Record) -> Result<(), DocumentError> {
 }
 
 fn check_histogram(path: &str, latency: &LatencySummary) -> Result<(), DocumentError> {
-    match LatencyHistogram::from_hdr_base64(&latency.hdr) {
-        Ok(_) => Ok(()),
-        Err(source) => Err(DocumentError::Histogram {
-            path: format!("{path}/hdr"),
-            source,
-        }),
-    }
+    let read = LatencyHistogram::from_hdr_base64(&latency.hdr);
+    read.map(drop).map_err(|source| DocumentError::Histogram {
+        path: format!("{path}/hdr"),
+        source,
+    })
 }
 
 #[cfg(test)]
