@@ -247,8 +247,10 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
             format!("{verb} at most {}", glue(&format_bytes(bytes)))
         })
     };
-    let trims = plan.workloads.iter().any(|w| w.makes(OpKind::Trim));
-    let trims = trims.then(|| limit("trims", plan.trim_bytes_max()));
+    let drops = plan
+        .drops()
+        .map(|(kind, bytes)| limit(kind.plural(), bytes));
+    let drops: Vec<String> = drops.map(|drops| format!("{drops} of ")).collect();
     if let Some(files) = &plan.files {
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
         return format!(
@@ -263,9 +265,9 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
             format!(" of {}", glue(&format_bytes(bytes)))
         });
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
-        let trims = trims.map_or(String::new(), |trims| format!(", {trims} of it"));
+        let drops: String = drops.iter().map(|drops| format!(", {drops}it")).collect();
         return format!(
-            "{} into a scratch file{scratch} in {path}{place}{trims}, removed afterwards",
+            "{} into a scratch file{scratch} in {path}{place}{drops}, removed afterwards",
             limit("writes", plan.scratch_write_bytes_max())
         );
     }
@@ -283,18 +285,13 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         TargetKind::BlockDevice => ("device", "to"),
         _ => ("file", "into"),
     };
-    let only_trims = !plan.workloads.iter().any(|w| w.makes(OpKind::Write));
-    let done = match trims {
-        Some(trims) if only_trims => format!("{trims} of the {noun} {path}"),
-        trims => {
-            let trims = trims.map_or(String::new(), |trims| format!(" and {trims} of it"));
-            format!(
-                "{} {preposition} the {noun} {path}{trims}",
-                limit("writes", most)
-            )
-        }
-    };
-    format!("{done}; its content is lost")
+    let writes_data = surveyed || plan.workloads.iter().any(|w| w.makes(OpKind::Write));
+    let written = writes_data.then(|| format!("{} {preposition} ", limit("writes", most)));
+    let whole = format!("the {noun} {path}");
+    let objects = std::iter::once(whole.as_str()).chain(std::iter::repeat("it"));
+    let parts = written.into_iter().chain(drops).zip(objects);
+    let parts: Vec<String> = parts.map(|(part, object)| part + object).collect();
+    format!("{}; its content is lost", parts.join(" and "))
 }
 
 /// The filesystem and its free space.
