@@ -94,6 +94,11 @@ pub trait Backend {
     /// The memory that requests go through.
     fn buffers(&self) -> &Buffers;
 
+    /// Names of the active features, for the record.
+    fn features(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Share of the waits that found a completion at once. Nearly all do where the kernel carries
     /// out requests one by one during submission. `None` where it is unknown.
     fn done_before_wait(&self) -> Option<f64> {

@@ -21,40 +21,15 @@ pub(crate) struct MmapBackend {
     length: usize,
     /// Where the last request may end.
     reach: usize,
-    protection: Protection,
-    access_order: AccessOrder,
+    /// PROT_READ, and PROT_WRITE where it may be written to.
+    protection: libc::c_int,
+    /// How the accesses follow each other: MADV_SEQUENTIAL or MADV_RANDOM. Without advice the
+    /// kernel reads a whole read-ahead window (8 MiB on some virtual disks) around each missing
+    /// page, and random requests would move a thousand times the requested bytes
+    /// (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine gives the same advice.
+    advice: libc::c_int,
     buffers: Buffers,
     done: Option<(u32, i32)>,
-}
-
-/// Whether the mapping may be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protection {
-    /// Reads only.
-    Read,
-    /// Reads and writes.
-    ReadWrite,
-}
-
-impl Protection {
-    fn flags(self) -> libc::c_int {
-        match self {
-            Self::Read => libc::PROT_READ,
-            Self::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
-        }
-    }
-}
-
-/// The order of accesses to the mapping. Without advice the kernel reads a whole read-ahead window
-/// (8 MiB on some virtual disks) around each missing page, and random requests would move a
-/// thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine
-/// gives the same advice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AccessOrder {
-    /// Forwards.
-    Forwards,
-    /// Anywhere.
-    Anywhere,
 }
 
 impl MmapBackend {
@@ -63,8 +38,8 @@ impl MmapBackend {
         fd: OwnedFd,
         buffers: Buffers,
         length: u64,
-        protection: Protection,
-        access_order: AccessOrder,
+        protection: libc::c_int,
+        advice: libc::c_int,
     ) -> io::Result<Self> {
         catch_faults()?;
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -74,7 +49,7 @@ impl MmapBackend {
             libc::mmap(
                 std::ptr::null_mut(),
                 length,
-                protection.flags(),
+                protection,
                 libc::MAP_SHARED,
                 fd.as_raw_fd(),
                 0,
@@ -90,7 +65,7 @@ impl MmapBackend {
             length,
             reach: length,
             protection,
-            access_order,
+            advice,
             buffers,
             done: None,
         };
@@ -99,12 +74,8 @@ impl MmapBackend {
     }
 
     fn advise(&self, start: usize, length: usize) -> io::Result<()> {
-        let advice = match self.access_order {
-            AccessOrder::Forwards => libc::MADV_SEQUENTIAL,
-            AccessOrder::Anywhere => libc::MADV_RANDOM,
-        };
         // SAFETY: the range lies in the mapping; the advice changes no content.
-        match unsafe { libc::madvise(self.base.as_ptr().add(start).cast(), length, advice) } {
+        match unsafe { libc::madvise(self.base.as_ptr().add(start).cast(), length, self.advice) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -112,7 +83,7 @@ impl MmapBackend {
 
     /// Maps a part of the file again, where pages were missing.
     fn map_again(&mut self, start: usize, length: usize) {
-        let (prot, flags) = (self.protection.flags(), libc::MAP_SHARED | libc::MAP_FIXED);
+        let (prot, flags) = (self.protection, libc::MAP_SHARED | libc::MAP_FIXED);
         // SAFETY: the range lies in the mapping, which is this value's alone and contains only the
         // file.
         let at = unsafe {
@@ -260,8 +231,8 @@ mod tests {
             fd,
             buffers,
             3 * PAGE,
-            Protection::ReadWrite,
-            AccessOrder::Anywhere,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MADV_RANDOM,
         )
         .unwrap();
         let request = |op, page: u64, pages: u64| Request {

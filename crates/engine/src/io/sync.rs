@@ -19,8 +19,10 @@ pub struct SyncBackend {
     fd: OwnedFd,
     buffers: Buffers,
     done: Option<(u32, i32)>,
-    write_flags: ReadWriteFlags,
-    sync_route: SyncRoute,
+    /// Of each write, in pwritev2(2).
+    pub(crate) write_flags: ReadWriteFlags,
+    /// How writes become durable.
+    pub(crate) sync_route: SyncRoute,
 }
 
 /// How a thread makes what it wrote durable.
@@ -44,19 +46,6 @@ impl SyncBackend {
             write_flags: ReadWriteFlags::empty(),
             sync_route: SyncRoute::Own,
         }
-    }
-
-    /// Writes with these flags of pwritev2(2).
-    pub(crate) fn with_write_flags(self, write_flags: ReadWriteFlags) -> Self {
-        Self {
-            write_flags,
-            ..self
-        }
-    }
-
-    /// Makes writes durable in this way.
-    pub(crate) fn with_sync_route(self, sync_route: SyncRoute) -> Self {
-        Self { sync_route, ..self }
     }
 
     fn sync(&self, call: SyncCall) -> i32 {

@@ -18,7 +18,6 @@ use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::SyncCall;
-use diskproof_model::shape::ThinkTime;
 use diskproof_model::stream::STREAMS_MAX;
 use std::sync::Arc;
 
@@ -65,46 +64,33 @@ pub(crate) struct RequestGenerator {
 }
 
 /// What only some workloads need, kept apart from the others.
-#[derive(Debug)]
-struct GeneratorOptions {
-    pacer: Option<Pacer>,
-    measure_ns: u64,
-    late: u64,
+#[derive(Debug, Default)]
+pub(crate) struct GeneratorOptions {
+    /// Steps start at its times.
+    pub pacer: Option<Pacer>,
+    /// Late steps are counted from here on.
+    pub measure_ns: u64,
+    /// Steps that started late.
+    pub late: u64,
     /// A start that this worker has taken from the schedule and not made yet. It waits for its
     /// time, or for a block that no request is writing.
-    reserved_ns: Option<u64>,
+    pub reserved_ns: Option<u64>,
     /// Sync after so many writes.
-    sync_every: Option<(u32, SyncCall)>,
-    writes_unsynced: u32,
+    pub sync_every: Option<(u32, SyncCall)>,
+    /// Writes since the last of them.
+    pub writes_unsynced: u32,
     /// Bytes left to all workers, where blocks differ in length, and the longest block.
-    bytes_left: Option<(Arc<SharedBudget>, u64)>,
-    /// The journal of a verified workload.
-    journal: Option<Arc<WriteJournal>>,
+    pub bytes_left: Option<(Arc<SharedBudget>, u64)>,
+    /// The journal of a verified workload, whose blocks are signed.
+    pub journal: Option<Arc<WriteJournal>>,
     /// Pauses between steps.
-    pauses: Option<Pauses>,
-    /// What is written.
-    content: Option<ContentWriter>,
+    pub pauses: Option<Pauses>,
+    /// What is written, where it is not new random data.
+    pub content: Option<ContentWriter>,
     /// The share of the operations of several workloads.
-    flow: Option<FlowMember>,
+    pub flow: Option<FlowMember>,
     /// How the operations without data of their own are carried out.
-    calls: Option<BlockCalls>,
-}
-
-impl GeneratorOptions {
-    const NONE: Self = Self {
-        pacer: None,
-        measure_ns: 0,
-        late: 0,
-        reserved_ns: None,
-        sync_every: None,
-        writes_unsynced: 0,
-        bytes_left: None,
-        journal: None,
-        pauses: None,
-        content: None,
-        flow: None,
-        calls: None,
-    };
+    pub calls: Option<BlockCalls>,
 }
 
 /// How often a worker draws another step because the block is being written. After that it waits
@@ -129,7 +115,7 @@ impl RequestGenerator {
             Box::new(GeneratorOptions {
                 sync_every,
                 bytes_left,
-                ..GeneratorOptions::NONE
+                ..GeneratorOptions::default()
             })
         });
         Self {
@@ -145,53 +131,21 @@ impl RequestGenerator {
         }
     }
 
-    /// Starts steps at the pacer's times; late ones are counted from `measure_ns` on.
-    pub(crate) fn paced(mut self, pacer: Option<Pacer>, measure_ns: u64) -> Self {
-        if pacer.is_some() {
-            let options = self
-                .options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
-            (options.pacer, options.measure_ns) = (pacer, measure_ns);
-        }
-        self
-    }
-
-    /// Signs every written block, and records it in the journal.
-    pub(crate) fn verified(mut self, journal: Option<Arc<WriteJournal>>) -> Self {
-        if journal.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .journal = journal;
-        }
-        self
-    }
-
-    /// Pauses between steps, from `start_ns` on.
-    pub(crate) fn pausing(mut self, think: Option<ThinkTime>, start_ns: u64) -> Self {
-        if let Some(think) = think {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .pauses = Some(Pauses::new(think, start_ns));
-        }
-        self
-    }
-
-    /// Keeps to a share of the operations of several workloads.
-    pub(crate) fn sharing(mut self, flow: Option<FlowMember>) -> Self {
-        if flow.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .flow = flow;
-        }
-        self
-    }
-
-    /// Writes other data than new random data.
-    pub(crate) fn writing(mut self, content: Option<ContentWriter>) -> Self {
-        if content.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .content = content;
+    /// Takes these options, those of the budget apart, where any of them is set.
+    pub(crate) fn with_options(mut self, wanted: GeneratorOptions) -> Self {
+        let is_set = wanted.pacer.is_some()
+            || wanted.journal.is_some()
+            || wanted.pauses.is_some()
+            || wanted.content.is_some()
+            || wanted.flow.is_some()
+            || wanted.calls.is_some();
+        if is_set {
+            let own = self.options.get_or_insert_default();
+            **own = GeneratorOptions {
+                sync_every: own.sync_every,
+                bytes_left: own.bytes_left.take(),
+                ..wanted
+            };
         }
         self
     }
@@ -206,8 +160,7 @@ impl RequestGenerator {
 
     /// Turns batches of reads off: the loop then sees every completion by itself.
     pub(crate) fn without_batches(mut self) -> Self {
-        self.options
-            .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
+        self.options.get_or_insert_default();
         self
     }
 

@@ -393,7 +393,7 @@ impl Counters {
             .zip(OpKind::ALL)
             .filter(|(of_kind, _)| of_kind.op.latency.count() > 0)
         {
-            let op = snapshot.ops.entry(kind).or_default();
+            let op = snapshot.so_far.ops.entry(kind).or_default();
             op.latency.catch_up_with(&of_kind.op.latency);
             op.short = of_kind.op.short;
             if let Some(intended) = &of_kind.op.latency_intended {
@@ -404,6 +404,7 @@ impl Counters {
         }
         for ((kind, errno), count) in &self.errnos {
             snapshot
+                .so_far
                 .ops
                 .entry(*kind)
                 .or_default()

@@ -425,6 +425,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             .iter_mut()
             .for_each(|interruption| interruption.requests = requests);
         lock_snapshot(&self.snapshot)
+            .so_far
             .interruptions
             .append(&mut found);
         self.clock
@@ -554,10 +555,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn publish_snapshot(&self, now: u64) {
         let mut snapshot = lock_snapshot(&self.snapshot);
         snapshot.rolled_ns = now;
-        snapshot.last_ns = self.counters.last_ns();
-        snapshot.asked = self.counters.asked();
+        snapshot.so_far.last_ns = self.counters.last_ns();
+        snapshot.so_far.asked = self.counters.asked();
         if self.counters.is_measuring() {
-            snapshot.busy_ns = self
+            snapshot.so_far.busy_ns = self
                 .counters
                 .busy_ns()
                 .saturating_sub(u128::from(self.warmup_in_flight_ns));
@@ -570,11 +571,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
         snapshot.published_ns = self.counters.is_measuring().then_some(now);
         snapshot.in_flight = self.generator.slots.pending_requests();
-        snapshot.zero_blocks = self.zero_blocks;
-        snapshot.read_verdict = self.read_check.as_ref().map(|check| check.verdict.clone());
-        snapshot.late = self.generator.late();
-        snapshot.done_before_wait = self.backend.done_before_wait();
-        snapshot.processor_wait = match self.ending {
+        let so_far = &mut snapshot.so_far;
+        so_far.zero_blocks = self.zero_blocks;
+        so_far.read_verdict = self.read_check.as_ref().map(|check| check.verdict.clone());
+        so_far.late = self.generator.late();
+        so_far.done_before_wait = self.backend.done_before_wait();
+        so_far.processor_wait = match self.ending {
             None if self.counters.is_measuring() => {
                 self.clock.processor_wait().since(self.processor_wait.0)
             }
@@ -642,7 +644,6 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.counters.end_cell(now, &self.published, &mut snapshot);
         let last_ns = self.counters.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
-        let late = self.generator.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let window_end_ns = if ending == EndReason::Budget {
             stop_ns.max(last_ns)
@@ -662,21 +663,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             .windows
             .finish(window_end_ns - self.schedule.measure_ns, ops, totals);
         let (ops, asked) = self.counters.finish(ending, &mut snapshot);
-        let interruptions = std::mem::take(&mut snapshot.interruptions);
+        let interruptions = std::mem::take(&mut snapshot.so_far.interruptions);
         drop(snapshot);
-        let done_before_wait = self.backend.done_before_wait();
-        let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
         WorkerResult {
-            steady: self.limits.as_ref().and_then(|limits| limits.steady()),
+            steady: self.limits.and_then(|limits| limits.steady()),
             ops,
             asked,
             stop_ns,
             busy_ns,
             last_ns,
-            zero_blocks,
-            late,
-            done_before_wait,
-            processor_wait,
+            zero_blocks: self.zero_blocks,
+            late: self.generator.late(),
+            done_before_wait: self.backend.done_before_wait(),
+            processor_wait: self.processor_wait.1,
             interruptions,
             windows,
             overtime: self.overtime.is_some(),

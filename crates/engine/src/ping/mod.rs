@@ -25,7 +25,7 @@ use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use diskproof_model::progress::PingWatch;
 use follow::{Follower, PingEvent, PingWait};
-use log::{PingContext, PingLog};
+use log::PingLog;
 use pinger::{PingOrders, Pinger};
 use signals::PingSignals;
 use std::io;
@@ -87,13 +87,7 @@ impl Session {
             .into_iter()
             .zip(&prepared)
             .enumerate()
-            .map(|(target, (log, prepared))| {
-                log.measurement(PingContext {
-                    target,
-                    workload: workload.clone(),
-                    prepared,
-                })
-            })
+            .map(|(target, (log, prepared))| log.measurement(prepared.unmeasured(target, workload)))
             .collect();
         let own = vec![CpuTime::default(); measurements.len()];
         share_out(&mut measurements, &own, total);

@@ -7,7 +7,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
 use crate::run::prepare::PreparedTarget;
 use crate::run::verify::{READ_BYTES, Readback, verify};
-use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
+use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
 use crate::run::workers::Assignment;
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{
@@ -85,13 +85,13 @@ impl Finisher<'_> {
         let waited = call_with_timeout(assignment.open.fd(), self.stall_timeout.ns(), look, work)
             .map_err(failed)?;
         Ok(match waited {
-            Waited::Done((ns, errno, interruption)) => FinalSync {
+            Ok((ns, errno, interruption)) => FinalSync {
                 ns,
                 errno,
                 hang: None,
                 interruption,
             },
-            Waited::TimedOut(lasted) => {
+            Err(lasted) => {
                 self.leave_open(assignment.target);
                 let ns = lasted.as_nanos() as u64;
                 FinalSync {
@@ -100,11 +100,6 @@ impl Finisher<'_> {
                     hang: Some(hang_of(ns, MonotonicClock.now(), self.stall_timeout)),
                     interruption: None,
                 }
-            }
-            Waited::Lost => {
-                return Err(RunError::Lost {
-                    workload: assignment.workload.name.clone(),
-                });
             }
         })
     }

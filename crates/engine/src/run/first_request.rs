@@ -7,7 +7,7 @@ use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::random::Random;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{extent_of, largest_block};
-use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
+use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
@@ -80,26 +80,20 @@ pub(crate) fn find_slow(
         }
     };
     let waited = call_with_timeout(target.fd(), stall_timeout.ns(), look, work);
-    let (path, workload_name) = (&target.identity().path, &workload.name);
-    match waited.map_err(|source| worker_error(workload, target, source))? {
-        Waited::Done(timed) => Ok(timed.filter(|slow| slow.limits(workload))),
-        Waited::TimedOut(lasted) => {
-            target.leave_open();
-            Err(match is_unwanted {
-                false => RunError::Stalled {
-                    path: path.clone(),
-                    workload: workload_name.clone(),
-                    seconds: lasted.as_secs(),
-                },
-                true => RunError::Interrupted {
-                    workload: workload_name.clone(),
-                },
-            })
+    let waited = waited.map_err(|source| worker_error(workload, target, source))?;
+    let timed = waited.map_err(|lasted| {
+        target.leave_open();
+        let (path, workload) = (target.identity().path.clone(), workload.name.clone());
+        match is_unwanted {
+            false => RunError::Stalled {
+                path,
+                workload,
+                seconds: lasted.as_secs(),
+            },
+            true => RunError::Interrupted { workload },
         }
-        Waited::Lost => Err(RunError::Lost {
-            workload: workload_name.clone(),
-        }),
-    }
+    })?;
+    Ok(timed.filter(|slow| slow.limits(workload)))
 }
 
 /// A target where a request of `bytes` takes `ns`.

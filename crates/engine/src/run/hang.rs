@@ -55,7 +55,7 @@ pub(crate) fn silence_ns(
             .map(|request| request.since_ns)
             .chain(within_call.then_some(snapshot.rolled_ns));
         asked_ns = asked_ns.into_iter().chain(waiting).min();
-        answered_ns = answered_ns.max(snapshot.last_ns);
+        answered_ns = answered_ns.max(snapshot.so_far.last_ns);
     }
     asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
 }
@@ -136,7 +136,7 @@ mod tests {
             }],
             ..WorkerSnapshot::default()
         };
-        snapshot.ops.entry(OpKind::Read).or_default().count = 1;
+        snapshot.so_far.ops.entry(OpKind::Read).or_default().count = 1;
         let asked = StuckWorker {
             workload: &Workload::named("reads"),
             engine: EngineKind::Uring,
@@ -171,7 +171,10 @@ mod tests {
                 .collect();
             WorkerSnapshot {
                 rolled_ns,
-                last_ns,
+                so_far: WorkerResult {
+                    last_ns,
+                    ..WorkerResult::default()
+                },
                 in_flight,
                 ..WorkerSnapshot::default()
             }

@@ -4,13 +4,14 @@
 use crate::io::Extent;
 use crate::load::block_calls::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::run::assemble::unmeasured;
 use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::RunError;
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{Selection, select};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::CacheUse;
+use diskproof_model::measurement::{CacheUse, EngineUse, Measurement};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
 };
@@ -32,6 +33,26 @@ pub(crate) struct PreparedTarget {
     pub skip_bytes: u64,
     /// How operations without data of their own are carried out.
     pub calls: Option<BlockCalls>,
+}
+
+impl PreparedTarget {
+    /// `workload` on it, as target number `target`, before its run.
+    pub(crate) fn unmeasured(&self, target: usize, workload: &Workload) -> Measurement {
+        let selection = &self.selection;
+        let engine = EngineUse {
+            asked: workload.engine,
+            used: selection.kind,
+            fallbacks: selection.fallbacks.clone(),
+            features: Vec::new(),
+            depth: selection.depth.filter(|depth| *depth < workload.depth),
+            done_before_wait: None,
+        };
+        Measurement {
+            unwritten_bytes: self.unwritten_bytes,
+            punted: selection.punted,
+            ..unmeasured(target, workload, self.extent, engine, self.cache.clone())
+        }
+    }
 }
 
 /// What all targets of a run have in common.

@@ -24,7 +24,7 @@ use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
 
 /// Block size with which the scratch file gets its content.
@@ -91,21 +91,7 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let group = Group::alone(workload);
-        let in_flight_max = in_flight_max(group, targets.len());
-        let prepared = targets
-            .iter_mut()
-            .map(|target| self.prepare(workload, target, in_flight_max, watch))
-            .collect::<Result<Vec<_>, _>>()?;
-        let opens: Vec<&OpenTarget> = targets.iter().collect();
-        let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
-        forget_trimmed(group, &prepared, targets);
-        if workload.layout == Layout::Provides {
-            for (target, measurement) in targets.iter_mut().zip(&measurements) {
-                mark_laid_out(target, measurement);
-            }
-        }
-        Ok(measurements)
+        self.run_together(Group::alone(workload), targets, watch)
     }
 
     /// Runs the workloads of a group on all targets at the same time. They start together and warm
@@ -118,11 +104,9 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        if let [alone] = group.workloads {
-            return self.run(alone, targets, watch);
-        }
         group.clash().map_or(Ok(()), Err)?;
-        for workload in group.workloads {
+        // Preparing a workload lays out no more than that one needs.
+        for workload in group.workloads.iter().filter(|_| !group.is_alone()) {
             for target in targets.iter_mut() {
                 self.give_content(workload, target, watch)?;
             }
@@ -158,7 +142,7 @@ impl Session {
         }
         let opens: Vec<&OpenTarget> = targets.iter().chain(others.iter().flatten()).collect();
         let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
-        forget_trimmed(group, &prepared, targets);
+        note_content(&measurements, &prepared, targets);
         Ok(measurements)
     }
 
@@ -186,9 +170,8 @@ impl Session {
         let workload = layout_workload(from, length, time_ns);
         let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
-        let mut of_layout = OfLayout(watch);
         let in_flight = in_flight_max(group, 1);
-        let prepared = self.prepare(&workload, &mut targets[0], in_flight, &mut of_layout)?;
+        let prepared = self.prepare(&workload, &mut targets[0], in_flight, watch)?;
         let mut measurements =
             self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
         if let Some(hang) = measurements[0].hang.filter(|hang| !hang.late) {
@@ -402,8 +385,7 @@ impl Session {
                 hang = Some(join(hang, of_sync));
             }
             let delay_ns = assignment.workload.shape.start_delay_ns;
-            let context = RunContext {
-                features: std::mem::take(&mut workers.features[index]),
+            let mut context = RunContext {
                 pacer: workers.pacers[index]
                     .take()
                     .map(|pacer| pacer.starting_at(end.schedule.start_ns + delay_ns)),
@@ -418,6 +400,7 @@ impl Session {
                     .min(),
                 ..assignment.context(end.schedule, self.origin_ns, end.control)
             };
+            context.known.engine.features = std::mem::take(&mut workers.features[index]);
             let results = std::mem::take(&mut workers.results[index]);
             measurements.push(assemble(context, results));
         }
@@ -430,18 +413,6 @@ impl Session {
 struct RunEnd {
     schedule: WorkerSchedule,
     control: Control,
-}
-
-/// Everything that a layout needs is a part of it, such as its first requests.
-struct OfLayout<'a>(&'a mut dyn Watch);
-
-impl Watch for OfLayout<'_> {
-    fn tick(&mut self, progress: &Progress<'_>) -> Control {
-        self.0.tick(&Progress {
-            phase: Phase::Layout,
-            ..*progress
-        })
-    }
 }
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
@@ -466,14 +437,21 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
     }
 }
 
-/// Scratch files have no content any more from the start of the spans on in which a workload of
-/// `group` trimmed; what needs content writes it again. `prepared` holds, workload by workload, one
-/// per target.
-fn forget_trimmed(group: Group<'_>, prepared: &[PreparedTarget], targets: &mut [OpenTarget]) {
-    let count = targets.len();
-    for (index, prepared) in prepared.iter().enumerate() {
-        if group.workloads[index / count].leaves_no_content() {
-            targets[index % count].mark_unwritten(prepared.extent.start);
+/// Which parts of scratch files have content now. From the start of a span on in which a workload
+/// trimmed there is none, and what needs content writes it again. `measurements` and `prepared`
+/// hold, workload by workload, one per target.
+fn note_content(
+    measurements: &[Measurement],
+    prepared: &[PreparedTarget],
+    targets: &mut [OpenTarget],
+) {
+    for (measurement, prepared) in measurements.iter().zip(prepared) {
+        let target = &mut targets[measurement.target];
+        if measurement.workload.leaves_no_content() {
+            target.mark_unwritten(prepared.extent.start);
+        }
+        if measurement.workload.layout == Layout::Provides {
+            mark_laid_out(target, measurement);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
-use crate::run::watchdog::{Sign, Waited, call_with_timeout};
+use crate::run::watchdog::{Sign, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{BadBlock, ReadBack, VerifyResult};
 use diskproof_model::plan::{CachePolicy, SyncCall};
@@ -137,11 +137,9 @@ pub(crate) fn verify(
         silent_ns = before.1;
         sign
     };
-    let waited = call_with_timeout(target.fd(), stall_ns, look, work)?;
-    let hung = match waited {
-        Waited::Done(done) => done.map(|()| None)?,
-        Waited::TimedOut(_) => Some(silent_ns),
-        Waited::Lost => return Err(io::Error::other("the reading thread ended unexpectedly")),
+    let hung = match call_with_timeout(target.fd(), stall_ns, look, work)? {
+        Ok(done) => done.map(|()| None)?,
+        Err(_) => Some(silent_ns),
     };
     let result = checked.result().clone();
     Ok((result, control, hung))

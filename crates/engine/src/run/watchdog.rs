@@ -209,13 +209,14 @@ impl<T: Send + 'static> Deferred<T> {
 
 /// Calls `work` in a separate thread, with its own descriptor for the file behind `fd`, which stays
 /// open as long as the thread. Calls `look` every 50 ms with the length of the present silence, in
-/// nanoseconds; stops waiting after `stall_ns` without progress.
+/// nanoseconds; stops waiting after `stall_ns` without progress, and returns then how long the call
+/// had taken as the error of the inner result.
 pub(crate) fn call_with_timeout<T: Send + 'static>(
     fd: BorrowedFd<'_>,
     stall_ns: u64,
     mut look: impl FnMut(u64) -> Sign,
     work: impl FnOnce(OwnedFd) -> T + Send + 'static,
-) -> io::Result<Waited<T>> {
+) -> io::Result<Result<T, Duration>> {
     let (fd, (owned, is_owned)) = (fd.as_raw_fd(), channel());
     let call = move || {
         let fd = own_descriptors(fd, None);
@@ -233,8 +234,8 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
         stall,
         |silence| look(silence.as_nanos() as u64),
     ) {
-        Waited::Done(done) => done.map(Waited::Done),
-        Waited::TimedOut(lasted) => Ok(Waited::TimedOut(lasted)),
+        Waited::Done(done) => done.map(Ok),
+        Waited::TimedOut(lasted) => Ok(Err(lasted)),
         Waited::Lost => Err(lost()),
     }
 }
@@ -413,7 +414,7 @@ mod tests {
             7
         };
         let waited = call_with_timeout(null().as_fd(), 1, |_| Sign::Progress, slow).unwrap();
-        assert_eq!(waited, Waited::Done(7));
+        assert_eq!(waited, Ok(7));
     }
 
     #[test]
@@ -429,7 +430,7 @@ mod tests {
         let waited = call_with_timeout(null().as_fd(), TIMEOUT_NS, look, work).unwrap();
         let timeout = Duration::from_nanos(TIMEOUT_NS);
         assert!(
-            matches!(waited, Waited::TimedOut(lasted) if lasted >= timeout),
+            matches!(waited, Err(lasted) if lasted >= timeout),
             "{waited:?}"
         );
         assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
@@ -445,7 +446,7 @@ mod tests {
         let (release, held) = channel::<()>();
         let work = move |_| held.recv().is_err();
         let waited = call_with_timeout(null().as_fd(), 300_000_000, |_| Sign::Unwanted, work);
-        assert!(matches!(waited, Ok(Waited::TimedOut(_))));
+        assert!(matches!(waited, Ok(Err(_))));
         drop(release);
     }
 

@@ -19,7 +19,7 @@ use crate::run::limits::{
     after_write_of, budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{WorkerConfig, WorkerDescriptors, WorkerReport, WorkerStart, spawn};
+use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
 use crate::run::watchdog::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
@@ -173,16 +173,14 @@ impl<'a> WorkerGroup<'a> {
                     .map(|fd| descriptions.push(fd))
                     .map_err(RunError::from);
             }
-            let fds = WorkerDescriptors {
-                fd: descriptions.last().map_or(open.fd(), AsFd::as_fd),
-                sync: sync_fd.as_ref().map(AsFd::as_fd),
-            };
+            let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
+            let sync_fd = sync_fd.as_ref().map(AsFd::as_fd);
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
                 outcome = outcome.and_then(|()| {
-                    spawn(config, fds, started, sender.clone()).map_err(RunError::Thread)
+                    spawn(config, fd, sync_fd, started, sender.clone()).map_err(RunError::Thread)
                 });
                 if outcome.is_ok() {
                     self.starts.push(start);

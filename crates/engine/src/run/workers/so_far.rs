@@ -6,7 +6,7 @@ use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::counter_log::CounterLog;
 use crate::run::totals::share_out;
-use diskproof_model::measurement::{CpuTime, DeviceUse, Measurement};
+use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Watch};
 
 impl Assignment<'_> {
@@ -17,27 +17,9 @@ impl Assignment<'_> {
         origin_ns: u64,
         control: Control,
     ) -> RunContext {
-        RunContext {
-            target: self.target,
-            workload: self.workload.clone(),
-            extent: self.prepared.extent,
-            engine: self.prepared.selection.kind,
-            fallbacks: self.prepared.selection.fallbacks.clone(),
-            features: Vec::new(),
-            depth: self.prepared.selection.depth,
-            cache: self.prepared.cache.clone(),
-            measure_ns: schedule.delayed(self.workload).measure_ns,
-            pacer: None,
-            origin_ns,
-            device: DeviceUse::default(),
-            final_sync: None,
-            punted: self.prepared.selection.punted,
-            unwritten_bytes: self.prepared.unwritten_bytes,
-            control,
-            hang: None,
-            interruption: None,
-            all_until_ns: None,
-        }
+        let measure_ns = schedule.delayed(self.workload).measure_ns;
+        let known = self.prepared.unmeasured(self.target, self.workload);
+        RunContext::new(known, measure_ns, origin_ns, control)
     }
 }
 
