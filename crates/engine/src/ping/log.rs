@@ -5,6 +5,7 @@ use super::pinger::PingAnswer;
 use crate::io::errno::errno_name;
 use crate::measure::result::EndReason;
 use crate::run::assemble::join_interruptions;
+use crate::run::hang::since;
 use diskproof_model::measurement::{
     ByteCount, Hang, Interruption, Measurement, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX,
     StopReason,
@@ -136,10 +137,7 @@ impl PingLog {
 
     /// Its request in flight since `since_ns` was not answered for so long.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
-        self.hang = Some(Hang {
-            since_ns: hang.since_ns.saturating_sub(self.origin_ns),
-            ..hang
-        });
+        self.hang = Some(since(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);
         self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
         let op = self.ops.entry(kind).or_default();

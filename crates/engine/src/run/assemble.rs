@@ -7,6 +7,7 @@ use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
+use crate::run::hang::since;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, Measurement, OpKind,
@@ -207,10 +208,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     }
     sum.missed_starts = sum.workload.rate.map(|_| side.late);
     sum.verify = side.read_verdict.map(ReadVerdict::result);
-    sum.hang = hang.map(|hang| Hang {
-        since_ns: hang.since_ns.saturating_sub(origin_ns),
-        ..hang
-    });
+    sum.hang = hang.map(|hang| since(hang, origin_ns));
     sum
 }
 

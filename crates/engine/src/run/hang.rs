@@ -60,6 +60,14 @@ pub(crate) fn silence_ns(
     asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
 }
 
+/// A hang on the clock as one after the start of the run.
+pub(crate) fn since(hang: Hang, origin_ns: u64) -> Hang {
+    Hang {
+        since_ns: hang.since_ns.saturating_sub(origin_ns),
+        ..hang
+    }
+}
+
 /// Combines two hangs of one target.
 pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };

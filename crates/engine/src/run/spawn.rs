@@ -280,9 +280,9 @@ fn run_worker<B: Backend>(
         CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
     };
     if config.pacer.is_some() {
-        // The kernel may let a thread sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK
-        // in prctl(2)); scheduled starts need more precision.
-        // SAFETY: concerns this thread's timers only.
+        // The kernel may let a thread sleep 50 µs longer, to wake several at once
+        // (PR_SET_TIMERSLACK in prctl(2)); scheduled starts need more precision. SAFETY: concerns
+        // this thread's timers only.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     }
     let options = GeneratorOptions {

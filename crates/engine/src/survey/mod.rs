@@ -17,12 +17,13 @@ mod target;
 mod tests;
 
 use crate::io::Extent;
-use crate::io::any_backend::{AnyBackend, BufferUse, QueueConfig};
-use crate::io::clock::{ActiveClock, WorkerClock};
+use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::clock::ActiveClock;
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
+use crate::run::hang::since;
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::set_cache;
 use crate::run::select::select;
@@ -77,20 +78,11 @@ impl Session {
         let log = Arc::new(SurveyLog::default());
         let (control, hang) = follow(config, &log, (index, target, self.stall_timeout), watch)?;
         let wall_ns = clock.now() - start_ns;
-        let bytes = log.bytes();
-        let asked = match survey.operation {
-            OpKind::Write => ByteCount {
-                read_bytes: 0,
-                write_bytes: bytes,
-                ..ByteCount::default()
-            },
-            _ => ByteCount {
-                read_bytes: bytes,
-                ..ByteCount::default()
-            },
-        };
+        let mut asked = ByteCount::default();
+        asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
-        let mut seen = log.seen();
+        let since_start = |hang| since(hang, self.origin_ns);
+        let seen = std::mem::take(&mut *log.seen());
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
@@ -102,30 +94,18 @@ impl Session {
             curve_cpu: seen.curve_cpu,
             engine: stream,
             cache,
-            curve: std::mem::take(&mut seen.curve),
-            burst: seen.burst.take(),
-            access: std::mem::take(&mut seen.access),
-            access_errors: std::mem::take(&mut seen.access_errors),
-            scan: seen.scan.take().map(|log| log.scan()),
+            curve: seen.curve,
+            burst: seen.burst,
+            access: seen.access,
+            access_errors: seen.access_errors,
+            scan: seen.scan.map(|log| log.scan()),
             starved_ns: seen.starved_ns,
             asked,
             device,
             interrupted: control == Control::Interrupt,
-            stalls: std::mem::take(&mut seen.stalls)
-                .into_iter()
-                .map(|stall| Hang {
-                    since_ns: stall.since_ns.saturating_sub(self.origin_ns),
-                    ..stall
-                })
-                .collect(),
-            hang: hang.map(|hang| Hang {
-                since_ns: hang.since_ns.saturating_sub(self.origin_ns),
-                ..hang
-            }),
-            interruptions: join_interruptions(
-                std::mem::take(&mut seen.interruptions).into_iter(),
-                self.origin_ns,
-            ),
+            stalls: seen.stalls.into_iter().map(since_start).collect(),
+            hang: hang.map(since_start),
+            interruptions: join_interruptions(seen.interruptions.into_iter(), self.origin_ns),
         })
     }
 
@@ -398,7 +378,7 @@ impl SurveyProgress {
             .seen()
             .scan
             .as_mut()
-            .map(|log| (log.take_found(), log.judged_to()))
+            .map(|log| (log.take_found(), log.judged_to))
             .unzip();
         found.iter().flatten().for_each(|place| watch.found(place));
         watch.tick(&Progress {
@@ -428,7 +408,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     } = config;
     let queue = |kind: EngineKind, config: QueueConfig| {
         let sampler = FileSampler::open(fd.try_clone()?, kind, config)?;
-        io::Result::Ok(RequestQueue::new(sampler, survey.operation))
+        io::Result::Ok(RequestQueue::new(sampler, *target, log))
     };
     let config = |depth: u32, request_bytes: u32| QueueConfig {
         depth,
@@ -451,9 +431,9 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     if survey.curve.is_some() || survey.burst.is_some() {
         let queue = &mut queue(*stream, stream_config)?;
         if let Some(plan) = &survey.curve {
-            let curve = curve::measure(queue, target, plan, log)?;
+            let curve = queue.measure_curve(plan)?;
             measured = curve.map(|curve| (curve, plan.time_ns));
-            log.conclude_step(queue);
+            queue.conclude_step();
         }
         // The page cache would serve the reads, so the rate would not be the disk's.
         if let Some(plan) = survey
@@ -461,40 +441,33 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
             .as_ref()
             .filter(|_| target.cache == CachePolicy::Direct && !log.is_stopped())
         {
-            burst::measure(queue, target, plan, log)?;
-            log.conclude_step(queue);
+            queue.measure_burst(plan)?;
+            queue.conclude_step();
         }
     }
     if let Some(plan) = survey.access.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Random);
         let queue = &mut one_queue(plan.block_bytes)?;
-        drop_if_buffered(queue, target);
-        access::measure(queue, target, plan, log)?;
-        log.conclude_step(queue);
+        queue.drop_if_buffered();
+        queue.measure_access(plan)?;
+        queue.conclude_step();
     }
     if let Some((mut curve, time_ns)) = measured.filter(|_| !log.is_stopped()) {
         let points = choose(&log.seen().curve);
         if !points.is_empty() {
             let _ = fadvise(fd, 0, None, Advice::Sequential);
             let queue = &mut queue(*stream, stream_config)?;
-            drop_if_buffered(queue, target);
-            confirm::measure(queue, target, &mut curve, (points, time_ns), log)?;
-            log.conclude_step(queue);
+            queue.drop_if_buffered();
+            queue.confirm(&mut curve, points, time_ns)?;
+            queue.conclude_step();
         }
     }
     if let Some(plan) = survey.scan.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
         let queue = &mut one_queue(plan.block_bytes)?;
-        drop_if_buffered(queue, target);
-        scan::measure(queue, target, plan, log)?;
-        log.conclude_step(queue);
+        queue.drop_if_buffered();
+        queue.measure_scan(plan)?;
+        queue.conclude_step();
     }
     Ok(())
-}
-
-/// Pages that the curve left in the page cache must not serve later reads.
-fn drop_if_buffered(queue: &mut RequestQueue<AnyBackend, WorkerClock>, target: &SurveyTarget) {
-    if target.cache == CachePolicy::Buffered {
-        queue.drop_cache();
-    }
 }
