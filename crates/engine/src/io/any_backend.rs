@@ -98,59 +98,43 @@ impl AnyBackend {
 /// The stream of random numbers that belongs to the content that is written.
 const WRITTEN_STREAM: u64 = 0x0057_8173;
 
+/// Does the same with whichever backend it is.
+macro_rules! with {
+    ($any:expr, $backend:ident => $call:expr) => {
+        match $any {
+            Self::Uring($backend) => $call,
+            Self::Aio($backend) => $call,
+            Self::Sync($backend) => $call,
+            Self::Null($backend) => $call,
+        }
+    };
+}
+
 impl Backend for AnyBackend {
     fn enqueue(
         &mut self,
         source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
     ) -> io::Result<()> {
-        match self {
-            Self::Uring(backend) => backend.enqueue(source),
-            Self::Aio(backend) => backend.enqueue(source),
-            Self::Sync(backend) => backend.enqueue(source),
-            Self::Null(backend) => backend.enqueue(source),
-        }
+        with!(self, backend => backend.enqueue(source))
     }
 
     fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
-        match self {
-            Self::Uring(backend) => backend.wait(patience),
-            Self::Aio(backend) => backend.wait(patience),
-            Self::Sync(backend) => backend.wait(patience),
-            Self::Null(backend) => backend.wait(patience),
-        }
+        with!(self, backend => backend.wait(patience))
     }
 
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        match self {
-            Self::Uring(backend) => backend.reap(sink),
-            Self::Aio(backend) => backend.reap(sink),
-            Self::Sync(backend) => backend.reap(sink),
-            Self::Null(backend) => backend.reap(sink),
-        }
+        with!(self, backend => backend.reap(sink))
     }
 
     fn buffers(&self) -> &Buffers {
-        match self {
-            Self::Uring(backend) => backend.buffers(),
-            Self::Aio(backend) => backend.buffers(),
-            Self::Sync(backend) => backend.buffers(),
-            Self::Null(backend) => backend.buffers(),
-        }
+        with!(self, backend => backend.buffers())
     }
 
     fn ends_in_enqueue(&self) -> bool {
-        match self {
-            Self::Sync(backend) => backend.ends_in_enqueue(),
-            Self::Uring(_) | Self::Aio(_) | Self::Null(_) => false,
-        }
+        with!(self, backend => backend.ends_in_enqueue())
     }
 
-    fn drop_cache(&mut self, request: Option<Extent>) {
-        match self {
-            Self::Uring(backend) => backend.drop_cache(request),
-            Self::Aio(backend) => backend.drop_cache(request),
-            Self::Sync(backend) => backend.drop_cache(request),
-            Self::Null(backend) => backend.drop_cache(request),
-        }
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        with!(self, backend => backend.drop_cache(extent))
     }
 }

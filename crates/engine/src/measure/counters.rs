@@ -193,6 +193,20 @@ impl Counters {
         }
     }
 
+    /// Counts one completed operation from both starts.
+    #[inline(always)]
+    pub(crate) fn record_both(
+        &mut self,
+        kind: OpKind,
+        bytes: u32,
+        latency_ns: u64,
+        waited_ns: u64,
+        now: u64,
+    ) {
+        self.record(kind, bytes, latency_ns, now);
+        self.record_waited(kind, latency_ns, waited_ns);
+    }
+
     /// Counts a failure after `latency_ns` in flight. Failures have no latency.
     #[cold]
     pub(crate) fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {

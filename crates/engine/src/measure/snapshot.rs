@@ -98,18 +98,17 @@ impl WorkerSnapshot {
         })
     }
 
-    /// The result of a worker that measured from `measure_ns` on, and that was to end as `asked`.
-    /// Its requests in flight were never answered; they count as failed unless they are `late`.
+    /// The result of a worker whose requests in flight were never answered; they count as failed
+    /// unless they are late.
     pub(crate) fn take_unanswered(
         &mut self,
         in_flight: &[PendingRequest],
-        measure_ns: u64,
-        asked: (EndReason, u64),
-        late: bool,
+        worker: StuckWorker<'_>,
     ) -> WorkerResult {
+        let measure_ns = worker.measure_ns;
         let (ending, stop_ns) = match self.ended {
             Some((ending, stop_ns, _)) => (ending, stop_ns),
-            None => asked,
+            None => worker.ending,
         };
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
@@ -117,7 +116,7 @@ impl WorkerSnapshot {
         let timed_out = errno_name(libc::ETIMEDOUT);
         for request in in_flight {
             let op = so_far.ops.entry(request.kind).or_default();
-            if !late {
+            if !worker.late {
                 *op.errors.entry(timed_out.clone()).or_default() += 1;
             }
         }

@@ -5,7 +5,6 @@ use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::io::sync::sync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
-use crate::run::prepare::PreparedTarget;
 use crate::run::verify::{READ_BYTES, Readback, verify};
 use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
 use crate::run::workers::Assignment;
@@ -13,7 +12,7 @@ use diskproof_device::Pulse;
 use diskproof_model::measurement::{
     Hang, Interruption, Measurement, SERIES_INTERVAL_NS, StopReason, VerifyResult,
 };
-use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
+use diskproof_model::plan::{EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::os::fd::AsRawFd as _;
@@ -122,19 +121,14 @@ impl Finisher<'_> {
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
         let Assignment {
-            prepared:
-                PreparedTarget {
-                    journal,
-                    cache,
-                    selection,
-                    ..
-                },
+            workload,
+            prepared,
             open,
             ..
         } = *assignment;
         let does_verify =
-            selection.kind != EngineKind::Null && assignment.workload.verify == Verify::Checksum;
-        let Some(journal) = journal.as_ref().filter(|_| does_verify) else {
+            prepared.selection.kind != EngineKind::Null && workload.verify == Verify::Checksum;
+        let Some(journal) = prepared.journal.as_ref().filter(|_| does_verify) else {
             return Ok(());
         };
         if open.is_left_open() {
@@ -145,20 +139,14 @@ impl Finisher<'_> {
             });
             return Ok(());
         }
-        // Blocks in the page cache must come from the disk.
-        let cache = if cache.used == CachePolicy::Direct {
-            CachePolicy::Direct
-        } else {
-            CachePolicy::Buffered
-        };
-        let failed = |source| worker_error(assignment.workload, open, source);
+        let failed = |source| worker_error(workload, open, source);
         let readback = Readback {
-            name: &assignment.workload.name,
+            name: &workload.name,
             target: assignment.target,
-            block_bytes: assignment.workload.block_bytes,
-            cache,
-            read_bytes: match assignment.workload.shape.ordinary_pages {
-                true => assignment.workload.block_bytes as usize,
+            block_bytes: workload.block_bytes,
+            cache: prepared.cache.used,
+            read_bytes: match workload.shape.ordinary_pages {
+                true => workload.block_bytes as usize,
                 false => READ_BYTES,
             },
         };
@@ -167,11 +155,8 @@ impl Finisher<'_> {
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
             self.leave_open(assignment.target);
-            let hang = hang_of(
-                silent_ns,
-                MonotonicClock.now() - origin_ns,
-                self.stall_timeout,
-            );
+            let now = MonotonicClock.now() - origin_ns;
+            let hang = hang_of(silent_ns, now, self.stall_timeout);
             measurement.hang = Some(join(measurement.hang, hang));
             if !hang.late {
                 measurement.stopped = StopReason::Hung;

@@ -140,18 +140,12 @@ impl SlowTarget {
     }
 }
 
-/// Which requests a workload makes.
-#[derive(Debug, Clone, Copy)]
-struct Directions {
-    reads: bool,
-    writes: bool,
-}
-
 /// Requests outside of any measurement.
 struct FirstRequest {
     bytes: u32,
     large_bytes: u32,
-    directions: Directions,
+    reads: bool,
+    writes: bool,
     /// Where they go; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
@@ -176,10 +170,8 @@ impl FirstRequest {
             large_bytes: Some(largest.min(LARGE_BYTES))
                 .filter(is_asked)
                 .unwrap_or(bytes),
-            directions: Directions {
-                reads: workload.reads() || !writes,
-                writes,
-            },
+            reads: workload.reads() || !writes,
+            writes,
             extent,
             random: Random::new(MonotonicClock.now(), 0),
         })
@@ -224,11 +216,11 @@ impl FirstRequest {
         }
         let at = start + self.random.below(length / bytes) * bytes;
         let read_ns = timed(&mut || pread(fd, &mut *memory, at))?;
-        let write_ns = match self.directions.writes {
+        let write_ns = match self.writes {
             true => timed(&mut || pwrite(fd, memory, at))?,
             false => 0,
         };
-        Some(if self.directions.reads {
+        Some(if self.reads {
             read_ns.max(write_ns)
         } else {
             write_ns
@@ -325,7 +317,7 @@ mod tests {
         assert!(found == content);
         // Only those that write are timed writing.
         let directions = |workload: &Workload| {
-            let Directions { reads, writes } = FirstRequest::new(workload, &target)?.directions;
+            let FirstRequest { reads, writes, .. } = FirstRequest::new(workload, &target)?;
             Some((reads, writes))
         };
         let of = |read_permille| Workload {

@@ -29,10 +29,7 @@ pub(crate) fn time_out(
         requests: in_flight.len() as u64,
         late: asked.late,
     };
-    (
-        snapshot.take_unanswered(&in_flight, asked.measure_ns, asked.ending, asked.late),
-        hang,
-    )
+    (snapshot.take_unanswered(&in_flight, asked), hang)
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a

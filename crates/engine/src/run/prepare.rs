@@ -6,7 +6,7 @@ use crate::load::block_calls::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
 use crate::run::assemble::unmeasured;
 use crate::run::block_calls::{checked_calls, device_call};
-use crate::run::error::RunError;
+use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{Selection, select};
@@ -71,10 +71,9 @@ pub(crate) struct PrepareOptions {
 /// Refuses a workload that writes on a target opened for reading.
 pub(crate) fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
     if workload.writes() && !target.is_writable() {
-        return Err(RunError::ReadOnly {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-        });
+        let why = "writes, but the target is open only for reading. Release it with --destroy or \
+                   --overwrite, or name a directory";
+        return Err(unsuitable(workload, target, why.to_owned()));
     }
     Ok(())
 }
@@ -110,13 +109,12 @@ pub(crate) fn prepare_target(
     let block_bytes = largest_block(workload);
     let parts = parts_of(workload, selection.kind);
     if extent.length / u64::from(block_bytes) < parts {
-        return Err(RunError::Parts {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-            parts,
-            block_bytes,
-            span_bytes: extent.length,
-        });
+        let why = format!(
+            "divides the span into {parts} parts of at least {block_bytes} bytes each, but the \
+             span has {}. Use a larger span, or smaller --jobs and --depth",
+            extent.length
+        );
+        return Err(unsuitable(workload, target, why));
     }
     let journal = journal_for(workload, extent, target, options.seed)?;
     if workload.checks_reads() && selection.kind == EngineKind::Mmap {
@@ -145,24 +143,34 @@ fn checked_extent(workload: &Workload, target: &OpenTarget) -> Result<Extent, Ru
         target.usable_bytes()
     };
     let extent = extent_of(workload, limit);
-    let block_bytes = largest_block(workload);
-    if extent.length < u64::from(block_bytes) {
-        return Err(RunError::Span {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-            block_bytes,
-            span_bytes: extent.length,
-        });
-    }
+    check_span(
+        workload,
+        target,
+        largest_block(workload).into(),
+        extent.length,
+    )?;
     Ok(extent)
 }
 
-fn unverifiable(workload: &Workload, target: &OpenTarget, why: impl Into<String>) -> RunError {
-    RunError::Unverifiable {
-        path: target.identity().path.clone(),
-        workload: workload.name.clone(),
-        why: why.into(),
+/// Refuses a span that is too short.
+pub(crate) fn check_span(
+    workload: &Workload,
+    target: &OpenTarget,
+    least_bytes: u64,
+    span_bytes: u64,
+) -> Result<(), RunError> {
+    if span_bytes >= least_bytes {
+        return Ok(());
     }
+    let why = format!(
+        "needs at least {least_bytes} bytes, but the span has {span_bytes}. Use a smaller block or \
+         a larger span"
+    );
+    Err(unsuitable(workload, target, why))
+}
+
+fn unverifiable(workload: &Workload, target: &OpenTarget, why: &str) -> RunError {
+    unsuitable(workload, target, format!("cannot be verified: {why}"))
 }
 
 /// The journal of a workload that signs what it writes; `None` for others.
@@ -175,12 +183,12 @@ fn journal_for(
     if workload.verify == Verify::Off {
         return Ok(None);
     }
-    let unverifiable = |why: String| unverifiable(workload, target, why);
+    let unverifiable = |why: &str| unverifiable(workload, target, why);
     let block = workload.block_bytes;
     let shape = &workload.shape;
     if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some() {
         return Err(unverifiable(
-            "offsets must be multiples of the block, each chosen independently".to_owned(),
+            "offsets must be multiples of the block, each chosen independently",
         ));
     }
     if !workload.block_mix.is_empty()
@@ -189,21 +197,21 @@ fn journal_for(
         || block < 64
     {
         return Err(unverifiable(
-            "blocks must have one size, at least 64 bytes and a multiple of 8".to_owned(),
+            "blocks must have one size, at least 64 bytes and a multiple of 8",
         ));
     }
     if let Access::Stride { stride_bytes } = workload.access
         && stride_bytes % u64::from(block) != 0
     {
         return Err(unverifiable(
-            "a stride that is not a multiple of the block makes blocks overlap".to_owned(),
+            "a stride that is not a multiple of the block makes blocks overlap",
         ));
     }
     if workload.checks_reads() {
         return Ok(None);
     }
     if extent.length / u64::from(block) > BLOCKS_MAX {
-        return Err(unverifiable(format!(
+        return Err(unverifiable(&format!(
             "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger \
              block"
         )));

@@ -42,7 +42,12 @@ fn candidates(
     let calls = calls_of(workload, target).is_some();
     let found: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if calls => {
-            return Err(trimless(kind, target));
+            // Done in the submission, one at a time, trims would have no depth.
+            let name = match kind {
+                EngineKind::Aio => "Linux AIO",
+                _ => "a memory mapping",
+            };
+            return Err(unusable(kind, target, format!("{name} cannot trim")));
         }
         EngineChoice::Fixed(kind) => &[kind],
         EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
@@ -84,59 +89,49 @@ pub(crate) fn select(
                 } else {
                     None
                 };
+                let mut chosen = Selection {
+                    kind,
+                    fallbacks,
+                    punted,
+                    depth,
+                };
                 if punted == Some(true)
                     && candidates.contains(&EngineKind::Aio)
                     && aio_fits
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
-                    fallbacks.push(Fallback {
+                    chosen.kind = EngineKind::Aio;
+                    chosen.fallbacks.push(Fallback {
                         from: EngineKind::Uring,
                         cause: FallbackCause::Slower,
                         why,
                     });
-                    return Ok(Selection {
-                        kind: EngineKind::Aio,
-                        fallbacks,
-                        punted,
-                        depth,
-                    });
                 }
-                return Ok(Selection {
-                    kind,
-                    fallbacks,
-                    punted,
-                    depth,
-                });
+                return Ok(chosen);
             }
             Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
-            Err(error) => {
-                return Err(RunError::Engine {
-                    kind,
-                    path: target.identity().path.clone(),
-                    why: refused(kind, &error).why,
-                });
-            }
+            Err(error) => return Err(unusable(kind, target, refused(kind, &error).why)),
         }
     }
-    let tried: Vec<String> = fallbacks.into_iter().map(|f| f.why).collect();
-    Err(RunError::Engine {
-        kind: EngineKind::Sync,
-        path: target.identity().path.clone(),
-        why: tried.join("; "),
-    })
+    let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
+    Err(unusable(EngineKind::Sync, target, tried.join("; ")))
 }
 
-/// Linux AIO has no trims. Done in the submission, one at a time, they would have no depth.
-fn trimless(kind: EngineKind, target: &OpenTarget) -> RunError {
-    let name = match kind {
-        EngineKind::Aio => "Linux AIO",
-        _ => "a memory mapping",
-    };
+fn unusable(kind: EngineKind, target: &OpenTarget, why: String) -> RunError {
     RunError::Engine {
         kind,
         path: target.identity().path.clone(),
-        why: format!("{name} cannot trim"),
+        why,
     }
+}
+
+/// Refuses a mapping for single requests: each would be page faults, whose errors end the process.
+pub(crate) fn refuse_mapping(engine: EngineChoice, target: &OpenTarget) -> Result<(), RunError> {
+    if engine != EngineChoice::Fixed(EngineKind::Mmap) {
+        return Ok(());
+    }
+    let why = "a mapping goes through the page cache, one page at a time".to_owned();
+    Err(unusable(EngineKind::Mmap, target, why))
 }
 
 /// Why an I/O engine cannot be used.

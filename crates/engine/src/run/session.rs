@@ -327,8 +327,7 @@ impl Session {
             assignments: &assignments,
             stall_timeout: self.stall_timeout,
         };
-        let mut measurements =
-            self.assemble_all(&finisher, workers, RunEnd { schedule, control }, watch)?;
+        let mut measurements = self.assemble_all(&finisher, workers, schedule, control, watch)?;
         counter_log.read(clock.now());
         share_out(&mut measurements, &of_threads, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
@@ -345,18 +344,19 @@ impl Session {
         &self,
         finisher: &Finisher<'_>,
         mut workers: WorkerGroup<'_>,
-        end: RunEnd,
+        schedule: WorkerSchedule,
+        control: Control,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
         let assignments = finisher.assignments;
-        let common_ns = end.schedule.measure_ns;
+        let common_ns = schedule.measure_ns;
         // From the common start on, also where a workload starts later.
         let ends: Vec<u64> = workers
             .results
             .iter()
             .zip(assignments)
             .map(|(results, assignment)| {
-                let measure_ns = end.schedule.delayed(assignment.workload).measure_ns;
+                let measure_ns = schedule.delayed(assignment.workload).measure_ns;
                 flow_ns(results, measure_ns) + (measure_ns - common_ns)
             })
             .collect();
@@ -388,7 +388,7 @@ impl Session {
             let mut context = RunContext {
                 pacer: workers.pacers[index]
                     .take()
-                    .map(|pacer| pacer.starting_at(end.schedule.start_ns + delay_ns)),
+                    .map(|pacer| pacer.starting_at(schedule.start_ns + delay_ns)),
                 final_sync: syncs[index]
                     .filter(|sync| sync.hang.is_none_or(|hang| !hang.late))
                     .map(|sync| (sync.ns, sync.errno)),
@@ -398,7 +398,7 @@ impl Session {
                     .filter(|other| !assignments[*other].workload.ends_alone)
                     .map(|other| ends[other].saturating_sub(delay_ns))
                     .min(),
-                ..assignment.context(end.schedule, self.origin_ns, end.control)
+                ..assignment.context(schedule, self.origin_ns, control)
             };
             context.known.engine.features = std::mem::take(&mut workers.features[index]);
             let results = std::mem::take(&mut workers.results[index]);
@@ -406,13 +406,6 @@ impl Session {
         }
         Ok(measurements)
     }
-}
-
-/// When the workers started, and what the watcher wanted last.
-#[derive(Debug, Clone, Copy)]
-struct RunEnd {
-    schedule: WorkerSchedule,
-    control: Control,
 }
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {

@@ -327,7 +327,7 @@ fn run_worker<B: Backend>(
         .publishing_to(config.snapshot);
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();
-    Ok((done, usage::thread_since(before)))
+    Ok((done, usage::since(usage::thread(), before)))
 }
 
 #[cfg(test)]

@@ -47,19 +47,6 @@ struct VerifyProgress {
 }
 
 impl VerifyProgress {
-    /// Of so many blocks, none of which has been read.
-    fn of(written: u64) -> Self {
-        let result = VerifyResult {
-            blocks_written: Some(written),
-            read_back: Some(ReadBack::default()),
-            ..VerifyResult::default()
-        };
-        Self {
-            result: Mutex::new(result),
-            ..Self::default()
-        }
-    }
-
     fn result(&self) -> MutexGuard<'_, VerifyResult> {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,22 +62,24 @@ pub(crate) fn verify(
     stall_ns: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<(VerifyResult, Control, Option<u64>)> {
-    let Readback {
-        name,
-        block_bytes,
-        cache,
-        read_bytes,
-        ..
-    } = readback;
+    let (cache, sizes) = (
+        readback.cache,
+        (readback.block_bytes as usize, readback.read_bytes),
+    );
     let written = journal.written().count() as u64;
-    let checked = Arc::new(VerifyProgress::of(written));
+    let checked = Arc::new(VerifyProgress::default());
+    *checked.result() = VerifyResult {
+        blocks_written: Some(written),
+        read_back: Some(ReadBack::default()),
+        ..VerifyResult::default()
+    };
     let (mine, journal) = (Arc::clone(&checked), Arc::clone(journal));
     let work = move |fd: OwnedFd| {
         if cache != CachePolicy::Direct {
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
         }
-        check_all(&fd, &journal, (block_bytes as usize, read_bytes), &mine)
+        check_all(&fd, &journal, sizes, &mine)
     };
     let (mut control, mut series, mut elapsed_ns, mut before, mut silent_ns) =
         (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
@@ -99,7 +88,7 @@ pub(crate) fn verify(
         elapsed_ns += silence_ns.saturating_sub(before.1);
         let cell = Cell {
             ops: blocks - before.0,
-            bytes: (blocks - before.0) * u64::from(block_bytes),
+            bytes: (blocks - before.0) * u64::from(readback.block_bytes),
             ..Cell::default()
         };
         series.add(elapsed_ns, &cell, CELLS_MAX);
@@ -109,7 +98,7 @@ pub(crate) fn verify(
         });
         let done = Some(blocks as f64 / written.max(1) as f64);
         let progress = Progress {
-            name,
+            name: readback.name,
             phase: Phase::Verify,
             elapsed_ns,
             done,

@@ -25,17 +25,18 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
 use crate::run::hang::since;
 use crate::run::limits::{extent_of, in_flight_max};
-use crate::run::prepare::set_cache;
-use crate::run::select::select;
+use crate::run::prepare::{check_span, check_writable, set_cache};
+use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 pub use confirm::ChoosePoints;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
-use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::stream::Streams;
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
 use log::SurveyLog;
@@ -115,20 +116,13 @@ impl Session {
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<(SurveyConfig, CacheUse), RunError> {
-        let path = target.identity().path.clone();
-        if survey.engine == EngineChoice::Fixed(EngineKind::Mmap) {
-            let why = "a mapping goes through the page cache, one page at a time".to_owned();
-            return Err(RunError::Engine {
-                kind: EngineKind::Mmap,
-                path,
-                why,
-            });
-        }
-        if survey.operation == OpKind::Write && !target.is_writable() {
-            return Err(RunError::ReadOnly {
-                path,
-                workload: SURVEY.to_owned(),
-            });
+        refuse_mapping(survey.engine, target)?;
+        if survey.operation == OpKind::Write {
+            let writes = Workload {
+                streams: Streams::with_reads(0),
+                ..Workload::named(SURVEY)
+            };
+            check_writable(&writes, target)?;
         }
         if target.is_scratch() {
             let (control, _) = self.lay_out(target, target.capacity_bytes(), None, watch)?;
@@ -158,15 +152,7 @@ impl Session {
             ..streaming.clone()
         })?;
         let surveyed = survey_target(survey, target, cache.used, self.seed, stream);
-        if surveyed.extent.length < SPAN_BYTES_MIN {
-            let (block_bytes, span_bytes) = (SPAN_BYTES_MIN as u32, surveyed.extent.length);
-            return Err(RunError::Span {
-                path,
-                workload: SURVEY.to_owned(),
-                block_bytes,
-                span_bytes,
-            });
-        }
+        check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
         let fd = target
             .fd()
             .try_clone_to_owned()

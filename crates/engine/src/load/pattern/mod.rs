@@ -91,8 +91,9 @@ fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
 fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
     let (start, blocks, align) = match walk {
         OffsetWalk::Runs(runs) => {
-            let walk = each_once(runs.drawn(), next, seed)?;
-            return Some(OffsetWalk::Runs(Box::new(runs.drawing_from(walk))));
+            let mut runs = runs.clone();
+            runs.walk = each_once(&runs.walk, next, seed)?;
+            return Some(OffsetWalk::Runs(runs));
         }
         OffsetWalk::Uniform {
             start,
@@ -320,7 +321,7 @@ impl Pattern {
     #[inline(always)]
     pub fn lap(&self) -> u64 {
         match &self.map {
-            Some(map) => map.lap(),
+            Some(map) => map.lap,
             None => self
                 .streams
                 .iter()

@@ -155,7 +155,7 @@ impl OffsetWalk {
             | Self::Stride { lap, .. } => *lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
             Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
-            Self::ZonesInTurn(walk) => walk.lap(),
+            Self::ZonesInTurn(walk) => walk.lap,
             Self::Runs(runs) => runs.lap(),
             Self::Uniform { .. } | Self::Zones { .. } | Self::Skewed { .. } => 0,
         }
@@ -342,7 +342,8 @@ impl OffsetWalk {
 /// each direction goes on from its own last operation.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomRuns {
-    walk: OffsetWalk,
+    /// Draws the offsets.
+    pub walk: OffsetWalk,
     run: RandomRun,
     start: u64,
     end: u64,
@@ -367,19 +368,6 @@ impl RandomRuns {
             end: extent.start + extent.length,
             last: (extent.start, extent.start),
             done,
-        }
-    }
-
-    /// The walk that draws the offsets.
-    pub(crate) fn drawn(&self) -> &OffsetWalk {
-        &self.walk
-    }
-
-    /// The same runs at the offsets of another walk.
-    pub(crate) fn drawing_from(&self, walk: OffsetWalk) -> Self {
-        Self {
-            walk,
-            ..self.clone()
         }
     }
 

@@ -9,7 +9,8 @@ pub(crate) struct ZoneWalk {
     start: u64,
     end: u64,
     at: u64,
-    lap: u64,
+    /// Laps that have begun after the first.
+    pub lap: u64,
     /// Where the current part begins.
     zone: u64,
     stride: ZoneStride,
@@ -26,11 +27,6 @@ impl ZoneWalk {
             zone: extent.start,
             stride,
         }
-    }
-
-    /// Laps that have begun after the first.
-    pub(crate) fn lap(&self) -> u64 {
-        self.lap
     }
 
     /// The next offset. Not inlined: the other walks share the loop that calls it.
