@@ -14,8 +14,8 @@ use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep, FilesPlan,
 };
 use diskproof_model::measurement::{ByteCount, StopReason};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use pass::{Pass, PassProgress, PassResult, PassSignals, TRANSFER_BYTES, Task};
+use diskproof_model::progress::{Control, Watch};
+use pass::{Pass, PassResult, PassSignals, TRANSFER_BYTES, Task};
 use set::FileSet;
 use std::sync::Arc;
 
@@ -351,22 +351,6 @@ impl FilesRun<'_> {
             limit_ns: measured.map(|(limit_ns, _)| limit_ns),
             signals: PassSignals::default(),
         };
-        let phase = match measured {
-            Some(_) => Phase::Measure,
-            None => Phase::Layout,
-        };
-        let watch = &mut *self.watch;
-        let mut tick = |progress: PassProgress<'_>| {
-            watch.tick(&Progress {
-                name,
-                phase,
-                elapsed_ns: progress.elapsed_ns,
-                done: Some(progress.done),
-                series: progress.series,
-                silence: Some(progress.silence),
-                resume_bytes: None,
-            })
-        };
-        pass.run(threads, (name, self.session.stall_timeout), &mut tick)
+        pass.run(threads, name, self.session.stall_timeout, self.watch)
     }
 }

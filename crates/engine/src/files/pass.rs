@@ -12,7 +12,7 @@ use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use diskproof_device::{FileName, FileTree};
 use diskproof_model::files::{FileOperation, FileSync, FileSyncTime};
 use diskproof_model::measurement::{CpuTime, OpMeasurement, SERIES_CELLS_MAX, StopReason};
-use diskproof_model::progress::{Control, Silence};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -110,14 +110,6 @@ pub(crate) struct PassResult {
     pub(crate) wall_ns: u64,
     pub(crate) cpu: CpuTime,
     pub(crate) stopped: StopReason,
-}
-
-/// How far a pass is.
-pub(crate) struct PassProgress<'a> {
-    pub(crate) elapsed_ns: u64,
-    pub(crate) done: f64,
-    pub(crate) series: &'a TimeSeries,
-    pub(crate) silence: Silence,
 }
 
 impl Pass {
@@ -309,13 +301,14 @@ impl Pass {
         tally
     }
 
-    /// Carries the pass out with so many threads. `watch` is called 20 times per second; an
-    /// interruption ends the pass, unless it removes files.
+    /// Carries the pass out with so many threads. An interruption by the watcher ends it, unless it
+    /// removes files.
     pub(crate) fn run(
         self,
         threads: u32,
-        (name, stall): (&str, StallTimeout),
-        watch: &mut dyn FnMut(PassProgress<'_>) -> Control,
+        name: &str,
+        stall: StallTimeout,
+        watch: &mut dyn Watch,
     ) -> Result<PassResult, RunError> {
         let pass = Arc::new(self);
         let threads = u64::from(threads).min(pass.total()).max(1);
@@ -409,7 +402,7 @@ impl Supervisor<'_> {
     fn wait(
         &self,
         (threads, tallies): (u64, &Receiver<WorkerTally>),
-        watch: &mut dyn FnMut(PassProgress<'_>) -> Control,
+        watch: &mut dyn Watch,
     ) -> Result<(Vec<WorkerTally>, bool), RunError> {
         let signals = &self.pass.signals;
         let (mut ended, mut is_interrupted) = (Vec::new(), false);
@@ -452,14 +445,20 @@ impl Supervisor<'_> {
                 .limit_ns
                 .map_or(0.0, |limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64);
             let by_count = done as f64 / self.pass.total().max(1) as f64;
-            let control = watch(PassProgress {
+            let control = watch.tick(&Progress {
+                name: self.name,
+                phase: match self.pass.task {
+                    Task::Measure(_) => Phase::Measure,
+                    _ => Phase::Layout,
+                },
                 elapsed_ns,
-                done: by_count.max(by_time).min(1.0),
+                done: Some(by_count.max(by_time).min(1.0)),
                 series: &series,
-                silence: Silence {
+                silence: Some(Silence {
                     target: 0,
                     length_ns: silent_ns,
-                },
+                }),
+                resume_bytes: None,
             });
             if control == Control::Interrupt && self.pass.task != Task::Remove {
                 is_interrupted = true;

@@ -6,7 +6,7 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
-use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::uring::UringBackend;
 use crate::io::{Backend, Request, SubmitPolicy, WaitMode};
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
@@ -73,21 +73,16 @@ impl AnyBackend {
         let slots = config.depth + config.buffers.write_shift(config.depth);
         let mut buffers = Buffers::new(slots as usize, config.request_bytes as usize)?;
         buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));
+        let batched = SubmitPolicy::Batched;
         Ok(match kind {
-            EngineKind::Uring => {
-                let shape = UringConfig {
-                    depth: config.depth,
-                    cache: config.cache,
-                    submission: SubmitPolicy::Batched,
-                };
-                Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
-            }
-            EngineKind::Aio => Self::Aio(AioBackend::new(
+            EngineKind::Uring => Self::Uring(Box::new(UringBackend::new(
                 fd,
                 buffers,
                 config.depth,
-                SubmitPolicy::Batched,
-            )?),
+                config.cache,
+                batched,
+            )?)),
+            EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, config.depth, batched)?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, config.depth as usize)),
             // The survey refuses mappings earlier.
             EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),

@@ -52,12 +52,6 @@ enum EntryKind {
     Other,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Registration {
-    file: bool,
-    buffers: bool,
-}
-
 /// Marks a branch as unlikely. Takes no argument: arguments would have to lie in memory on every
 /// path to the call.
 #[cold]
@@ -68,7 +62,10 @@ fn cold_path() {}
 #[derive(Debug)]
 struct EntryWriter {
     fd: RawFd,
-    registered: Registration,
+    /// Whether the file is registered.
+    fixed_file: bool,
+    /// Whether the buffers are.
+    fixed_buffers: bool,
     /// By slot.
     kinds: Box<[EntryKind]>,
 }
@@ -96,7 +93,7 @@ impl EntryWriter {
     #[inline(always)]
     fn build(&self, request: Request, buffers: &Buffers) -> SubmissionEntry {
         // A registered file is named by its index, 0, and a flag.
-        let (fd, flags) = if self.registered.file {
+        let (fd, flags) = if self.fixed_file {
             (0, FIXED_FILE)
         } else {
             (self.fd as u32, 0)
@@ -120,9 +117,9 @@ impl EntryWriter {
             ..transfer
         };
         let (op, entry) = match request.op {
-            Op::Read if self.registered.buffers => (IoringOp::ReadFixed, fixed),
+            Op::Read if self.fixed_buffers => (IoringOp::ReadFixed, fixed),
             Op::Read => (IoringOp::Read, transfer),
-            Op::Write if self.registered.buffers => (IoringOp::WriteFixed, fixed),
+            Op::Write if self.fixed_buffers => (IoringOp::WriteFixed, fixed),
             Op::Write => (IoringOp::Write, transfer),
             Op::Sync(call) => {
                 let op_flags = match call {
@@ -189,18 +186,6 @@ fn call_entry(call: BlockCall, off: u64, len: u32) -> (IoringOp, SubmissionEntry
 /// larger blocks the page lookup costs little.
 const REGISTERED_BYTES_MAX: usize = 64 << 10;
 
-/// Size and purpose of a ring.
-#[derive(Debug, Clone, Copy)]
-pub struct UringConfig {
-    /// Requests in flight.
-    pub depth: u32,
-    /// How the page cache is treated. Registered buffers slow down buffered I/O (the kernel copies
-    /// through a bio_vec iterator).
-    pub cache: CachePolicy,
-    /// How many go in one call.
-    pub submission: SubmitPolicy,
-}
-
 /// The ring with the best flags that this kernel takes, and their names. The thread that makes it
 /// must be the one that uses it.
 fn build_ring(depth: u32) -> io::Result<(Ring, Vec<&'static str>)> {
@@ -226,12 +211,18 @@ fn build_ring(depth: u32) -> io::Result<(Ring, Vec<&'static str>)> {
 }
 
 impl UringBackend {
-    /// For up to `shape.depth` requests in flight on `fd`.
-    pub fn new(fd: OwnedFd, buffers: Buffers, shape: UringConfig) -> io::Result<Self> {
-        let (ring, mut features) = build_ring(shape.depth)?;
+    /// For up to `depth` requests in flight on `fd`. Registered buffers slow down buffered I/O (the
+    /// kernel copies through a bio_vec iterator), so `cache` decides on them.
+    pub fn new(
+        fd: OwnedFd,
+        buffers: Buffers,
+        depth: u32,
+        cache: CachePolicy,
+        submission: SubmitPolicy,
+    ) -> io::Result<Self> {
+        let (ring, mut features) = build_ring(depth)?;
         let file = ring.register_file(fd.as_raw_fd()).is_ok();
-        let worth_it =
-            shape.cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
+        let worth_it = cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain
         // buffers do. SAFETY: the buffers live as long as the ring (field order, and
         // `drop`) and are never remapped.
@@ -243,11 +234,9 @@ impl UringBackend {
             buffers,
             writer: EntryWriter {
                 fd: fd.as_raw_fd(),
-                registered: Registration {
-                    file,
-                    buffers: fixed,
-                },
-                kinds: vec![EntryKind::Other; shape.depth as usize].into_boxed_slice(),
+                fixed_file: file,
+                fixed_buffers: fixed,
+                kinds: vec![EntryKind::Other; depth as usize].into_boxed_slice(),
             },
             fd,
             timer: Box::new(Timespec {
@@ -255,7 +244,7 @@ impl UringBackend {
                 tv_nsec: WAIT_MAX_NS as i64,
             }),
             timer_armed: false,
-            batch: BatchSize::of(shape.depth, shape.submission),
+            batch: BatchSize::of(depth, submission),
             features,
         })
     }

@@ -330,28 +330,19 @@ impl RequestGenerator {
         None
     }
 
-    /// The data of a write from `buffer` in slot `index`.
+    /// The data of a write from `buffer` in slot `index`, where there are options.
     fn fill(&mut self, buffers: &mut Buffers, (buffer, index): (u32, u32), step: Step) {
         let (buffer, len) = (buffer as usize, step.len as usize);
-        match self
-            .options
-            .as_mut()
-            .and_then(|options| options.content.as_mut())
-        {
+        let Some(options) = &mut self.options else {
+            return;
+        };
+        match &mut options.content {
             Some(content) => content.fill(buffers.bytes_mut(buffer, len)),
             None => buffers.stamp(buffer, len, self.unique),
         }
-        self.sign(buffers.bytes_mut(buffer, len), step.offset, index);
-    }
-
-    fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {
-        let generation = self.slots.timing(index).generation;
-        if let Some(journal) = self
-            .options
-            .as_ref()
-            .and_then(|options| options.journal.as_ref())
-        {
-            journal.sign(block, offset, generation);
+        if let Some(journal) = &options.journal {
+            let generation = self.slots.timing(index).generation;
+            journal.sign(buffers.bytes_mut(buffer, len), step.offset, generation);
         }
     }
 

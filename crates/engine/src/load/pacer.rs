@@ -2,6 +2,7 @@
 //! the same mean distance, on any free worker.
 
 use crate::random::Random;
+use diskproof_model::plan::Workload;
 use diskproof_model::shape::Arrivals;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,6 +66,12 @@ impl Pacer {
             interval_ns: 1e9 / rate,
             starts,
         }
+    }
+
+    /// The schedule of a workload, from time zero on; `None` in a closed loop.
+    pub(crate) fn of(workload: &Workload, seed: u64) -> Option<Self> {
+        let rate = workload.rate?;
+        Some(Self::new(0, rate, workload.shape.arrivals, seed))
     }
 
     /// The same schedule, counted from another start. Only before the first operation.

@@ -155,7 +155,7 @@ impl FirstRequest {
     fn new(workload: &Workload, target: &OpenTarget) -> Option<Self> {
         let largest = largest_block(workload);
         let bytes = largest.min(FIRST_BYTES.max(target.alignment_bytes()));
-        let mut extent = extent_of(workload, target.usable_bytes());
+        let mut extent = extent_of(workload.span, target.usable_bytes());
         if extent.length < u64::from(bytes) {
             // The layout writes this place again.
             extent = Extent {

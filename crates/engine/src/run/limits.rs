@@ -7,7 +7,7 @@ use crate::load::pattern::block_range;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use diskproof_model::group::Group;
-use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Span, Stop, SyncPolicy, Workload};
 use std::sync::Arc;
 
 /// The longest operation of a workload, in bytes.
@@ -15,11 +15,10 @@ pub(crate) fn largest_block(workload: &Workload) -> u32 {
     workload.block_sizes().fold(workload.block_bytes, u32::max)
 }
 
-/// The span of a workload, within `limit` bytes.
-pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
-    let start = workload.span.start_bytes.min(limit);
-    let length = workload
-        .span
+/// A span within `limit` bytes.
+pub(crate) fn extent_of(span: Span, limit: u64) -> Extent {
+    let start = span.start_bytes.min(limit);
+    let length = span
         .length_bytes
         .map_or(limit - start, |length| length.min(limit - start));
     Extent { start, length }

@@ -55,19 +55,6 @@ impl PreparedTarget {
     }
 }
 
-/// What all targets of a run have in common.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PrepareOptions {
-    /// Requests in flight on all targets, of all workloads that run together.
-    pub in_flight_max: u64,
-    /// How slow the target is, if it is.
-    pub slow: Option<SlowTarget>,
-    /// Seed of the write journal.
-    pub seed: u64,
-    /// Bytes of the span that sequential workloads pass over before they begin.
-    pub skip_bytes: u64,
-}
-
 /// Refuses a workload that writes on a target opened for reading.
 pub(crate) fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
     if workload.writes() && !target.is_writable() {
@@ -78,12 +65,16 @@ pub(crate) fn check_writable(workload: &Workload, target: &OpenTarget) -> Result
     Ok(())
 }
 
-/// Chooses span and I/O engine on a target whose content and page cache are ready.
+/// Chooses span and I/O engine on a target whose content and page cache are ready. All workloads
+/// that run together keep up to `in_flight_max` requests in flight on all targets; `seed` is that
+/// of the write journal.
 pub(crate) fn prepare_target(
     workload: &Workload,
     target: &mut OpenTarget,
     cache: CacheUse,
-    options: PrepareOptions,
+    in_flight_max: u64,
+    slow: Option<SlowTarget>,
+    seed: u64,
 ) -> Result<PreparedTarget, RunError> {
     let extent = checked_extent(workload, target)?;
     if workload.writes() && cache.used == CachePolicy::Direct {
@@ -100,11 +91,6 @@ pub(crate) fn prepare_target(
         None
     };
     let calls = checked_calls(workload, target)?;
-    let PrepareOptions {
-        in_flight_max,
-        slow,
-        ..
-    } = options;
     let selection = select(workload, cache.used, target, in_flight_max, slow)?;
     let block_bytes = largest_block(workload);
     let parts = parts_of(workload, selection.kind);
@@ -116,7 +102,7 @@ pub(crate) fn prepare_target(
         );
         return Err(unsuitable(workload, target, why));
     }
-    let journal = journal_for(workload, extent, target, options.seed)?;
+    let journal = journal_for(workload, extent, target, seed)?;
     if workload.checks_reads() && selection.kind == EngineKind::Mmap {
         return Err(unverifiable(
             workload,
@@ -130,7 +116,7 @@ pub(crate) fn prepare_target(
         cache,
         selection,
         unwritten_bytes,
-        skip_bytes: options.skip_bytes,
+        skip_bytes: 0,
         calls,
     })
 }
@@ -142,7 +128,7 @@ fn checked_extent(workload: &Workload, target: &OpenTarget) -> Result<Extent, Ru
     } else {
         target.usable_bytes()
     };
-    let extent = extent_of(workload, limit);
+    let extent = extent_of(workload.span, limit);
     check_span(
         workload,
         target,

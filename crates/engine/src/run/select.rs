@@ -6,7 +6,7 @@ use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::errno::errno_name;
-use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::uring::UringBackend;
 use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode};
 use crate::run::block_calls::{calls_of, device_call};
 use crate::run::calibrate::{measure_rate, random_reads};
@@ -217,30 +217,20 @@ fn try_out(
 ) -> io::Result<()> {
     let fd = || target.fd().try_clone_to_owned();
     let block = tried_bytes(workload, target);
+    let (buffers, batched) = (|| Buffers::new(1, block as usize), SubmitPolicy::Batched);
     let readable = reads && workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let shape = UringConfig {
-                depth: 1,
-                cache,
-                submission: SubmitPolicy::Batched,
-            };
-            let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
+            let mut backend = UringBackend::new(fd()?, buffers()?, 1, cache, batched)?;
             if let Some(call) = device_call(workload, target) {
                 try_call(&mut backend, call, punted(workload, target))?;
             }
             read_one(backend, block, readable)
         }
-        EngineKind::Aio => read_one(
-            AioBackend::new(
-                fd()?,
-                Buffers::new(1, block as usize)?,
-                1,
-                SubmitPolicy::Batched,
-            )?,
-            block,
-            readable,
-        ),
+        EngineKind::Aio => {
+            let backend = AioBackend::new(fd()?, buffers()?, 1, batched)?;
+            read_one(backend, block, readable)
+        }
         EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
     }
 }
@@ -371,24 +361,14 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
-    let shape = UringConfig {
-        depth,
-        cache,
-        submission: SubmitPolicy::Batched,
-    };
+    let batched = SubmitPolicy::Batched;
     let by_uring = || {
-        measure_rate(
-            UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?,
-            &reads,
-            extent,
-        )
+        let backend = UringBackend::new(fd().ok()?, buffers().ok()?, depth, cache, batched);
+        measure_rate(backend.ok()?, &reads, extent)
     };
     let by_aio = || {
-        measure_rate(
-            AioBackend::new(fd().ok()?, buffers().ok()?, depth, SubmitPolicy::Batched).ok()?,
-            &reads,
-            extent,
-        )
+        let backend = AioBackend::new(fd().ok()?, buffers().ok()?, depth, batched);
+        measure_rate(backend.ok()?, &reads, extent)
     };
     let (uring, aio) = best_of_each(by_uring, by_aio)?;
     (aio > uring * TRIAL_GAIN).then(|| {

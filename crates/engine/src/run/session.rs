@@ -14,7 +14,7 @@ use crate::run::first_request::{FIRST_BYTES, find_slow};
 use crate::run::hang::join;
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
-    PrepareOptions, PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
+    PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
@@ -235,18 +235,21 @@ impl Session {
         check_writable(workload, target)?;
         let cache = set_cache(workload, target)?;
         let limit = target.capacity_bytes().max(target.usable_bytes());
-        check_alignment(workload, cache.used, extent_of(workload, limit), target)?;
+        check_alignment(
+            workload,
+            cache.used,
+            extent_of(workload.span, limit),
+            target,
+        )?;
         if self.give_content(workload, target, watch)? == ScratchContent::New {
             // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
-        let options = PrepareOptions {
-            in_flight_max,
-            slow: find_slow(workload, target, self.stall_timeout, watch)?,
-            seed: self.seed,
+        let slow = find_slow(workload, target, self.stall_timeout, watch)?;
+        Ok(PreparedTarget {
             skip_bytes: self.skip_bytes,
-        };
-        prepare_target(workload, target, cache, options)
+            ..prepare_target(workload, target, cache, in_flight_max, slow, self.seed)?
+        })
     }
 
     /// Writes the part of a scratch file that a workload needs and that is not written yet.

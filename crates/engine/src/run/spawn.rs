@@ -10,7 +10,7 @@ use crate::io::mmap::MmapBackend;
 use crate::io::null::NullBackend;
 use crate::io::shared_sync::SharedSync;
 use crate::io::sync::{SyncBackend, SyncRoute};
-use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::uring::UringBackend;
 use crate::io::{Backend, SubmitPolicy};
 use crate::load::block_calls::BlockCalls;
 use crate::load::budget::Budget;
@@ -35,6 +35,7 @@ use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use rustix::io::ReadWriteFlags;
+use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -173,12 +174,7 @@ fn work(
     let submission = SubmitPolicy::of(&config.workload.access, config.cache);
     match config.kind {
         EngineKind::Uring => {
-            let shape = UringConfig {
-                depth: config.depth,
-                cache: config.cache,
-                submission,
-            };
-            let backend = UringBackend::new(fd, buffers, shape)?;
+            let backend = UringBackend::new(fd, buffers, config.depth, config.cache, submission)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Aio => {
@@ -204,12 +200,12 @@ fn work(
         }
         EngineKind::Mmap => {
             let protection = match config.workload.writes() {
-                true => libc::PROT_READ | libc::PROT_WRITE,
-                false => libc::PROT_READ,
+                true => ProtFlags::READ | ProtFlags::WRITE,
+                false => ProtFlags::READ,
             };
             let advice = match config.workload.access {
-                Access::Sequential => libc::MADV_SEQUENTIAL,
-                _ => libc::MADV_RANDOM,
+                Access::Sequential => Advice::Sequential,
+                _ => Advice::Random,
             };
             let length = config.extent.start + config.extent.length;
             let backend = MmapBackend::new(fd, buffers, length, protection, advice)?;

@@ -2,7 +2,6 @@
 //! children supervise them until the last has ended.
 
 mod progress;
-mod so_far;
 mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
@@ -114,9 +113,7 @@ impl<'a> WorkerGroup<'a> {
             reports,
             starts: Vec::new(),
             gate: None,
-            stops: (0..targets)
-                .map(|_| Arc::new(AtomicBool::new(false)))
-                .collect(),
+            stops: (0..targets).map(|_| Arc::default()).collect(),
             published: group
                 .workloads
                 .iter()
@@ -127,24 +124,15 @@ impl<'a> WorkerGroup<'a> {
             pacers: assignments
                 .iter()
                 .enumerate()
-                .map(|(index, assignment)| pacer_of(assignment.workload, seed ^ index as u64))
+                .map(|(index, assignment)| Pacer::of(assignment.workload, seed ^ index as u64))
                 .collect(),
             cpu: vec![CpuTime::default(); assignments.len()],
             hangs: vec![None; assignments.len()],
             working: vec![0; assignments.len()],
             handles: Vec::new(),
         };
-        let workloads: Vec<Arc<Workload>> = group
-            .workloads
-            .iter()
-            .map(|workload| Arc::new(workload.clone()))
-            .collect();
-        let flow_parts = flow_parts(assignments);
-        for ((index, assignment), flow) in assignments.iter().enumerate().zip(flow_parts) {
-            let mut config = workers.configs_for(seed, &workloads[assignment.member], index);
-            let threads = config.iter_mut().flatten();
-            threads.for_each(|thread| thread.flow.clone_from(&flow));
-            drop(flow);
+        for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
+            let config = workers.configs_for(seed, index, flow);
             workers.spawn_workers(index, config, &sender)?;
         }
         Ok(workers)
@@ -201,11 +189,11 @@ impl<'a> WorkerGroup<'a> {
     fn configs_for(
         &self,
         seed: u64,
-        workload: &Arc<Workload>,
         assignment: usize,
+        flow: Option<Arc<FlowPart>>,
     ) -> Vec<Vec<WorkerConfig>> {
         let own = self.assignments[assignment];
-        let (member, target, prepared) = (own.member, own.target, own.prepared);
+        let (workload, prepared) = (&Arc::new(own.workload.clone()), own.prepared);
         let in_flight = prepared.selection.depth.unwrap_or(workload.depth);
         let threads_per_worker = threads_per_worker(in_flight, prepared.selection.kind);
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
@@ -264,11 +252,11 @@ impl<'a> WorkerGroup<'a> {
                     after_write: after_write_of(workload, prepared.cache.used),
                     calls: prepared.calls.clone(),
                     pacer: self.pacers[assignment].clone(),
-                    flow: None,
+                    flow: flow.clone(),
                     seed,
                     stream: first_stream | index,
-                    stop: Arc::clone(&self.stops[target]),
-                    published: Arc::clone(&self.published[member]),
+                    stop: Arc::clone(&self.stops[own.target]),
+                    published: Arc::clone(&self.published[own.member]),
                     snapshot: SharedSnapshot::default(),
                 });
             }
@@ -336,13 +324,6 @@ impl<'a> WorkerGroup<'a> {
             schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns()))
         })
     }
-}
-
-/// The schedule of a workload in an open loop, from time zero on.
-fn pacer_of(workload: &Workload, seed: u64) -> Option<Pacer> {
-    let arrivals = workload.shape.arrivals;
-    let rate = workload.rate?;
-    Some(Pacer::new(0, rate, arrivals, seed))
 }
 
 /// For each assignment the part that it is of a flow.

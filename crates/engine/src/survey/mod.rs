@@ -28,7 +28,7 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{check_span, check_writable, set_cache};
 use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
-use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
+use crate::run::watchdog::{CHECK_EVERY, Deferred, StallTimeout, Waited};
 pub use confirm::ChoosePoints;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
@@ -46,7 +46,6 @@ use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
 /// What the surveying thread needs.
@@ -183,13 +182,7 @@ fn survey_target(
     seed: u64,
     stream: EngineKind,
 ) -> SurveyTarget {
-    let whole = extent_of(
-        &Workload {
-            span: survey.span,
-            ..Workload::named(SURVEY)
-        },
-        target.usable_bytes(),
-    );
+    let whole = extent_of(survey.span, target.usable_bytes());
     let alignment_bytes = u64::from(target.alignment_bytes());
     let unit = UNIT_BYTES.max(alignment_bytes);
     let (start, end) = (
@@ -241,29 +234,24 @@ fn follow(
     (index, target, stall_timeout): (usize, &OpenTarget, StallTimeout),
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
-    let (sender, home) = channel();
     let mine = Arc::clone(log);
-    let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
     let limit_ns = config.survey.time_ns_max();
-    let work = move || {
-        // The receiver is gone when the survey has timed out.
-        let _ = sender.send(work(&config, &mine));
-    };
-    builder.spawn(work).map_err(RunError::Thread)?;
+    let working = Deferred::start("diskproof-survey", move || work(&config, &mine));
+    let working = working.map_err(RunError::Thread)?;
     let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
     let (begin_ns, mut stopped_ns) = (progress.answered_ns, None);
     loop {
-        match home.recv_timeout(CHECK_EVERY) {
-            Ok(done) => {
+        match working.poll(CHECK_EVERY) {
+            Waited::Done(done) => {
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
                 return Ok((control, None));
             }
-            Err(RecvTimeoutError::Disconnected) => {
+            Waited::Lost => {
                 return Err(RunError::Lost {
                     workload: SURVEY.to_owned(),
                 });
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Waited::TimedOut(_) => {}
         }
         // Also after the stop: the user should see what the end waits for.
         let wanted = progress.tick(log, watch);

@@ -119,7 +119,8 @@ impl WorkerGroup<'_> {
             let is_stopping = now >= schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
             let orders = if is_stopping {
                 Orders::End
-            } else if self.is_endless() {
+            } else if self.group.time_ns().is_none() {
+                // Only a budget of operations or bytes ends the run.
                 let silence_ns = self.silence_of(target, schedule, now);
                 Orders::ContinueWithoutDeadline { silence_ns }
             } else {
@@ -179,10 +180,5 @@ impl WorkerGroup<'_> {
             self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
             self.results[assignment].push(done);
         }
-    }
-
-    /// Whether only a budget of operations or bytes ends the run.
-    fn is_endless(&self) -> bool {
-        self.group.time_ns().is_none()
     }
 }
