@@ -2,13 +2,14 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`; `primes` and `allocator` stand alone. `unsafe` lives in
+//! `survey`, `ping` and `files`; `primes`, `lock` and `allocator` stand alone. `unsafe` lives in
 //! `allocator`, `io`, `primes`, `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
 
 pub mod allocator;
 mod files;
 mod io;
 mod load;
+mod lock;
 mod measure;
 mod ping;
 mod primes;

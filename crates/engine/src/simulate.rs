@@ -9,6 +9,7 @@ use crate::load::block_calls::BlockCalls;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
+use crate::lock::lock;
 use crate::measure::sampler::Sampler;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
@@ -191,10 +192,7 @@ pub fn simulate_on(
             continue;
         }
         next_tick = clock.now() + 50_000_000;
-        let series = published
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone();
+        let series = lock(&published).clone();
         control = watch.tick(&progress(workload, clock, schedule.measure_ns, &series));
         stop.store(control != Control::Continue, Ordering::Relaxed);
     }

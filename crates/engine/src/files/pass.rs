@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Cells of 0.1 ms: files in memory take microseconds, and a step of some thousand of them must
@@ -72,8 +72,7 @@ pub(crate) struct PassSignals {
     done: AtomicU64,
     stop: AtomicBool,
     /// When the pass begins, on the clock; set when all threads have started.
-    begin_ns: Mutex<Option<u64>>,
-    begun: Condvar,
+    begin_ns: OnceLock<u64>,
 }
 
 /// What a worker needs for its operations.
@@ -213,33 +212,6 @@ impl Pass {
         }
     }
 
-    /// Waits for the start of the pass. Returns it.
-    fn wait_for_start(&self, clock: &ActiveClock) -> u64 {
-        let signals = &self.signals;
-        let lock = signals.begin_ns.lock();
-        let mut begin_ns = lock.unwrap_or_else(PoisonError::into_inner);
-        let begin_ns = loop {
-            match *begin_ns {
-                Some(at_ns) => break at_ns,
-                None => {
-                    let woken = signals.begun.wait(begin_ns);
-                    begin_ns = woken.unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        };
-        while clock.now() < begin_ns {
-            std::hint::spin_loop();
-        }
-        begin_ns
-    }
-
-    /// Sets the start of the pass: the workers wake up.
-    fn begin(&self, at_ns: u64) {
-        let lock = self.signals.begin_ns.lock();
-        *lock.unwrap_or_else(PoisonError::into_inner) = Some(at_ns);
-        self.signals.begun.notify_all();
-    }
-
     /// The loop of a worker.
     fn work(&self) -> WorkerTally {
         let mut tools = WorkerTools {
@@ -256,7 +228,10 @@ impl Pass {
             end_ns: 0,
             stopped: StopReason::Ops,
         };
-        let begin_ns = self.wait_for_start(&tools.clock);
+        let begin_ns = *self.signals.begin_ns.wait();
+        while tools.clock.now() < begin_ns {
+            std::hint::spin_loop();
+        }
         let deadline_ns = self.limit_ns.map_or(u64::MAX, |limit| begin_ns + limit);
         let total = self.total();
         let mut errors = 0;
@@ -330,7 +305,7 @@ impl Pass {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
                     pass.signals.stop.store(true, Ordering::Relaxed);
-                    pass.begin(0);
+                    let _ = pass.signals.begin_ns.set(0);
                     // They have begun no operation, and hold the directory until they end.
                     workers.into_iter().for_each(|worker| drop(worker.join()));
                     return Err(RunError::Thread(error));
@@ -341,7 +316,8 @@ impl Pass {
         let clock = ActiveClock::new();
         let before = usage::process();
         let begin_ns = clock.now() + LEAD_NS;
-        pass.begin(begin_ns);
+        // The workers wake up.
+        let _ = pass.signals.begin_ns.set(begin_ns);
         let supervisor = Supervisor {
             pass: &pass,
             clock,

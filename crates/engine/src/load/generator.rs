@@ -348,12 +348,9 @@ impl RequestGenerator {
 
     /// A write to a verified block completed or failed.
     pub(crate) fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
-        let generation = self.slots.timing(index).generation;
-        if let Some(journal) = self
-            .options
-            .as_ref()
-            .and_then(|options| options.journal.as_ref())
-            && generation > 0
+        if let Some(options) = &self.options
+            && let Some(journal) = &options.journal
+            && let generation @ 1.. = self.slots.timing(index).generation
         {
             match fate {
                 WriteOutcome::Done => journal.confirm(offset, generation),

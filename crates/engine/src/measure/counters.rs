@@ -1,6 +1,7 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows no requests.
 
 use crate::io::errno::errno_name;
+use crate::lock::lock;
 use crate::measure::result::EndReason;
 use crate::measure::snapshot::WorkerSnapshot;
 
@@ -9,7 +10,7 @@ use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, PerOp, SERI
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::WindowLatency;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Whether latencies from the intended start are counted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -335,7 +336,8 @@ impl Counters {
             }
         }
         if self.measuring && !self.series_closed {
-            add_to_series(published, self.cell_start_ns - self.measure_ns, &total);
+            let at_ns = self.cell_start_ns - self.measure_ns;
+            lock(published).add(at_ns, &total, SERIES_CELLS_MAX);
         }
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
@@ -464,14 +466,6 @@ impl Counters {
             });
         (ops.collect(), self.asked)
     }
-}
-
-/// Adds a cell to the series that the supervisor reads.
-fn add_to_series(published: &Mutex<TimeSeries>, at_ns: u64, cell: &Cell) {
-    published
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .add(at_ns, cell, SERIES_CELLS_MAX);
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{OpKind, SERIES_CELLS_MAX};
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::series::{Cell, TimeSeries};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A worker whose target hangs.
 #[derive(Debug, Clone, Copy)]
@@ -53,11 +53,6 @@ pub(crate) struct WorkerSnapshot {
     pub ended: Option<(EndReason, u64, u128)>,
     /// Whether the worker has ended and took its counts from here.
     pub is_taken: bool,
-}
-
-/// Locks a snapshot. It is consistent even after a panic: every update is complete.
-pub(crate) fn lock_snapshot(snapshot: &Mutex<WorkerSnapshot>) -> MutexGuard<'_, WorkerSnapshot> {
-    snapshot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WorkerSnapshot {

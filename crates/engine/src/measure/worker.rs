@@ -6,11 +6,12 @@
 use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, Extent, WaitMode};
 use crate::load::generator::{AfterWrite, RequestGenerator};
+use crate::lock::lock;
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
+use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
@@ -424,10 +425,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         found
             .iter_mut()
             .for_each(|interruption| interruption.requests = requests);
-        lock_snapshot(&self.snapshot)
-            .so_far
-            .interruptions
-            .append(&mut found);
+        lock(&self.snapshot).so_far.interruptions.append(&mut found);
         self.clock
             .now()
             .max(seen_ns)
@@ -450,11 +448,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let is_sparse = is_over && self.is_sparse();
         // In overtime, what completes at `now` is part of the measured time, which ends then.
         let cell_end_ns = now - u64::from(is_sparse);
-        self.counters.end_cell(
-            cell_end_ns,
-            &self.published,
-            &mut lock_snapshot(&self.snapshot),
-        );
+        self.counters
+            .end_cell(cell_end_ns, &self.published, &mut lock(&self.snapshot));
         if !was_measuring && self.counters.is_measuring() {
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
@@ -514,7 +509,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.ending.is_some() || self.generator.slots.in_flight() == in_flight {
             return;
         }
-        let mut snapshot = lock_snapshot(&self.snapshot);
+        let mut snapshot = lock(&self.snapshot);
         self.counters.end_cell(now, &self.published, &mut snapshot);
         drop(snapshot);
         if self.unanswered_ns > 0 {
@@ -534,7 +529,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn set_busy(&mut self, (why, at_ns): (EndReason, u64), until_ns: u64) {
         let busy_ns = self.busy_until(until_ns);
         self.busy_ns = Some(busy_ns);
-        lock_snapshot(&self.snapshot).ended = Some((why, at_ns, busy_ns));
+        lock(&self.snapshot).ended = Some((why, at_ns, busy_ns));
     }
 
     /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
@@ -553,7 +548,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Publishes what the supervisor needs if the next request never completes.
     #[cold]
     fn publish_snapshot(&self, now: u64) {
-        let mut snapshot = lock_snapshot(&self.snapshot);
+        let mut snapshot = lock(&self.snapshot);
         snapshot.rolled_ns = now;
         snapshot.so_far.last_ns = self.counters.last_ns();
         snapshot.so_far.asked = self.counters.asked();
@@ -620,8 +615,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             // Requests that complete after such an end still count, but not towards the rate.
             if ending != EndReason::Budget {
                 self.set_busy((ending, at_ns), at_ns);
-                self.counters
-                    .close_series(at_ns, &mut lock_snapshot(&self.snapshot));
+                self.counters.close_series(at_ns, &mut lock(&self.snapshot));
             }
         }
     }
@@ -640,7 +634,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub(crate) fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
-        let mut snapshot = lock_snapshot(&self.snapshot);
+        let mut snapshot = lock(&self.snapshot);
         self.counters.end_cell(now, &self.published, &mut snapshot);
         let last_ns = self.counters.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);

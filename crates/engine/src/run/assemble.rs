@@ -230,7 +230,7 @@ pub(crate) fn join_interruptions(
 
 /// Whether all workers counted up to the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlowEnd {
+pub(crate) enum FlowEnd {
     Aligned,
     Ragged,
 }
@@ -239,7 +239,7 @@ enum FlowEnd {
 /// flight is excluded, unless the workload ends by bytes or operations. A stopped worker notices
 /// with its next completion, on a slow disk later than the others; the common time ends with the
 /// first.
-fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
+pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
     let of = |wanted: fn(&EndReason) -> bool| {
         results
             .iter()
@@ -261,11 +261,6 @@ fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
         .max()
         .or_else(|| of(|_| true).max());
     (last.unwrap_or(0), FlowEnd::Aligned)
-}
-
-/// How long the workers of one workload on one target measured together, from `measure_ns` on.
-pub(crate) fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
-    flow(results, measure_ns).0
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or

@@ -2,8 +2,9 @@
 //! plans.
 
 use crate::load::slots::PendingRequest;
+use crate::lock::lock;
 use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::{StuckWorker, WorkerSnapshot, lock_snapshot};
+use crate::measure::snapshot::{StuckWorker, WorkerSnapshot};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::stream::Streams;
@@ -16,7 +17,7 @@ pub(crate) fn time_out(
     asked: StuckWorker<'_>,
     now: u64,
 ) -> (WorkerResult, Hang) {
-    let mut snapshot = lock_snapshot(snapshot);
+    let mut snapshot = lock(snapshot);
     let in_flight = in_flight(&snapshot, asked);
     let since_ns = in_flight
         .iter()

@@ -5,7 +5,7 @@
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::assemble::{RunContext, assemble, flow_ns};
+use crate::run::assemble::{RunContext, assemble, flow};
 use crate::run::calibrate::max_iops;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
@@ -360,7 +360,7 @@ impl Session {
             .zip(assignments)
             .map(|(results, assignment)| {
                 let measure_ns = schedule.delayed(assignment.workload).measure_ns;
-                flow_ns(results, measure_ns) + (measure_ns - common_ns)
+                flow(results, measure_ns).0 + (measure_ns - common_ns)
             })
             .collect();
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];

@@ -21,8 +21,9 @@ use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::pauses::Pauses;
 use crate::load::write_journal::WriteJournal;
+use crate::lock::lock;
 use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
+use crate::measure::snapshot::SharedSnapshot;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
@@ -248,7 +249,7 @@ fn wait_for_start(
     while clock.now() < start_ns && !stop.load(Ordering::Relaxed) {
         clock.wait_until(start_ns.min(clock.now() + START_CHECK_NS));
         // Otherwise the supervisor takes the silence for a hang.
-        lock_snapshot(snapshot).rolled_ns = clock.now();
+        lock(snapshot).rolled_ns = clock.now();
     }
 }
 
@@ -265,7 +266,7 @@ fn run_worker<B: Backend>(
     // Made before the start is known, so that the clock notices every interruption from then on.
     let clock = WorkerClock::new();
     let WorkerStart { schedule, gate } = start.recv().map_err(|_| gone())?;
-    lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
+    lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let shift = write_buffer_shift(&config.workload, config.depth);
     let cache_handling = match config.cache {

@@ -5,6 +5,7 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
+use crate::lock::lock;
 use crate::run::watchdog::{Sign, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{BadBlock, ReadBack, VerifyResult};
@@ -14,7 +15,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Adjacent blocks are read together, up to this size.
 pub(crate) const READ_BYTES: usize = 1 << 20;
@@ -46,12 +47,6 @@ struct VerifyProgress {
     stop: AtomicBool,
 }
 
-impl VerifyProgress {
-    fn result(&self) -> MutexGuard<'_, VerifyResult> {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Verifies every block in the journal. Ends early, with what was checked so far, when the watcher
 /// interrupts, or when the target has not answered for `stall_ns`; then it returns the length of
 /// that silence, in nanoseconds.
@@ -68,7 +63,7 @@ pub(crate) fn verify(
     );
     let written = journal.written().count() as u64;
     let checked = Arc::new(VerifyProgress::default());
-    *checked.result() = VerifyResult {
+    *lock(&checked.result) = VerifyResult {
         blocks_written: Some(written),
         read_back: Some(ReadBack::default()),
         ..VerifyResult::default()
@@ -84,7 +79,7 @@ pub(crate) fn verify(
     let (mut control, mut series, mut elapsed_ns, mut before, mut silent_ns) =
         (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
     let look = |silence_ns: u64| {
-        let blocks = checked.result().blocks;
+        let blocks = lock(&checked.result).blocks;
         elapsed_ns += silence_ns.saturating_sub(before.1);
         let cell = Cell {
             ops: blocks - before.0,
@@ -130,7 +125,7 @@ pub(crate) fn verify(
         Ok(done) => done.map(|()| None)?,
         Err(_) => Some(silent_ns),
     };
-    let result = checked.result().clone();
+    let result = lock(&checked.result).clone();
     Ok((result, control, hung))
 }
 
@@ -156,7 +151,7 @@ fn check_all(
             break;
         }
     }
-    if let Some(read) = &mut checked.result().read_back {
+    if let Some(read) = &mut lock(&checked.result).read_back {
         read.wall_ns = MonotonicClock.now() - started_ns;
     }
     Ok(())
@@ -172,7 +167,7 @@ fn check_run(
 ) {
     let started_ns = MonotonicClock.now();
     let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
-    if let (Ok(()), Some(read)) = (&outcome, &mut checked.result().read_back) {
+    if let (Ok(()), Some(read)) = (&outcome, &mut lock(&checked.result).read_back) {
         read.latency.record(MonotonicClock.now() - started_ns);
         read.bytes += (run.len() * block) as u64;
     }
@@ -194,7 +189,7 @@ fn check_run(
             },
         };
         // The lock is not held during a read.
-        let mut result = checked.result();
+        let mut result = lock(&checked.result);
         result.blocks += 1;
         if let Some(bad) = bad {
             result.bad_blocks += 1;

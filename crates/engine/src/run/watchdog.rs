@@ -3,6 +3,7 @@
 //! waiting at a deadline. Does not know what is called.
 
 use crate::io::clock::ActiveClock;
+use crate::lock::lock;
 use crate::run::descriptor::own_descriptors;
 use diskproof_device::Pulse;
 use diskproof_model::target::TargetIdentity;
@@ -11,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A target that does not answer for this long after everything was told to end counts as hung.
@@ -127,8 +128,7 @@ impl<T: Send + 'static> Deferred<T> {
     {
         let (sender, result) = channel();
         let slot = Arc::new(Mutex::new(Some(work)));
-        let take =
-            |slot: &Mutex<Option<F>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let take = |slot: &Mutex<Option<F>>| lock(slot).take();
         let (theirs, their_sender) = (Arc::clone(&slot), sender.clone());
         let run = move || {
             if let Some(work) = take(&theirs) {

@@ -3,10 +3,9 @@
 
 use super::queue::{BlockRequest, RequestQueue};
 use super::target::SurveyTarget;
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
 use crate::io::errno::errno_name;
+use crate::io::{Backend, Extent};
 use crate::random::Random;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;

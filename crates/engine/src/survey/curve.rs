@@ -9,9 +9,8 @@ use super::sample::{
     SamplePlace, SampleSum,
 };
 use super::target::{SurveyTarget, UNIT_BYTES};
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
+use crate::io::{Backend, Extent};
 use crate::measure::usage;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
@@ -318,11 +317,9 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
         // The samples would touch: one stream reads the same bytes better.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
         () => CurveSizing {
-            request_bytes,
-            lead_bytes: in_flight,
-            tail_bytes,
             points: points.min(span / each).max(1),
             sample_bytes: Some(sample_bytes),
+            ..whole(points)
         },
     })
 }

@@ -2,11 +2,12 @@
 //! nothing is lost when the user or the disk ends it.
 
 use super::scan_log::ScanLog;
+use crate::lock::lock;
 use diskproof_model::measurement::{CpuTime, Hang, Interruption};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Results so far.
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ pub(crate) struct SurveyLog {
 impl SurveyLog {
     /// The results; locked for a moment, between requests.
     pub(crate) fn seen(&self) -> MutexGuard<'_, SurveyResults> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 
     /// Begins a step.

@@ -8,9 +8,8 @@
 use super::queue::{BlockRequest, RequestQueue};
 use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample};
 use super::target::{SurveyTarget, UNIT_BYTES};
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
+use crate::io::{Backend, Extent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::CurvePoint;
 use std::collections::BTreeMap;

@@ -4,10 +4,9 @@
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::scan_log::ScanLog;
 use super::slow_blocks::{SlowBlockDetector, SlowCandidate};
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
 use crate::io::errno::errno_name;
+use crate::io::{Backend, Extent};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{ScanPlan, UnreadableRange};
 use std::io;

@@ -12,7 +12,7 @@ const LIST_MAX: usize = 1000;
 /// Cells of the map.
 const CELLS_MAX: u64 = 1000;
 /// Results so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ScanLog {
     block_bytes: u32,
     lba_bytes: u64,
@@ -55,18 +55,11 @@ impl ScanLog {
             lba_bytes: target.lba_bytes,
             from,
             judged_to: from,
-            finished: false,
-            blocks: 0,
-            latencies: LatencyHistogram::new(),
-            slow_blocks: 0,
-            slow: Vec::new(),
-            unreadable_bytes: 0,
-            unreadable: Vec::new(),
             read_at: from,
-            reported: (0, 0),
             map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
             map_start: start,
             cell_bytes,
+            ..Self::default()
         }
     }
 

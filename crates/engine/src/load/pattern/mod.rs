@@ -19,7 +19,7 @@ pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use visit_map::VisitMap;
-use walk::{OffsetWalk, RandomRuns, WalkPosition};
+use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition};
 use zone_walk::ZoneWalk;
 
 /// One operation to be done.
@@ -95,11 +95,7 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
             runs.walk = each_once(&runs.walk, next, seed)?;
             return Some(OffsetWalk::Runs(runs));
         }
-        OffsetWalk::Uniform {
-            start,
-            blocks,
-            align,
-        } => (*start, *blocks, *align),
+        OffsetWalk::Uniform(all) => (all.start, all.blocks, all.align),
         OffsetWalk::EachOnce {
             start,
             align,
@@ -120,9 +116,7 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
 #[derive(Debug, Clone, Copy)]
 struct UniformWalk {
     len: u32,
-    start: u64,
-    blocks: u64,
-    align: u64,
+    blocks: UniformBlocks,
 }
 
 /// Reads of one size at uniformly random, aligned offsets.
@@ -136,7 +130,7 @@ impl UniformReads {
     /// The offset of the next read.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
-        self.walk.start + self.random.below(self.walk.blocks) * self.walk.align
+        self.walk.blocks.draw(&mut self.random)
     }
 
     /// Bytes of each.
@@ -169,16 +163,10 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<UniformWalk> {
         return None;
     };
     match only.walk {
-        OffsetWalk::Uniform {
-            start,
-            blocks,
-            align,
-        } if only.kind == OpKind::Read && only.sizes.only() != 0 => Some(UniformWalk {
-            len: only.sizes.only(),
-            start,
-            blocks,
-            align,
-        }),
+        OffsetWalk::Uniform(blocks) if only.kind == OpKind::Read && only.sizes.only() != 0 => {
+            let len = only.sizes.only();
+            Some(UniformWalk { len, blocks })
+        }
         _ => None,
     }
 }
@@ -263,7 +251,7 @@ impl Pattern {
         }
         let len = first.sizes.only();
         let is_shared = |one: &StreamWalk| {
-            matches!(one.walk, OffsetWalk::Sequential { .. }) && one.sizes.only() == len
+            matches!(one.walk, OffsetWalk::Sequential(_)) && one.sizes.only() == len
         };
         if len > 0 && self.streams.iter().all(is_shared) {
             let len = u64::from(len);

@@ -2,7 +2,7 @@
 //! results so far, from the snapshots of the workers.
 
 use super::{Assignment, WorkerGroup, WorkerState};
-use crate::measure::snapshot::lock_snapshot;
+use crate::lock::lock;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::counter_log::CounterLog;
@@ -10,7 +10,6 @@ use crate::run::hang::silence_ns;
 use crate::run::totals::share_out;
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
-use std::sync::PoisonError;
 
 impl Assignment<'_> {
     /// What is known of it before its workers have ended.
@@ -59,7 +58,7 @@ impl WorkerGroup<'_> {
                 && self.assignments[handle.assignment].target == target
         });
         silence_ns(
-            handles.map(|handle| lock_snapshot(&handle.snapshot)),
+            handles.map(|handle| lock(&handle.snapshot)),
             schedule.start_ns,
             now,
         )
@@ -87,10 +86,7 @@ impl WorkerGroup<'_> {
         watch: &mut dyn Watch,
     ) -> Control {
         let workload = &self.group.workloads[member];
-        let series = self.published[member]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let series = lock(&self.published[member]).clone();
         let (phase, since) = match phase {
             Phase::Measure if now < schedule.measure_ns => (Phase::Warmup, schedule.start_ns),
             other => (other, schedule.measure_ns),
@@ -156,7 +152,7 @@ impl WorkerGroup<'_> {
             };
             let running = (0..self.handles.len()).filter(is_running);
             let so_far = running.map(|number| {
-                lock_snapshot(&self.handles[number].snapshot).result_so_far(context.measure_ns)
+                lock(&self.handles[number].snapshot).result_so_far(context.measure_ns)
             });
             let ended = self.results[index].iter().cloned().map(Some);
             let results = ended.chain(so_far).collect::<Option<Vec<_>>>()?;
