@@ -4,7 +4,7 @@
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, BlockCall, Op, Request, WAIT_MAX_NS, WaitMode};
+use crate::io::{Backend, BlockCall, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
@@ -52,10 +52,7 @@ pub struct FakeBackend {
 }
 
 impl Backend for FakeBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             let extra = if self.disk.jitter_ns == 0 {
                 0

@@ -220,10 +220,7 @@ impl Pass {
             sync: FileSyncTime::default(),
         };
         let mut tally = WorkerTally {
-            op: OpMeasurement {
-                series: TimeSeries::new(CELL_NS),
-                ..OpMeasurement::default()
-            },
+            op: no_operation(),
             sync: FileSyncTime::default(),
             end_ns: 0,
             stopped: StopReason::Ops,
@@ -336,10 +333,7 @@ impl Pass {
         (begin_ns, cpu): (u64, CpuTime),
         is_interrupted: bool,
     ) -> PassResult {
-        let mut op = OpMeasurement {
-            series: TimeSeries::new(CELL_NS),
-            ..OpMeasurement::default()
-        };
+        let mut op = no_operation();
         let mut sync = FileSyncTime::default();
         let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
         let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
@@ -362,6 +356,14 @@ impl Pass {
             cpu,
             stopped,
         }
+    }
+}
+
+/// A measurement without operations.
+fn no_operation() -> OpMeasurement {
+    OpMeasurement {
+        series: TimeSeries::new(CELL_NS),
+        ..OpMeasurement::default()
     }
 }
 

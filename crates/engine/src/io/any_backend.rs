@@ -7,7 +7,7 @@ use crate::io::buffers::Buffers;
 use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, Request, SubmitPolicy, WaitMode};
+use crate::io::{Backend, RequestSource, SubmitPolicy, WaitMode};
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use std::io;
@@ -106,10 +106,7 @@ macro_rules! with {
 }
 
 impl Backend for AnyBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         with!(self, backend => backend.enqueue(source))
     }
 

@@ -74,14 +74,17 @@ pub enum WaitMode {
 /// the end of a run.
 pub(crate) const WAIT_MAX_NS: u64 = 200_000_000;
 
+/// Where a backend takes its requests from; `None` ends a batch. Writes put their data into the
+/// buffers.
+pub trait RequestSource: FnMut(&mut Buffers) -> Option<Request> {}
+
+impl<S: FnMut(&mut Buffers) -> Option<Request>> RequestSource for S {}
+
 /// An I/O engine on one file.
 pub trait Backend {
     /// Takes requests from `source` until that returns `None`, and submits them now or at the next
     /// [`Backend::wait`].
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()>;
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()>;
 
     /// Submits what was taken and waits for completions.
     fn wait(&mut self, patience: WaitMode) -> io::Result<()>;

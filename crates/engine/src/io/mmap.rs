@@ -4,7 +4,7 @@
 //! SIGBUS. A page that vanishes before the copy is an error, too ([`super::page_fault`]).
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed};
+use super::backend::{Backend, Op, Request, RequestSource, WaitMode, advise_dontneed};
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
 use super::extent::Extent;
 use super::page_fault::{PageFault, catch_faults, copy};
@@ -155,10 +155,7 @@ fn io_error(errno: Errno) -> i32 {
 }
 
 impl Backend for MmapBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         if self.done.is_none()
             && let Some(request) = source(&mut self.buffers)
         {

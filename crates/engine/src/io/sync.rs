@@ -2,7 +2,7 @@
 //! threads.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
+use super::backend::{Backend, Op, RequestSource, WaitMode, advise_dontneed, completion_result};
 use super::block_call::call_block;
 use super::buffers::Buffers;
 use super::extent::Extent;
@@ -86,10 +86,7 @@ pub(crate) fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
 
 impl Backend for SyncBackend {
     #[inline(always)]
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         if self.done.is_some() {
             return Ok(());
         }

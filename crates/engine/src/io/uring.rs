@@ -2,7 +2,9 @@
 //! ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, BlockCall, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::backend::{
+    Backend, BlockCall, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed,
+};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
@@ -307,10 +309,7 @@ impl Drop for UringBackend {
 
 impl Backend for UringBackend {
     #[inline(always)]
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         if !self.timer_armed {
             self.arm_timer();
         }

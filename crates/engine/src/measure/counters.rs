@@ -12,15 +12,6 @@ use diskproof_model::window::WindowLatency;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Whether latencies from the intended start are counted, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IntendedLatency {
-    /// Open loop.
-    Separate,
-    /// Closed loop.
-    None,
-}
-
 /// Consecutive operations of the same kind, size and latency: those of a batch that started in one
 /// call and were reaped at one time. They are counted together.
 #[derive(Debug, Clone, Copy)]
@@ -95,21 +86,18 @@ pub(crate) const FATAL_ERRNOS: [i32; 6] = [
 ];
 
 impl Counters {
-    /// Nothing counted yet; what completes before `measure_ns` is warm-up.
-    pub(crate) fn new(measure_ns: u64, intended: IntendedLatency) -> Self {
-        let of_kind = || {
-            let latency_intended =
-                (intended == IntendedLatency::Separate).then(LatencyHistogram::new);
-            OpCounters {
-                cell: Cell::default(),
-                latency_min_ns: u64::MAX,
-                window_range_ns: NO_RANGE,
-                seen: None,
-                op: OpMeasurement {
-                    latency_intended,
-                    ..OpMeasurement::default()
-                },
-            }
+    /// Nothing counted yet; what completes before `measure_ns` is warm-up. `intended` is an empty
+    /// distribution in an open loop, where latencies count from the intended start, too.
+    pub(crate) fn new(measure_ns: u64, intended: Option<&LatencyHistogram>) -> Self {
+        let of_kind = || OpCounters {
+            cell: Cell::default(),
+            latency_min_ns: u64::MAX,
+            window_range_ns: NO_RANGE,
+            seen: None,
+            op: OpMeasurement {
+                latency_intended: intended.cloned(),
+                ..OpMeasurement::default()
+            },
         };
         Self {
             by_kind: std::array::from_fn(|_| of_kind()),
@@ -478,7 +466,7 @@ mod tests {
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
         );
-        let mut counters = Counters::new(0, IntendedLatency::None);
+        let mut counters = Counters::new(0, None);
         counters.end_cell(0, &published, &mut snapshot);
         let (read, write) = (OpKind::Read, OpKind::Write);
         let steps = [
@@ -525,7 +513,7 @@ mod tests {
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
         );
-        let mut counters = Counters::new(0, IntendedLatency::None);
+        let mut counters = Counters::new(0, None);
         counters.end_cell(0, &published, &mut snapshot);
         counters.record(OpKind::Read, 512, 300, 1000);
         counters.fail(OpKind::Read, libc::EIO, 700, 1000);
@@ -550,7 +538,7 @@ mod tests {
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
         );
-        let mut counters = Counters::new(1_000_000, IntendedLatency::Separate);
+        let mut counters = Counters::new(1_000_000, Some(&LatencyHistogram::new()));
         counters.record(OpKind::Read, 512, 300, 1000);
         counters.record_waited(OpKind::Read, 300, 40);
         counters.fail(OpKind::Read, libc::EIO, 700, 1000);
@@ -570,7 +558,7 @@ mod tests {
 
     #[test]
     fn success_resets_consecutive_failures() {
-        let mut counters = Counters::new(0, IntendedLatency::None);
+        let mut counters = Counters::new(0, None);
         let fail = |counters: &mut Counters| counters.fail(OpKind::Read, libc::EIO, 1, 1);
         (0..3).for_each(|_| fail(&mut counters));
         assert_eq!(counters.fatal_errno(3), Some(libc::EIO));

@@ -7,13 +7,14 @@ use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, Extent, WaitMode};
 use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::lock::lock;
-use crate::measure::counters::{Counters, IntendedLatency};
+use crate::measure::counters::Counters;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
 use diskproof_model::series::TimeSeries;
@@ -151,15 +152,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         stop: Arc<AtomicBool>,
         published: Arc<Mutex<TimeSeries>>,
     ) -> Self {
-        let intended = if generator.is_paced() {
-            IntendedLatency::Separate
-        } else {
-            IntendedLatency::None
-        };
+        let intended = generator.is_paced().then(LatencyHistogram::new);
         Self {
             backend,
             clock,
-            counters: Counters::new(schedule.measure_ns, intended),
+            counters: Counters::new(schedule.measure_ns, intended.as_ref()),
             generator,
             schedule,
             cell_end_ns: 0,

@@ -45,13 +45,6 @@ pub struct Session {
     pub(crate) skip_bytes: u64,
 }
 
-/// Whether the layout has just written to a scratch file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ScratchContent {
-    There,
-    New,
-}
-
 impl Session {
     /// Time zero is now.
     pub fn new(seed: u64) -> Self {
@@ -241,7 +234,9 @@ impl Session {
             extent_of(workload.span, limit),
             target,
         )?;
-        if self.give_content(workload, target, watch)? == ScratchContent::New {
+        let before = target.usable_bytes();
+        self.give_content(workload, target, watch)?;
+        if target.usable_bytes() != before {
             // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
@@ -258,7 +253,7 @@ impl Session {
         workload: &Workload,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<ScratchContent, RunError> {
+    ) -> Result<(), RunError> {
         let end = workload
             .span
             .length_bytes
@@ -270,15 +265,14 @@ impl Session {
             || !target.is_scratch()
             || end <= target.usable_bytes()
         {
-            return Ok(ScratchContent::There);
+            return Ok(());
         }
         let (control, _) = self.lay_out(target, end, None, watch)?;
-        match control == Control::Interrupt || target.usable_bytes() < end {
-            true => Err(RunError::Interrupted {
-                workload: workload.name.clone(),
-            }),
-            false => Ok(ScratchContent::New),
+        if control == Control::Interrupt || target.usable_bytes() < end {
+            let workload = workload.name.clone();
+            return Err(RunError::Interrupted { workload });
         }
+        Ok(())
     }
 
     /// `opens` and `prepared` hold, workload by workload, one per target.

@@ -195,8 +195,10 @@ impl<'a> WorkerGroup<'a> {
         let own = self.assignments[assignment];
         let (workload, prepared) = (&Arc::new(own.workload.clone()), own.prepared);
         let in_flight = prepared.selection.depth.unwrap_or(workload.depth);
-        let threads_per_worker = threads_per_worker(in_flight, prepared.selection.kind);
-        let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
+        let per_worker = threads_per_worker(in_flight, prepared.selection.kind);
+        let (workers, depth) = (u64::from(workload.workers), in_flight / per_worker);
+        let per_worker = u64::from(per_worker);
+        let threads = workers * per_worker;
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
         let mut all = Vec::new();
@@ -204,26 +206,21 @@ impl<'a> WorkerGroup<'a> {
             matches!(workload.sync, SyncPolicy::Shared { .. }).then(Arc::<SharedSync>::default);
         let order = SharedCursors::default();
         let first_stream = (assignment as u64) << 32;
-        for worker in 0..u64::from(workload.workers) {
+        for worker in 0..workers {
             let cursors = SharedCursors::default();
-            let of_worker =
-                prepared
-                    .extent
-                    .share(&workload.access, worker, u64::from(workload.workers), block);
-            let of_worker = within_part(&budget, workload, of_worker, prepared.extent);
+            let share = |part, parts| prepared.extent.share(&workload.access, part, parts, block);
+            let of_worker = within_part(&budget, workload, share(worker, workers), prepared.extent);
             let mut threads_of_worker = Vec::new();
-            for slot in 0..u64::from(threads_per_worker) {
-                let index = worker * u64::from(threads_per_worker) + slot;
+            for slot in 0..per_worker {
+                let index = worker * per_worker + slot;
                 let ordered = matches!(workload.access, Access::Sequential);
-                let (part, parts) = if ordered {
-                    (worker, u64::from(workload.workers))
-                } else {
-                    (index, threads)
+                let extent = match ordered {
+                    true => share(worker, workers),
+                    false => share(index, threads),
                 };
-                let extent = prepared.extent.share(&workload.access, part, parts, block);
                 let mut pattern = Pattern::new(workload, extent, seed, first_stream | index);
-                pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
-                if threads_per_worker > 1 {
+                pattern.skip(prepared.skip_bytes / workers);
+                if per_worker > 1 {
                     let key = order_key(seed, first_stream | worker);
                     pattern = pattern.with_cursors(&cursors, extent, key);
                 }
@@ -242,7 +239,7 @@ impl<'a> WorkerGroup<'a> {
                     extent: prepared.extent,
                     journal: prepared.journal.clone(),
                     shared_sync: shared_sync.clone(),
-                    depth: in_flight / threads_per_worker,
+                    depth,
                     // The threads of a worker share its part of an ordered pattern.
                     budget: if ordered {
                         of_worker.clone()

@@ -3,7 +3,6 @@
 
 mod access;
 mod burst;
-mod confirm;
 mod curve;
 mod log;
 mod queue;
@@ -29,7 +28,6 @@ use crate::run::prepare::{check_span, check_writable, set_cache};
 use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
 use crate::run::watchdog::{CHECK_EVERY, Deferred, StallTimeout, Waited};
-pub use confirm::ChoosePoints;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -41,6 +39,7 @@ use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
 use log::SurveyLog;
 use queue::RequestQueue;
+pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
 use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;

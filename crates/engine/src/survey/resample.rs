@@ -4,6 +4,10 @@
 //! A pause of this program or of the host makes a sample too slow where it falls into the timed
 //! part. Where it falls before, the sample is too fast, because the disk reads ahead into its cache
 //! meanwhile. A property of the disk repeats itself. The median of three readings favours neither.
+//!
+//! At the end of the survey, chosen stretches of the curve are read a second time, with the places
+//! next to them. A program that used the disk for a while makes a stretch as slow as a fault does;
+//! at another time only the fault is left. The caller chooses the places.
 
 use super::queue::{BlockRequest, RequestQueue};
 use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample};
@@ -14,6 +18,9 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::CurvePoint;
 use std::collections::BTreeMap;
 use std::io;
+
+/// Chooses the points of a curve that are read a second time, by index.
+pub type ChoosePoints = fn(&[CurvePoint]) -> Vec<usize>;
 
 /// Neighbours on each side; three make a median that one outlier does not move.
 const NEIGHBOURS: usize = 3;
@@ -41,6 +48,10 @@ const ROOM: u64 = 4;
 /// Longest sample that is read again, by the rate of the disk: in a longer one a pause does not
 /// matter. The measured time would not do, because a pause makes it long.
 const BUSY_NS_MAX: f64 = 2e9;
+/// The second readings take at most this long.
+const SECOND_NS: u64 = 8_000_000_000;
+/// In a survey of limited time, at most this part of the time of the curve.
+const SECOND_PARTS: u64 = 6;
 /// Reading again takes at most this part of the time of the curve, or this long.
 const TIME_PARTS: u64 = 3;
 const TIME_NS: u64 = 5_000_000_000;
@@ -91,9 +102,44 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         }
     }
 
+    /// Reads the chosen points again and puts the rates into the log.
+    pub(super) fn confirm(
+        &mut self,
+        measured: &mut MeasuredCurve,
+        mut points: Vec<usize>,
+        time_ns: Option<u64>,
+    ) -> io::Result<()> {
+        let log = self.log;
+        if points.is_empty() || !has_room(&self.target, measured.rate) {
+            return Ok(());
+        }
+        log.begin("second reading");
+        let limit_ns = time_ns.map_or(SECOND_NS, |time_ns| (time_ns / SECOND_PARTS).min(SECOND_NS));
+        let end_ns = self.now() + limit_ns;
+        // From the end: the requests behind a sample reach into the next place of a whole pass.
+        points.sort_unstable_by(|a, b| b.cmp(a));
+        measured.washed_bytes = 0;
+        let count = points.len();
+        for (done, index) in points.into_iter().enumerate() {
+            match self.read_again(measured, index, end_ns)? {
+                Some(Sample::Done(point)) => {
+                    if let Some(known) = log.seen().curve.get_mut(index)
+                        && point.errors == 0
+                    {
+                        known.later_bytes_per_second = Some(point.bytes_per_second);
+                    }
+                }
+                Some(Sample::Interrupted) => {}
+                Some(Sample::Stopped) | None => return Ok(()),
+            }
+            log.done((done + 1) as f64 / count as f64);
+        }
+        Ok(())
+    }
+
     /// Reads a point of the curve again once the disk's cache has lost it; `None` where that would
     /// end after `end_ns`.
-    pub(super) fn read_again(
+    fn read_again(
         &mut self,
         measured: &mut MeasuredCurve,
         index: usize,
@@ -156,7 +202,7 @@ fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
 }
 
 /// Whether a target of about this rate is so large that its cache does not serve second readings.
-pub(super) fn has_room(target: &SurveyTarget, rate: f64) -> bool {
+fn has_room(target: &SurveyTarget, rate: f64) -> bool {
     target.extent.length >= ROOM * away_bytes(target, rate)
 }
 
