@@ -2,6 +2,7 @@
 //! service time. Exact, so that tests compare records and reports to the last digit.
 
 use crate::io::Extent;
+use crate::io::any_backend::BufferUse;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
 use crate::io::{Backend, BlockCall, Op, RequestSource, WAIT_MAX_NS, WaitMode};
@@ -147,10 +148,11 @@ pub fn simulate_on(
     seed: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
-    let is_mixed = workload.reads() && workload.writes();
-    // Reads and writes of a mix use separate buffers.
-    let slots = workload.depth * if is_mixed { 2 } else { 1 };
-    let mut buffers = Buffers::new(slots as usize, workload.block_bytes as usize)?;
+    let shift = BufferUse::of(workload).write_shift(workload.depth);
+    let mut buffers = Buffers::new(
+        (workload.depth + shift) as usize,
+        workload.block_bytes as usize,
+    )?;
     buffers.fill_random(&mut Random::new(seed, 0));
     let extent = Extent {
         start: workload.span.start_bytes,
@@ -170,7 +172,7 @@ pub fn simulate_on(
         calls: BlockCalls::of(workload, |_| Some(BlockCall::DISCARD)),
         ..GeneratorOptions::default()
     })
-    .with_buffers(slots - workload.depth, seed);
+    .with_buffers(shift, seed);
     let stop = Arc::new(AtomicBool::new(false));
     let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
     let mut worker = Worker::new(

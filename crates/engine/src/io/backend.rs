@@ -59,6 +59,21 @@ pub struct Request {
     pub skip: u32,
 }
 
+impl Request {
+    /// Through the buffer of its slot.
+    #[inline(always)]
+    pub(crate) fn new(slot: u32, op: Op, offset: u64, len: u32) -> Self {
+        Self {
+            slot,
+            buffer: slot,
+            op,
+            offset,
+            len,
+            skip: 0,
+        }
+    }
+}
+
 /// How long to wait for a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {

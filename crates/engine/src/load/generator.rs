@@ -222,10 +222,9 @@ impl RequestGenerator {
     /// idle workers would wake up together for the same start, and only one could make it.
     pub(crate) fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
-        if let Some(until_ns) = options.pauses.as_ref().and_then(Pauses::until_ns) {
-            return Some(until_ns);
-        }
-        if let Some(until_ns) = options.flow.as_ref().and_then(FlowMember::until_ns) {
+        let pause_ns = options.pauses.as_ref().and_then(Pauses::until_ns);
+        let hold_ns = options.flow.as_ref().and_then(FlowMember::until_ns);
+        if let Some(until_ns) = pause_ns.or(hold_ns) {
             return Some(until_ns);
         }
         let pacer = options.pacer.as_ref()?;
@@ -377,26 +376,15 @@ impl RequestGenerator {
                 stage: Stage::Sync,
             });
             *self.slots.timing(index) = SlotTiming {
-                waited_ns: 0,
                 sync_start_ns: now,
-                generation: 0,
+                ..SlotTiming::default()
             };
-            return StepDecision::Instead(Request {
-                slot: index,
-                buffer: index,
-                op: Op::Sync(call),
-                offset: 0,
-                len: 0,
-                skip: 0,
-            });
+            return StepDecision::Instead(Request::new(index, Op::Sync(call), 0, 0));
         }
-        if let Some(pauses) = &mut options.pauses
-            && pauses.holds(now, self.slots.in_flight() as u64)
-        {
-            return StepDecision::Wait;
-        }
-        if let Some(flow) = &mut options.flow
-            && flow.holds(now, self.slots.in_flight() as u64)
+        let slots = &self.slots;
+        let (pauses, flow) = (options.pauses.as_mut(), options.flow.as_mut());
+        if pauses.is_some_and(|pauses| pauses.holds(now, slots.in_flight() as u64))
+            || flow.is_some_and(|flow| flow.holds(now, slots.in_flight() as u64))
         {
             return StepDecision::Wait;
         }
@@ -471,14 +459,7 @@ impl RequestGenerator {
         (slot.stage, slot.left) = (stage, 0);
         let Slot { offset, len, .. } = *slot;
         self.slots.timing(index).sync_start_ns = now;
-        self.follow_ups.push(Request {
-            slot: index,
-            buffer: index,
-            op,
-            offset,
-            len,
-            skip: 0,
-        });
+        self.follow_ups.push(Request::new(index, op, offset, len));
     }
 
     /// A write without an immediate sync completed.

@@ -90,14 +90,15 @@ pub(crate) fn gate_of(
 /// Whether the limits of a workload leave enough to measure after a full turnover of its queues,
 /// which a fast disk notices only some milliseconds later.
 fn has_room(workload: &Workload) -> bool {
-    let Stop { ops, bytes, .. } = workload.stop;
     let queued = u64::from(workload.depth) * u64::from(workload.workers);
-    let longest = u64::from(block_range(workload).1);
-    let limit = ops
-        .into_iter()
-        .chain(bytes.map(|bytes| bytes / longest))
-        .min();
-    limit.is_none_or(|limit| limit >= queued * TURNOVERS_MIN)
+    steps_max(workload, block_range(workload).1).is_none_or(|limit| limit >= queued * TURNOVERS_MIN)
+}
+
+/// The most steps of a workload, whose longest block is this long; `None` without a limit.
+fn steps_max(workload: &Workload, longest: u32) -> Option<u64> {
+    let Stop { ops, bytes, .. } = workload.stop;
+    let by_bytes = bytes.map(|bytes| bytes / u64::from(longest));
+    ops.into_iter().chain(by_bytes).min()
 }
 
 /// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one
@@ -113,12 +114,8 @@ pub(crate) fn budget_of(workload: &Workload, threads: u64) -> Budget {
             part: None,
         };
     }
-    let steps = ops
-        .into_iter()
-        .chain(bytes.map(|bytes| bytes / u64::from(longest)))
-        .min();
     Budget {
-        steps: steps.map(pot),
+        steps: steps_max(workload, longest).map(pot),
         ..Budget::default()
     }
 }

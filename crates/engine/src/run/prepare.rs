@@ -169,38 +169,35 @@ fn journal_for(
     if workload.verify == Verify::Off {
         return Ok(None);
     }
-    let unverifiable = |why: &str| unverifiable(workload, target, why);
     let block = workload.block_bytes;
     let shape = &workload.shape;
-    if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some() {
-        return Err(unverifiable(
-            "offsets must be multiples of the block, each chosen independently",
-        ));
-    }
-    if !workload.block_mix.is_empty()
+    let why = if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some()
+    {
+        Some("offsets must be multiples of the block, each chosen independently")
+    } else if !workload.block_mix.is_empty()
         || !workload.streams.other_sizes().is_empty()
         || !block.is_multiple_of(8)
         || block < 64
     {
-        return Err(unverifiable(
-            "blocks must have one size, at least 64 bytes and a multiple of 8",
-        ));
-    }
-    if let Access::Stride { stride_bytes } = workload.access
+        Some("blocks must have one size, at least 64 bytes and a multiple of 8")
+    } else if let Access::Stride { stride_bytes } = workload.access
         && stride_bytes % u64::from(block) != 0
     {
-        return Err(unverifiable(
-            "a stride that is not a multiple of the block makes blocks overlap",
-        ));
+        Some("a stride that is not a multiple of the block makes blocks overlap")
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        return Err(unverifiable(workload, target, why));
     }
     if workload.checks_reads() {
         return Ok(None);
     }
     if extent.length / u64::from(block) > BLOCKS_MAX {
-        return Err(unverifiable(&format!(
-            "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger \
-             block"
-        )));
+        let why = format!(
+            "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger block"
+        );
+        return Err(unverifiable(workload, target, &why));
     }
     Ok(Some(Arc::new(WriteJournal::new(
         seed,

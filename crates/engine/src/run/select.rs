@@ -271,14 +271,7 @@ fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -
 
 /// The result of one request at the start of the target.
 fn result_of(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
-    let mut request = Some(Request {
-        slot: 0,
-        buffer: 0,
-        op,
-        offset: 0,
-        len,
-        skip: 0,
-    });
+    let mut request = Some(Request::new(0, op, 0, len));
     backend.enqueue(&mut |_| request.take())?;
     loop {
         backend.wait(WaitMode::Completion)?;

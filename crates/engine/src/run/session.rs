@@ -22,7 +22,7 @@ use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{Measurement, OpKind, StopReason};
+use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
@@ -161,41 +161,36 @@ impl Session {
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
         let workload = layout_workload(from, length, time_ns);
-        let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
-        let in_flight = in_flight_max(group, 1);
-        let prepared = self.prepare(&workload, &mut targets[0], in_flight, watch)?;
-        let mut measurements =
-            self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
-        if let Some(hang) = measurements[0].hang.filter(|hang| !hang.late) {
-            let path = targets[0].identity().path.clone();
+        let prepared = [self.prepare(&workload, target, in_flight_max(group, 1), watch)?];
+        let mut measured = self.measure(group, &[&*target], &prepared, Phase::Layout, watch)?;
+        let measured = measured.remove(0);
+        let path = target.identity().path.clone();
+        if let Some(hang) = measured.hang.filter(|hang| !hang.late) {
             return Err(RunError::Stalled {
                 path,
                 workload: workload.name,
                 seconds: hang.lasted_ns / 1_000_000_000,
             });
         }
-        mark_laid_out(&mut targets[0], &measurements[0]);
-        let errors: Vec<&str> = measurements[0]
-            .ops
-            .values()
+        mark_laid_out(target, &measured);
+        let ops = measured.ops.values();
+        let errors: Vec<&str> = ops
             .flat_map(|op| op.errors.keys())
             .map(String::as_str)
             .collect();
         if !errors.is_empty() {
-            let path = targets[0].identity().path.clone();
             return Err(RunError::Layout {
                 path,
                 errno: errors.join(", "),
                 remedy: remedy(errors),
             });
         }
-        let control = if measurements[0].stopped == StopReason::Interrupted {
-            Control::Interrupt
-        } else {
-            Control::Continue
+        let control = match measured.stopped {
+            StopReason::Interrupted => Control::Interrupt,
+            _ => Control::Continue,
         };
-        Ok((control, measurements.pop()))
+        Ok((control, Some(measured)))
     }
 
     /// How long a slow target takes to write so many bytes, in nanoseconds, by one or two small
@@ -319,7 +314,7 @@ impl Session {
             cpu: usage::process_since(cpu_before),
             ns: clock.now().saturating_sub(schedule.start_ns).max(1),
         };
-        let of_threads = std::mem::take(&mut workers.cpu);
+        let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let finisher = Finisher {
             assignments: &assignments,
             stall_timeout: self.stall_timeout,
@@ -349,12 +344,12 @@ impl Session {
         let common_ns = schedule.measure_ns;
         // From the common start on, also where a workload starts later.
         let ends: Vec<u64> = workers
-            .results
+            .states
             .iter()
             .zip(assignments)
-            .map(|(results, assignment)| {
+            .map(|(state, assignment)| {
                 let measure_ns = schedule.delayed(assignment.workload).measure_ns;
-                flow(results, measure_ns).0 + (measure_ns - common_ns)
+                flow(&state.results, measure_ns).0 + (measure_ns - common_ns)
             })
             .collect();
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
@@ -377,14 +372,15 @@ impl Session {
                 }
                 None => None,
             };
-            let mut hang = workers.hangs[index];
+            let state = std::mem::take(&mut workers.states[index]);
+            let mut hang = state.hang;
             if let Some(of_sync) = syncs[index].and_then(|sync| sync.hang) {
                 hang = Some(join(hang, of_sync));
             }
             let delay_ns = assignment.workload.shape.start_delay_ns;
             let mut context = RunContext {
-                pacer: workers.pacers[index]
-                    .take()
+                pacer: state
+                    .pacer
                     .map(|pacer| pacer.starting_at(schedule.start_ns + delay_ns)),
                 final_sync: syncs[index]
                     .filter(|sync| sync.hang.is_none_or(|hang| !hang.late))
@@ -397,9 +393,8 @@ impl Session {
                     .min(),
                 ..assignment.context(schedule, self.origin_ns, control)
             };
-            context.known.engine.features = std::mem::take(&mut workers.features[index]);
-            let results = std::mem::take(&mut workers.results[index]);
-            measurements.push(assemble(context, results));
+            context.known.engine.features = state.features;
+            measurements.push(assemble(context, state.results));
         }
         Ok(measurements)
     }

@@ -4,6 +4,7 @@
 
 use crate::io::Extent;
 use crate::io::aio::AioBackend;
+use crate::io::any_backend::BufferUse;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::mmap::MmapBackend;
@@ -151,16 +152,6 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
     io::Error::other(WorkerPanic(text.unwrap_or("without a message").to_owned()))
 }
 
-/// Reads and writes of a mix use different buffers, so that data that was read, possibly zeros, is
-/// never written.
-fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
-    if workload.reads() && workload.writes() {
-        depth
-    } else {
-        0
-    }
-}
-
 fn work(
     config: WorkerConfig,
     (fd, sync_fd): (OwnedFd, Option<OwnedFd>),
@@ -170,7 +161,7 @@ fn work(
     if let Some(scheduling) = &config.workload.shape.scheduling {
         schedule_thread(scheduling)?;
     }
-    let shift = write_buffer_shift(&config.workload, config.depth);
+    let shift = BufferUse::of(&config.workload).write_shift(config.depth);
     let buffers = filled_buffers(&config, config.depth + shift)?;
     let submission = SubmitPolicy::of(&config.workload.access, config.cache);
     match config.kind {
@@ -268,7 +259,7 @@ fn run_worker<B: Backend>(
     let WorkerStart { schedule, gate } = start.recv().map_err(|_| gone())?;
     lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
-    let shift = write_buffer_shift(&config.workload, config.depth);
+    let shift = BufferUse::of(&config.workload).write_shift(config.depth);
     let cache_handling = match config.cache {
         CachePolicy::Buffered => CacheHandling::Drop,
         CachePolicy::Cached if config.workload.drops_cache_first => {

@@ -64,19 +64,26 @@ pub(crate) struct WorkerGroup<'a> {
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, the published series of all targets.
     published: Vec<Arc<Mutex<TimeSeries>>>,
-    /// For each assignment, the active features of its backends, for the record.
-    pub features: Vec<Vec<String>>,
-    /// For each assignment, the results of its threads.
-    pub results: Vec<Vec<WorkerResult>>,
-    /// For each assignment in an open loop, its schedule, from time zero on.
-    pub pacers: Vec<Option<Pacer>>,
-    /// For each assignment, the CPU time of its threads.
-    pub cpu: Vec<CpuTime>,
-    /// For each assignment, the hang of its target.
-    pub hangs: Vec<Option<Hang>>,
-    /// For each assignment, the number of running threads.
-    working: Vec<usize>,
+    /// For each assignment.
+    pub states: Vec<AssignmentState>,
     handles: Vec<WorkerHandle>,
+}
+
+/// What the threads of an assignment have done.
+#[derive(Default)]
+pub(crate) struct AssignmentState {
+    /// The active features of its backends, for the record.
+    pub features: Vec<String>,
+    /// The results of its threads.
+    pub results: Vec<WorkerResult>,
+    /// Its schedule in an open loop, from time zero on.
+    pub pacer: Option<Pacer>,
+    /// The CPU time of its threads.
+    pub cpu: CpuTime,
+    /// The hang of its target.
+    pub hang: Option<Hang>,
+    /// The number of running threads.
+    working: usize,
 }
 
 /// A worker thread, as the supervisor sees it.
@@ -119,16 +126,14 @@ impl<'a> WorkerGroup<'a> {
                 .iter()
                 .map(|_| Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))))
                 .collect(),
-            features: vec![Vec::new(); assignments.len()],
-            results: assignments.iter().map(|_| Vec::new()).collect(),
-            pacers: assignments
+            states: assignments
                 .iter()
                 .enumerate()
-                .map(|(index, assignment)| Pacer::of(assignment.workload, seed ^ index as u64))
+                .map(|(index, assignment)| AssignmentState {
+                    pacer: Pacer::of(assignment.workload, seed ^ index as u64),
+                    ..AssignmentState::default()
+                })
                 .collect(),
-            cpu: vec![CpuTime::default(); assignments.len()],
-            hangs: vec![None; assignments.len()],
-            working: vec![0; assignments.len()],
             handles: Vec::new(),
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
@@ -172,7 +177,7 @@ impl<'a> WorkerGroup<'a> {
                 });
                 if outcome.is_ok() {
                     self.starts.push(start);
-                    self.working[index] += 1;
+                    self.states[index].working += 1;
                     self.handles.push(WorkerHandle {
                         assignment: index,
                         snapshot,
@@ -248,7 +253,7 @@ impl<'a> WorkerGroup<'a> {
                     },
                     after_write: after_write_of(workload, prepared.cache.used),
                     calls: prepared.calls.clone(),
-                    pacer: self.pacers[assignment].clone(),
+                    pacer: self.states[assignment].pacer.clone(),
                     flow: flow.clone(),
                     seed,
                     stream: first_stream | index,
@@ -266,10 +271,10 @@ impl<'a> WorkerGroup<'a> {
     /// descriptors that belong to the caller.
     fn await_ready(&mut self, assignment: usize) -> Result<(), RunError> {
         let mut outcome = Ok(());
-        for _ in 0..self.working[assignment] {
+        for _ in 0..self.states[assignment].working {
             let failure = match self.reports.recv() {
                 Ok(WorkerReport::Ready(assignment, features)) => {
-                    self.features[assignment] = features;
+                    self.states[assignment].features = features;
                     continue;
                 }
                 Ok(WorkerReport::Failed(number, source)) => self.error(number, source),
@@ -283,9 +288,9 @@ impl<'a> WorkerGroup<'a> {
     /// The error of a thread that ended without a report.
     fn lost_worker(&self) -> RunError {
         let assignment = self
-            .working
+            .states
             .iter()
-            .position(|working| *working > 0)
+            .position(|state| state.working > 0)
             .unwrap_or(0);
         RunError::Lost {
             workload: self.assignments[assignment].workload.name.clone(),

@@ -26,14 +26,7 @@ impl RequestGenerator {
             self.unique = self.unique.wrapping_add(1);
             self.fill(buffers, (index + self.write_buffer_shift, index), step);
         }
-        Some(Request {
-            slot: index,
-            buffer: index,
-            op: Op::Call(call),
-            offset: step.offset,
-            len: step.len,
-            skip: 0,
-        })
+        Some(Request::new(index, Op::Call(call), step.offset, step.len))
     }
 
     fn calls(&self) -> Option<&BlockCalls> {

@@ -54,7 +54,7 @@ impl WorkerGroup<'_> {
     /// flight.
     pub(super) fn silence_of(&self, target: usize, schedule: WorkerSchedule, now: u64) -> u64 {
         let handles = self.handles.iter().filter(|handle| {
-            self.working[handle.assignment] > 0
+            self.states[handle.assignment].working > 0
                 && self.assignments[handle.assignment].target == target
         });
         silence_ns(
@@ -154,7 +154,7 @@ impl WorkerGroup<'_> {
             let so_far = running.map(|number| {
                 lock(&self.handles[number].snapshot).result_so_far(context.measure_ns)
             });
-            let ended = self.results[index].iter().cloned().map(Some);
+            let ended = self.states[index].results.iter().cloned().map(Some);
             let results = ended.chain(so_far).collect::<Option<Vec<_>>>()?;
             Some(assemble(context, results))
         });
