@@ -3,7 +3,8 @@
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
 //! `survey`, `ping` and `files`; `primes`, `lock` and `allocator` stand alone. `unsafe` lives in
-//! `allocator`, `io`, `primes`, `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
+//! `allocator`, `io`, `primes`, `run/{descriptor,scheduling,select,spawn}.rs` and
+//! `measure/usage.rs`.
 
 pub mod allocator;
 mod files;
@@ -15,10 +16,10 @@ mod ping;
 mod primes;
 pub mod random;
 mod run;
-#[cfg(test)]
-mod sim_backend;
 mod simulate;
 mod survey;
+#[cfg(test)]
+mod tests;
 
 pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::{BufferUse, QueueConfig};

@@ -195,8 +195,7 @@ pub fn simulate_on(
         control = watch.tick(&progress(workload, clock, schedule.measure_ns, &series));
         stop.store(control != Control::Continue, Ordering::Relaxed);
     }
-    let decided_ns =
-        |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns());
+    let decided_ns = |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns);
     let measure_ns = gate.as_ref().map_or(schedule.measure_ns, decided_ns);
     let context = RunContext {
         pacer,

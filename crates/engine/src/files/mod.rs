@@ -58,6 +58,7 @@ impl Session {
         watch: &mut dyn Watch,
         keep: KeepFiles<'_>,
     ) -> Result<FilesEnding, RunError> {
+        let weight_of_set: u64 = WEIGHTS.iter().map(|(_, weight)| weight).sum();
         let mut run = FilesRun {
             session: self,
             plan,
@@ -66,7 +67,7 @@ impl Session {
             watch,
             keep,
             measured: FilesMeasurement::default(),
-            left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set(),
+            left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
             cache_drops: CacheDrops::default(),
         };
         for round in 0..plan.rounds {
@@ -85,10 +86,6 @@ impl Session {
         }
         Ok(FilesEnding::Complete)
     }
-}
-
-fn weight_of_set() -> u64 {
-    WEIGHTS.iter().map(|(_, weight)| weight).sum()
 }
 
 /// Bytes that no filesystem can compress.

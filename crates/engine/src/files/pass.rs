@@ -80,8 +80,7 @@ struct WorkerTools {
     clock: ActiveClock,
     /// Receives what is read.
     buffer: Vec<u8>,
-    /// Time in fsync so far.
-    sync: FileSyncTime,
+    tally: WorkerTally,
 }
 
 impl WorkerTools {
@@ -173,7 +172,7 @@ impl Pass {
                 written += rustix::io::write(&file, part)? as u64;
             }
             if self.sync.syncs_files() {
-                worker.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
+                worker.tally.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
             }
             drop(file);
             self.sync_folder(name, worker)
@@ -198,7 +197,7 @@ impl Pass {
 
     fn sync_folder(&self, name: FileName, worker: &mut WorkerTools) -> Result<(), Errno> {
         if self.sync.syncs_directories() {
-            worker.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
+            worker.tally.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
         }
         Ok(())
     }
@@ -217,13 +216,12 @@ impl Pass {
         let mut tools = WorkerTools {
             clock: ActiveClock::new(),
             buffer: vec![0; TRANSFER_BYTES],
-            sync: FileSyncTime::default(),
-        };
-        let mut tally = WorkerTally {
-            op: no_operation(),
-            sync: FileSyncTime::default(),
-            end_ns: 0,
-            stopped: StopReason::Ops,
+            tally: WorkerTally {
+                op: no_operation(),
+                sync: FileSyncTime::default(),
+                end_ns: 0,
+                stopped: StopReason::Ops,
+            },
         };
         let begin_ns = *self.signals.begin_ns.wait();
         while tools.clock.now() < begin_ns {
@@ -241,6 +239,7 @@ impl Pass {
             let start_ns = tools.clock.now();
             let result = self.perform(index, &mut tools);
             let end_ns = tools.clock.now();
+            let tally = &mut tools.tally;
             tally.end_ns = end_ns;
             let mut cell = Cell::default();
             match result {
@@ -269,8 +268,7 @@ impl Pass {
                 self.signals.stop.store(true, Ordering::Relaxed);
             }
         }
-        tally.sync = tools.sync;
-        tally
+        tools.tally
     }
 
     /// Carries the pass out with so many threads. An interruption by the watcher ends it, unless it

@@ -304,7 +304,7 @@ impl Backend for AioBackend {
     fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         loop {
             // No call inside the loop, so that its state stays in registers.
-            while self.queued.len() < self.batch.size() as usize {
+            while self.queued.len() < self.batch.size as usize {
                 let Some(request) = source(&mut self.buffers) else {
                     return Ok(());
                 };

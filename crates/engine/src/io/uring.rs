@@ -314,7 +314,7 @@ impl Backend for UringBackend {
             self.arm_timer();
         }
         loop {
-            let room = self.batch.size().saturating_sub(self.ring.unsent());
+            let room = self.batch.size.saturating_sub(self.ring.unsent());
             let mut submissions = self.ring.submissions();
             // No call inside the loop, and only locals, so that its state stays in registers.
             for _ in 0..room {
@@ -330,7 +330,7 @@ impl Backend for UringBackend {
             }
             submissions.end();
             self.send()?;
-            if self.ring.unsent() >= self.batch.size() {
+            if self.ring.unsent() >= self.batch.size {
                 // The kernel takes no more before completions are reaped.
                 return Ok(());
             }

@@ -3,7 +3,6 @@
 
 mod chain;
 
-use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
 use crate::load::block_calls::BlockCalls;
@@ -18,7 +17,6 @@ use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::SyncCall;
-use diskproof_model::stream::STREAMS_MAX;
 use std::sync::Arc;
 
 /// Polls for waits shorter than this: a sleeping thread wakes up later.
@@ -51,7 +49,8 @@ pub(crate) struct RequestGenerator {
     budget: Option<Budget>,
     /// The requests in flight.
     pub slots: Slots,
-    pattern: Pattern,
+    /// The steps.
+    pub pattern: Pattern,
     /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync
     /// after a write.
     pub follow_ups: Vec<Request>,
@@ -193,17 +192,6 @@ impl RequestGenerator {
             free_len,
             free_to,
         })
-    }
-
-    /// [`Pattern::take_passed`].
-    pub(crate) fn take_passed(&mut self) -> Option<[Extent; STREAMS_MAX]> {
-        self.pattern.take_passed()
-    }
-
-    /// [`Pattern::lap`].
-    #[inline(always)]
-    pub(crate) fn lap(&self) -> u64 {
-        self.pattern.lap()
     }
 
     /// Open-loop operations that started late.
@@ -471,25 +459,16 @@ impl RequestGenerator {
 
     /// How a worker with nothing to start may wait.
     pub(crate) fn wait_mode(&self, now: u64) -> WaitMode {
-        let due = match self.options.as_deref() {
-            Some(GeneratorOptions {
-                pauses: Some(pauses),
-                ..
-            }) if pauses.is_due() => return WaitMode::Completion,
-            Some(GeneratorOptions {
-                flow: Some(flow), ..
-            }) if flow.until_ns().is_some() => flow.until_ns(),
-            Some(GeneratorOptions {
-                reserved_ns: Some(due),
-                ..
-            }) if *due <= now => return WaitMode::Completion,
-            Some(GeneratorOptions {
-                reserved_ns: Some(due),
-                ..
-            }) => Some(*due),
-            Some(options) => options.pacer.as_ref().map(Pacer::next_due_ns),
-            None => None,
+        let Some(options) = &self.options else {
+            return WaitMode::Completion;
         };
+        let hold_ns = options.flow.as_ref().and_then(FlowMember::until_ns);
+        let is_blocked = hold_ns.is_none() && options.reserved_ns.is_some_and(|due| due <= now);
+        if is_blocked || options.pauses.as_ref().is_some_and(Pauses::is_due) {
+            return WaitMode::Completion;
+        }
+        let start_ns = hold_ns.or(options.reserved_ns);
+        let due = start_ns.or_else(|| options.pacer.as_ref().map(Pacer::next_due_ns));
         match due {
             Some(due) if !self.is_exhausted() && self.slots.peek().is_some() => {
                 match due.saturating_sub(now) {

@@ -61,12 +61,16 @@ pub(crate) struct Counters {
     by_kind: [OpCounters; OpKind::ALL.len()],
     /// Not added yet.
     streak: Streak,
-    measure_ns: u64,
-    measuring: bool,
+    /// The end of the warm-up; moves only while that is not over.
+    pub measure_ns: u64,
+    /// Whether the warm-up is over.
+    pub measuring: bool,
     series_closed: bool,
     cell_start_ns: u64,
-    last_ns: u64,
-    asked: ByteCount,
+    /// When the last operation was done.
+    pub last_ns: u64,
+    /// Bytes moved up to the last cell, warm-up included.
+    pub asked: ByteCount,
     errnos: BTreeMap<(OpKind, i32), u64>,
     failures_in_row: u32,
     /// How long requests were in flight that failed or were interrupted: no latency says it.
@@ -240,16 +244,6 @@ impl Counters {
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
     }
 
-    /// Moves the end of the warm-up, while that is not over.
-    pub(crate) fn measure_from(&mut self, measure_ns: u64) {
-        self.measure_ns = measure_ns;
-    }
-
-    /// Whether the warm-up is over.
-    pub(crate) fn is_measuring(&self) -> bool {
-        self.measuring
-    }
-
     /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
     /// counts once.
     pub(crate) fn busy_ns(&self) -> u128 {
@@ -281,11 +275,6 @@ impl Counters {
             .map(|kind| done(counted(kind)))
             .iter()
             .sum()
-    }
-
-    /// When the last operation was done.
-    pub(crate) fn last_ns(&self) -> u64 {
-        self.last_ns
     }
 
     /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
@@ -339,12 +328,7 @@ impl Counters {
         self.uncounted_ns = 0;
         for of_kind in &mut self.by_kind {
             if of_kind.op.latency.count() > 0 {
-                of_kind.op.latency.clear();
-                of_kind
-                    .op
-                    .latency_intended
-                    .iter_mut()
-                    .for_each(LatencyHistogram::clear);
+                clear_latencies(&mut of_kind.op);
             }
             of_kind.op.short = 0;
             of_kind.window_range_ns = NO_RANGE;
@@ -417,11 +401,6 @@ impl Counters {
         }
     }
 
-    /// Bytes moved up to the last cell, warm-up included.
-    pub(crate) fn asked(&self) -> ByteCount {
-        self.asked
-    }
-
     /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
     /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
     pub(crate) fn finish(
@@ -445,15 +424,18 @@ impl Counters {
                     .collect();
                 let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
                 if used_up_warming {
-                    op.latency.clear();
-                    op.latency_intended
-                        .iter_mut()
-                        .for_each(LatencyHistogram::clear);
+                    clear_latencies(&mut op);
                 }
                 occurred.then_some((kind, op))
             });
         (ops.collect(), self.asked)
     }
+}
+
+fn clear_latencies(op: &mut OpMeasurement) {
+    op.latency.clear();
+    let intended = op.latency_intended.iter_mut();
+    intended.for_each(LatencyHistogram::clear);
 }
 
 #[cfg(test)]

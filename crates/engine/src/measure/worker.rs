@@ -199,14 +199,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Sets how it treats the page cache at the end of each cell.
     pub(crate) fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
-        self.lap = self.generator.lap();
+        self.lap = self.generator.pattern.lap();
         self
     }
 
     /// Leaves the start of the measured time to a gate, which may extend the warm-up.
     pub(crate) fn gated(mut self, gate: Option<Arc<MeasureGate>>) -> Self {
         if let Some(gate) = &gate {
-            self.measure_from(gate.latest_ns());
+            self.measure_from(gate.latest_ns);
         }
         self.gate = gate;
         self
@@ -215,7 +215,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Moves the measured time to another start.
     fn measure_from(&mut self, measure_ns: u64) {
         self.schedule = self.schedule.measuring_from(measure_ns);
-        self.counters.measure_from(measure_ns);
+        self.counters.measure_ns = measure_ns;
     }
 
     /// Learns, or helps to decide, when the measured time starts.
@@ -362,9 +362,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.backend
             .enqueue(&mut |buffers| generator.next(now, buffers))?;
         if let CacheHandling::DropEachLap(extent) = self.cache_handling
-            && generator.lap() != self.lap
+            && generator.pattern.lap() != self.lap
         {
-            self.lap = generator.lap();
+            self.lap = generator.pattern.lap();
             self.backend.drop_cache(Some(extent));
         }
         if self.generator.slots.in_flight() == 0 {
@@ -411,7 +411,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// them at an unknown time. Returns the time then.
     fn exclude_interruptions(&mut self, now: u64) -> u64 {
         let slots = &self.generator.slots;
-        let seen_ns = self.last_now_ns.max(self.counters.last_ns());
+        let seen_ns = self.last_now_ns.max(self.counters.last_ns);
         let mut found = self
             .clock
             .interruptions(now, || seen_ns.max(slots.last_began_ns()));
@@ -439,7 +439,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             self.end(ending, now);
         }
-        let was_measuring = self.counters.is_measuring();
+        let was_measuring = self.counters.measuring;
         let is_stopped = self.stop.load(Ordering::Relaxed);
         let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
         let is_sparse = is_over && self.is_sparse();
@@ -447,10 +447,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let cell_end_ns = now - u64::from(is_sparse);
         self.counters
             .end_cell(cell_end_ns, &self.published, &mut lock(&self.snapshot));
-        if !was_measuring && self.counters.is_measuring() {
+        if !was_measuring && self.counters.measuring {
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
-            if self.counters.last_ns() == 0 {
+            if self.counters.last_ns == 0 {
                 self.unanswered_ns = self.schedule.measure_ns - self.schedule.start_ns;
             }
         } else if was_measuring && self.ending.is_none() {
@@ -547,9 +547,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn publish_snapshot(&self, now: u64) {
         let mut snapshot = lock(&self.snapshot);
         snapshot.rolled_ns = now;
-        snapshot.so_far.last_ns = self.counters.last_ns();
-        snapshot.so_far.asked = self.counters.asked();
-        if self.counters.is_measuring() {
+        snapshot.so_far.last_ns = self.counters.last_ns;
+        snapshot.so_far.asked = self.counters.asked;
+        if self.counters.measuring {
             snapshot.so_far.busy_ns = self
                 .counters
                 .busy_ns()
@@ -561,7 +561,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             return;
         }
-        snapshot.published_ns = self.counters.is_measuring().then_some(now);
+        snapshot.published_ns = self.counters.measuring.then_some(now);
         snapshot.in_flight = self.generator.slots.pending_requests();
         let so_far = &mut snapshot.so_far;
         so_far.zero_blocks = self.zero_blocks;
@@ -569,7 +569,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         so_far.late = self.generator.late();
         so_far.done_before_wait = self.backend.done_before_wait();
         so_far.processor_wait = match self.ending {
-            None if self.counters.is_measuring() => {
+            None if self.counters.measuring => {
                 self.clock.processor_wait().since(self.processor_wait.0)
             }
             _ => self.processor_wait.1,
@@ -592,7 +592,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(EndReason::Errors(errno), now);
         }
         if self.cache_handling == CacheHandling::Drop {
-            match self.generator.take_passed() {
+            match self.generator.pattern.take_passed() {
                 Some(extents) => extents
                     .iter()
                     .filter(|extent| extent.length > 0)
@@ -606,7 +606,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.generator.end();
         if self.ending.is_none() {
             self.ending = Some((ending, at_ns));
-            if self.counters.is_measuring() {
+            if self.counters.measuring {
                 self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
             }
             // Requests that complete after such an end still count, but not towards the rate.
@@ -620,7 +620,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Requests in flight, integrated from the end of the warm-up to `at_ns`: all latencies,
     /// without the part before, and with the part of the requests still in flight.
     fn busy_until(&self, at_ns: u64) -> u128 {
-        if !self.counters.is_measuring() {
+        if !self.counters.measuring {
             return 0;
         }
         (self.counters.busy_ns() + u128::from(self.generator.slots.in_flight_ns(at_ns)))
@@ -633,7 +633,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
         let mut snapshot = lock(&self.snapshot);
         self.counters.end_cell(now, &self.published, &mut snapshot);
-        let last_ns = self.counters.last_ns().max(self.schedule.measure_ns);
+        let last_ns = self.counters.last_ns.max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let window_end_ns = if ending == EndReason::Budget {
@@ -645,7 +645,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             busy_ns,
             wait: self.processor_wait.1,
         };
-        let ops = if self.counters.is_measuring() {
+        let ops = if self.counters.measuring {
             self.counters.take_window()
         } else {
             Default::default()

@@ -5,7 +5,6 @@
 mod follow;
 mod log;
 mod pinger;
-mod signals;
 
 use crate::io::Extent;
 use crate::io::any_backend::{BufferUse, QueueConfig};
@@ -27,8 +26,7 @@ use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::progress::PingWatch;
 use follow::{Follower, PingEvent, PingWait};
 use log::PingLog;
-use pinger::{PingOrders, Pinger};
-use signals::PingSignals;
+use pinger::{PingOrders, PingSignals, Pinger};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -30,15 +30,6 @@ pub(crate) struct FinalSync {
     pub interruption: Option<Interruption>,
 }
 
-fn hang_of(lasted_ns: u64, now: u64, timeout: StallTimeout) -> Hang {
-    Hang {
-        since_ns: now.saturating_sub(lasted_ns),
-        lasted_ns,
-        requests: 1,
-        late: timeout.is_late(lasted_ns),
-    }
-}
-
 /// Finishes what workers of these assignments did.
 pub(crate) struct Finisher<'a> {
     /// All workloads on all targets.
@@ -62,7 +53,19 @@ impl Finisher<'_> {
             let beats = pulse.beats() && waited_ns < limit_ns;
             before_ns = if beats { 0 } else { silent_ns };
             // The next workload obeys what the watcher answers here: a sync ends by itself.
-            match report_silence(watch, assignment, waited_ns, silent_ns) {
+            let control = watch.tick(&Progress {
+                name: &assignment.workload.name,
+                phase: Phase::Measure,
+                elapsed_ns: waited_ns,
+                done: Some(1.0),
+                series: &TimeSeries::new(SERIES_INTERVAL_NS),
+                silence: Some(Silence {
+                    target: assignment.target,
+                    length_ns: silent_ns,
+                }),
+                resume_bytes: None,
+            });
+            match control {
                 Control::Interrupt => Sign::Unwanted,
                 _ if beats => Sign::Progress,
                 _ => Sign::Silence,
@@ -92,11 +95,11 @@ impl Finisher<'_> {
             },
             Err(lasted) => {
                 self.leave_open(assignment.target);
-                let ns = lasted.as_nanos() as u64;
+                let (ns, now) = (lasted.as_nanos() as u64, MonotonicClock.now());
                 FinalSync {
                     ns,
                     errno: libc::ETIMEDOUT,
-                    hang: Some(hang_of(ns, MonotonicClock.now(), self.stall_timeout)),
+                    hang: Some(self.stall_timeout.hang(now.saturating_sub(ns), ns)),
                     interruption: None,
                 }
             }
@@ -156,7 +159,8 @@ impl Finisher<'_> {
         if let Some(silent_ns) = silent_ns {
             self.leave_open(assignment.target);
             let now = MonotonicClock.now() - origin_ns;
-            let hang = hang_of(silent_ns, now, self.stall_timeout);
+            let since_ns = now.saturating_sub(silent_ns);
+            let hang = self.stall_timeout.hang(since_ns, silent_ns);
             measurement.hang = Some(join(measurement.hang, hang));
             if !hang.late {
                 measurement.stopped = StopReason::Hung;
@@ -167,26 +171,4 @@ impl Finisher<'_> {
         }
         Ok(())
     }
-}
-
-/// Shows the watcher how long a target has been silent.
-fn report_silence(
-    watch: &mut dyn Watch,
-    assignment: &Assignment<'_>,
-    elapsed_ns: u64,
-    length_ns: u64,
-) -> Control {
-    let series = TimeSeries::new(SERIES_INTERVAL_NS);
-    watch.tick(&Progress {
-        name: &assignment.workload.name,
-        phase: Phase::Measure,
-        elapsed_ns,
-        done: Some(1.0),
-        series: &series,
-        silence: Some(Silence {
-            target: assignment.target,
-            length_ns,
-        }),
-        resume_bytes: None,
-    })
 }

@@ -76,7 +76,13 @@ pub(crate) fn prepare_target(
     slow: Option<SlowTarget>,
     seed: u64,
 ) -> Result<PreparedTarget, RunError> {
-    let extent = checked_extent(workload, target)?;
+    let limit = match workload.layout {
+        Layout::Provides => target.capacity_bytes(),
+        _ => target.usable_bytes(),
+    };
+    let extent = extent_of(workload.span, limit);
+    let block_bytes = largest_block(workload);
+    check_span(workload, target, block_bytes.into(), extent.length)?;
     if workload.writes() && cache.used == CachePolicy::Direct {
         target.lengthen(extent.start + extent.length);
     }
@@ -85,14 +91,10 @@ pub(crate) fn prepare_target(
     } else {
         target.advise_random()
     }
-    let unwritten_bytes = if workload.reads() {
-        target.unwritten_bytes(extent.start, extent.length)
-    } else {
-        None
-    };
+    let unwritten = || target.unwritten_bytes(extent.start, extent.length);
+    let unwritten_bytes = workload.reads().then(unwritten).flatten();
     let calls = checked_calls(workload, target)?;
     let selection = select(workload, cache.used, target, in_flight_max, slow)?;
-    let block_bytes = largest_block(workload);
     let parts = parts_of(workload, selection.kind);
     if extent.length / u64::from(block_bytes) < parts {
         let why = format!(
@@ -119,23 +121,6 @@ pub(crate) fn prepare_target(
         skip_bytes: 0,
         calls,
     })
-}
-
-/// The span of a workload, which holds at least one block.
-fn checked_extent(workload: &Workload, target: &OpenTarget) -> Result<Extent, RunError> {
-    let limit = if workload.layout == Layout::Provides {
-        target.capacity_bytes()
-    } else {
-        target.usable_bytes()
-    };
-    let extent = extent_of(workload.span, limit);
-    check_span(
-        workload,
-        target,
-        largest_block(workload).into(),
-        extent.length,
-    )?;
-    Ok(extent)
 }
 
 /// Refuses a span that is too short.
@@ -214,12 +199,10 @@ pub(crate) fn set_cache(
 ) -> Result<CacheUse, RunError> {
     let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
     if mmap && workload.cache == CachePolicy::Direct {
-        let used = target.set_cache(CachePolicy::Buffered)?.used;
-        let why = Some("a memory mapping always goes through the page cache".to_owned());
         return Ok(CacheUse {
             asked: CachePolicy::Direct,
-            used,
-            why,
+            why: Some("a memory mapping always goes through the page cache".to_owned()),
+            ..target.set_cache(CachePolicy::Buffered)?
         });
     }
     let used = target.set_cache(workload.cache)?;

@@ -128,8 +128,7 @@ pub(crate) fn spawn(
         .stack_size(256 << 10)
         .spawn(move || {
             let number = config.number;
-            // Shared data is a number, or behind a lock that recovers from a panic
-            // (crate::measure::snapshot).
+            // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 work(config, own_descriptors(fd, sync_fd)?, &start, &reports)
             }));

@@ -6,6 +6,7 @@ use crate::io::clock::ActiveClock;
 use crate::lock::lock;
 use crate::run::descriptor::own_descriptors;
 use diskproof_device::Pulse;
+use diskproof_model::measurement::Hang;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
@@ -60,6 +61,16 @@ impl StallTimeout {
     /// Whether a target that was silent for so long, when the wait ended, may only be slow.
     pub(crate) fn is_late(self, silence_ns: u64) -> bool {
         silence_ns < self.hung_ns
+    }
+
+    /// The hang of a target whose only request has had no answer for so long.
+    pub(crate) fn hang(self, since_ns: u64, lasted_ns: u64) -> Hang {
+        Hang {
+            since_ns,
+            lasted_ns,
+            requests: 1,
+            late: self.is_late(lasted_ns),
+        }
     }
 
     /// After the work was told to end, in nanoseconds.

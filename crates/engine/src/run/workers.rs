@@ -323,7 +323,7 @@ impl<'a> WorkerGroup<'a> {
     /// start as late as it may.
     pub(crate) fn decided(&self, schedule: WorkerSchedule, now: u64) -> WorkerSchedule {
         self.gate.as_ref().map_or(schedule, |gate| {
-            schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns()))
+            schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns))
         })
     }
 }

@@ -51,6 +51,8 @@ use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 struct SurveyConfig {
     survey: Survey,
     target: SurveyTarget,
+    /// How the page cache is treated.
+    cache: CacheUse,
     /// The I/O engine of curve and burst.
     stream: EngineKind,
     /// The I/O engine for one request at a time.
@@ -69,8 +71,8 @@ impl Session {
         (index, target): (usize, &mut OpenTarget),
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let (config, cache) = self.prepare_survey((survey, choose), target, watch)?;
-        let (surveyed, stream) = (config.target, config.stream);
+        let config = self.prepare_survey((survey, choose), target, watch)?;
+        let (surveyed, stream, cache) = (config.target, config.stream, config.cache.clone());
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
         let start_ns = clock.now();
@@ -113,7 +115,7 @@ impl Session {
         (survey, choose): (&Survey, ChoosePoints),
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<(SurveyConfig, CacheUse), RunError> {
+    ) -> Result<SurveyConfig, RunError> {
         refuse_mapping(survey.engine, target)?;
         if survey.operation == OpKind::Write {
             let writes = Workload {
@@ -155,17 +157,15 @@ impl Session {
             .fd()
             .try_clone_to_owned()
             .map_err(|source| worker_error(&streaming, target, source))?;
-        Ok((
-            SurveyConfig {
-                survey: survey.clone(),
-                target: surveyed,
-                stream,
-                read_one,
-                fd,
-                choose,
-            },
+        Ok(SurveyConfig {
+            survey: survey.clone(),
+            target: surveyed,
             cache,
-        ))
+            stream,
+            read_one,
+            fd,
+            choose,
+        })
     }
 }
 
@@ -263,7 +263,7 @@ fn follow(
         if limit_ns.is_some_and(|limit_ns| now - begin_ns > limit_ns) {
             log.stop();
         }
-        let lasted_ns = progress.silence_ns();
+        let lasted_ns = now.saturating_sub(progress.answered_ns);
         let is_over = match stopped_ns {
             None => lasted_ns > stall_timeout.without_deadline_ns(),
             Some(stopped_ns) => now - stopped_ns > stall_timeout.ended().ns(),
@@ -272,15 +272,8 @@ fn follow(
             // The log holds what was measured before.
             log.stop();
             target.leave_open();
-            return Ok((
-                control,
-                Some(Hang {
-                    since_ns: progress.answered_ns,
-                    lasted_ns,
-                    requests: 1,
-                    late: stall_timeout.is_late(lasted_ns),
-                }),
-            ));
+            let hang = stall_timeout.hang(progress.answered_ns, lasted_ns);
+            return Ok((control, Some(hang)));
         }
     }
 }
@@ -320,11 +313,6 @@ impl SurveyProgress {
             answered_ns: now,
             series: TimeSeries::new(PROGRESS_NS),
         }
-    }
-
-    /// How long nothing has completed, in nanoseconds.
-    fn silence_ns(&self) -> u64 {
-        self.clock.now().saturating_sub(self.answered_ns)
     }
 
     fn tick(&mut self, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
@@ -372,18 +360,13 @@ impl SurveyProgress {
 /// All parts of the survey, in order.
 fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     let SurveyConfig {
-        survey,
-        target,
-        stream,
-        read_one,
-        fd,
-        choose,
+        survey, target, fd, ..
     } = config;
-    let queue = |kind: EngineKind, config: QueueConfig| {
-        let sampler = FileSampler::open(fd.try_clone()?, kind, config)?;
+    let queue = |kind: EngineKind, size: QueueConfig| {
+        let sampler = FileSampler::open(fd.try_clone()?, kind, size)?;
         io::Result::Ok(RequestQueue::new(sampler, *target, log))
     };
-    let config = |depth: u32, request_bytes: u32| QueueConfig {
+    let sized = |depth: u32, request_bytes: u32| QueueConfig {
         depth,
         request_bytes,
         cache: target.cache,
@@ -392,17 +375,17 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     };
     let one_queue = |block_bytes: u32| {
         let request_bytes = target.fitting(u64::from(block_bytes)) as u32;
-        queue(*read_one, config(1, request_bytes))
+        queue(config.read_one, sized(1, request_bytes))
     };
     // Advice only, for buffered reads.
     let _ = fadvise(fd, 0, None, Advice::Sequential);
-    let stream_config = config(
+    let stream_size = sized(
         target.depth,
         STREAM_REQUEST_MAX * (STREAM_DEPTH / target.depth),
     );
     let mut measured = None;
     if survey.curve.is_some() || survey.burst.is_some() {
-        let queue = &mut queue(*stream, stream_config)?;
+        let queue = &mut queue(config.stream, stream_size)?;
         if let Some(plan) = &survey.curve {
             let curve = queue.measure_curve(plan)?;
             measured = curve.map(|curve| (curve, plan.time_ns));
@@ -426,10 +409,10 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         queue.conclude_step();
     }
     if let Some((mut curve, time_ns)) = measured.filter(|_| !log.is_stopped()) {
-        let points = choose(&log.seen().curve);
+        let points = (config.choose)(&log.seen().curve);
         if !points.is_empty() {
             let _ = fadvise(fd, 0, None, Advice::Sequential);
-            let queue = &mut queue(*stream, stream_config)?;
+            let queue = &mut queue(config.stream, stream_size)?;
             queue.drop_if_buffered();
             queue.confirm(&mut curve, points, time_ns)?;
             queue.conclude_step();

@@ -149,22 +149,13 @@ impl ScanLog {
     }
 
     /// The scan as a record holds it.
-    pub(crate) fn scan(&self) -> Scan {
-        let mut slow = self.slow.clone();
-        slow.sort_by_key(|block| block.offset_bytes);
+    pub(crate) fn scan(mut self) -> Scan {
+        self.slow.sort_by_key(|block| block.offset_bytes);
         // A resumed scan finds again what lies behind the border.
-        let unreadable: Vec<UnreadableRange> = self
-            .unreadable
-            .iter()
-            .filter(|bad| bad.offset_bytes < self.judged_to)
-            .cloned()
-            .collect();
-        let again: u64 = self
-            .unreadable
-            .iter()
-            .filter(|bad| bad.offset_bytes >= self.judged_to)
-            .map(|bad| bad.length_bytes)
-            .sum();
+        let is_judged = |bad: &UnreadableRange| bad.offset_bytes < self.judged_to;
+        let (unreadable, again): (Vec<_>, Vec<_>) =
+            self.unreadable.into_iter().partition(is_judged);
+        let again: u64 = again.iter().map(|bad| bad.length_bytes).sum();
         let latency_p50_ns = if self.latencies.count() == 0 {
             0
         } else {
@@ -191,7 +182,7 @@ impl ScanLog {
             latency_p50_ns,
             slow_from_ns: slow_from_ns(latency_p50_ns),
             slow_blocks: self.slow_blocks,
-            slow,
+            slow: self.slow,
             unreadable_bytes: self.unreadable_bytes - again,
             unreadable,
             map: map.collect(),

@@ -9,7 +9,7 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
-use crate::sim_backend::{HOST_NS, SimBackend};
+use crate::tests::sim_backend::{HOST_NS, SimBackend};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{

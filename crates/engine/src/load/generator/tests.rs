@@ -1,6 +1,7 @@
 //! Requests of a paced workload, and of a batch of reads.
 
 use super::*;
+use crate::io::Extent;
 use diskproof_model::plan::{Access, Distribution, Workload};
 use diskproof_model::shape::{Arrivals, ThinkCount, ThinkTime};
 use diskproof_model::stream::Streams;

@@ -7,7 +7,6 @@ mod skewed;
 mod visit_map;
 mod walk;
 mod zipf;
-mod zone_walk;
 
 use crate::io::Extent;
 use crate::random::Random;
@@ -19,8 +18,7 @@ pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use visit_map::VisitMap;
-use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition};
-use zone_walk::ZoneWalk;
+use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
 /// One operation to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +99,7 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
             align,
             order,
             ..
-        } => (*start, order.len(), *align),
+        } => (*start, order.n, *align),
         _ => return None,
     };
     Some(OffsetWalk::EachOnce {
@@ -163,8 +161,8 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<UniformWalk> {
         return None;
     };
     match only.walk {
-        OffsetWalk::Uniform(blocks) if only.kind == OpKind::Read && only.sizes.only() != 0 => {
-            let len = only.sizes.only();
+        OffsetWalk::Uniform(blocks) if only.kind == OpKind::Read && only.sizes.only != 0 => {
+            let len = only.sizes.only;
             Some(UniformWalk { len, blocks })
         }
         _ => None,
@@ -249,9 +247,9 @@ impl Pattern {
         if matches!(first.walk, OffsetWalk::EachOnce { .. }) {
             return self.with_each_block_once(cursors, key);
         }
-        let len = first.sizes.only();
+        let len = first.sizes.only;
         let is_shared = |one: &StreamWalk| {
-            matches!(one.walk, OffsetWalk::Sequential(_)) && one.sizes.only() == len
+            matches!(one.walk, OffsetWalk::Sequential(_)) && one.sizes.only == len
         };
         if len > 0 && self.streams.iter().all(is_shared) {
             let len = u64::from(len);

@@ -2,11 +2,10 @@
 
 use super::permutation::Permutation;
 use super::skewed::SkewedBlocks;
-use super::zone_walk::ZoneWalk;
 use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
-use diskproof_model::shape::{RandomRun, RunFollow};
+use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -167,7 +166,7 @@ impl OffsetWalk {
         match self {
             Self::Sequential(walk) | Self::Backward(walk) | Self::Stride { walk, .. } => walk.lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
-            Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
+            Self::EachOnce { order, next, .. } => of_draws(next, order.n),
             Self::ZonesInTurn(walk) => walk.lap,
             Self::Runs(runs) => runs.lap(),
             Self::Uniform(_) | Self::Zones { .. } | Self::Skewed { .. } => 0,
@@ -397,4 +396,45 @@ impl RandomRuns {
 /// Aligned starts in `length` bytes from which the largest block still fits; at least one.
 fn blocks_in(length: u64, align: u64, largest: u64) -> u64 {
     (length.saturating_sub(largest) / align) + 1
+}
+
+/// Ascends through parts of an extent, and skips what is between them.
+#[derive(Debug, Clone)]
+pub(crate) struct ZoneWalk {
+    start: u64,
+    end: u64,
+    at: u64,
+    /// Laps that have begun after the first.
+    pub lap: u64,
+    /// Where the current part begins.
+    zone: u64,
+    stride: ZoneStride,
+}
+
+impl ZoneWalk {
+    /// From the start of `extent` on.
+    pub(crate) fn new(extent: Extent, stride: ZoneStride) -> Self {
+        Self {
+            start: extent.start,
+            end: extent.start + extent.length,
+            at: extent.start,
+            lap: 0,
+            zone: extent.start,
+            stride,
+        }
+    }
+
+    /// The next offset. Not inlined: the other walks share the loop that calls it.
+    #[inline(never)]
+    pub(crate) fn next(&mut self, len: u64) -> u64 {
+        if self.at >= self.zone + self.stride.zone_bytes {
+            self.zone += self.stride.zone_bytes + self.stride.skip_bytes;
+            self.at = self.zone;
+        }
+        if self.at + len > self.end {
+            (self.at, self.zone, self.lap) = (self.start, self.start, self.lap + 1);
+        }
+        self.at += len;
+        self.at - len
+    }
 }
