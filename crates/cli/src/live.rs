@@ -309,9 +309,9 @@ impl Live {
                         return format!("no {} completed", kind.as_str());
                     }
                     format!(
-                        "{} {}s/s, {}",
+                        "{} {}/s, {}",
                         format_rate(rate.ops.value),
-                        kind.as_str(),
+                        kind.plural(),
                         format_throughput(rate.bytes.value)
                     )
                 })

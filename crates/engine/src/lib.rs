@@ -2,22 +2,24 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`; `primes` and `allocator` stand alone. `unsafe` lives in
-//! `allocator`, `io`, `primes`, `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
+//! `survey`, `ping` and `files`; `primes`, `lock` and `allocator` stand alone. `unsafe` lives in
+//! `allocator`, `io`, `primes`, `run/{descriptor,scheduling,select,spawn}.rs` and
+//! `measure/usage.rs`.
 
 pub mod allocator;
 mod files;
 mod io;
 mod load;
+mod lock;
 mod measure;
 mod ping;
 mod primes;
 pub mod random;
 mod run;
-#[cfg(test)]
-mod sim_backend;
 mod simulate;
 mod survey;
+#[cfg(test)]
+mod tests;
 
 pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::{BufferUse, QueueConfig};

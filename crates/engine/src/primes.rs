@@ -2,13 +2,14 @@
 //! touches no disk.
 #![allow(unsafe_code)]
 
+use crate::lock::lock;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::primes::{PrimeInterval, PrimeLoad, PrimeResult, PrimeThread};
 use std::hint::black_box;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Runs the load. `on_interval` gets the figures of each interval when it is over.
@@ -44,7 +45,7 @@ pub fn measure_primes(
         latency: merged(&latencies),
     };
     for latency in &latencies {
-        let latency = latency.lock().unwrap_or_else(PoisonError::into_inner);
+        let latency = lock(latency);
         result.threads.push(PrimeThread {
             events: latency.count(),
             busy_ns: u64::try_from(latency.sum_ns()).unwrap_or(u64::MAX),
@@ -80,8 +81,7 @@ fn count_events(max_prime: u64, budget: &EventBudget, latency: &Mutex<LatencyHis
         let start = Instant::now();
         black_box(primes_below(black_box(max_prime)));
         let ns = nanoseconds(start.elapsed());
-        let mut latency = latency.lock().unwrap_or_else(PoisonError::into_inner);
-        latency.record(ns);
+        lock(latency).record(ns);
     }
 }
 
@@ -92,7 +92,7 @@ fn nanoseconds(time: Duration) -> u64 {
 fn merged(latencies: &[Mutex<LatencyHistogram>]) -> LatencyHistogram {
     let mut all = LatencyHistogram::new();
     for latency in latencies {
-        all.merge(&latency.lock().unwrap_or_else(PoisonError::into_inner));
+        all.merge(&lock(latency));
     }
     all
 }

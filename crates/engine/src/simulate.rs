@@ -2,22 +2,24 @@
 //! service time. Exact, so that tests compare records and reports to the last digit.
 
 use crate::io::Extent;
+use crate::io::any_backend::BufferUse;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, BlockCall, Op, Request, WAIT_MAX_NS, WaitMode};
+use crate::io::{Backend, BlockCall, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::load::block_calls::BlockCalls;
-use crate::load::generator::RequestGenerator;
+use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
+use crate::lock::lock;
 use crate::measure::sampler::Sampler;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
-use crate::run::assemble::{RunContext, assemble};
+use crate::run::assemble::{RunContext, assemble, unmeasured};
 use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
-use diskproof_model::measurement::{CacheUse, DeviceUse, Measurement};
+use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
@@ -51,10 +53,7 @@ pub struct FakeBackend {
 }
 
 impl Backend for FakeBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             let extra = if self.disk.jitter_ns == 0 {
                 0
@@ -149,28 +148,31 @@ pub fn simulate_on(
     seed: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
-    let is_mixed = workload.reads() && workload.writes();
-    // Reads and writes of a mix use separate buffers.
-    let slots = workload.depth * if is_mixed { 2 } else { 1 };
-    let mut buffers = Buffers::new(slots as usize, workload.block_bytes as usize)?;
+    let shift = BufferUse::of(workload).write_shift(workload.depth);
+    let mut buffers = Buffers::new(
+        (workload.depth + shift) as usize,
+        workload.block_bytes as usize,
+    )?;
     buffers.fill_random(&mut Random::new(seed, 0));
     let extent = Extent {
         start: workload.span.start_bytes,
         length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
     };
     let schedule = schedule_of(Group::alone(workload), 0);
-    let pacer = workload
-        .rate
-        .map(|rate| Pacer::new(0, rate, workload.shape.arrivals, seed));
+    let pacer = Pacer::of(workload, seed);
     let generator = RequestGenerator::new(
         Pattern::new(workload, extent, seed, 0),
         workload.depth,
         after_write_of(workload, workload.cache),
         budget_of(workload, 1),
     )
-    .paced(pacer.clone(), schedule.measure_ns)
-    .calling(BlockCalls::of(workload, |_| Some(BlockCall::DISCARD)))
-    .with_buffers(slots - workload.depth, seed);
+    .with_options(GeneratorOptions {
+        pacer: pacer.clone(),
+        measure_ns: schedule.measure_ns,
+        calls: BlockCalls::of(workload, |_| Some(BlockCall::DISCARD)),
+        ..GeneratorOptions::default()
+    })
+    .with_buffers(shift, seed);
     let stop = Arc::new(AtomicBool::new(false));
     let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
     let mut worker = Worker::new(
@@ -189,17 +191,16 @@ pub fn simulate_on(
             continue;
         }
         next_tick = clock.now() + 50_000_000;
-        let series = published
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone();
+        let series = lock(&published).clone();
         control = watch.tick(&progress(workload, clock, schedule.measure_ns, &series));
         stop.store(control != Control::Continue, Ordering::Relaxed);
     }
-    let decided_ns =
-        |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns());
+    let decided_ns = |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns);
     let measure_ns = gate.as_ref().map_or(schedule.measure_ns, decided_ns);
-    let context = context(workload, extent, measure_ns, pacer, control);
+    let context = RunContext {
+        pacer,
+        ..RunContext::new(simulated(workload, extent), measure_ns, 0, control)
+    };
     Ok(assemble(context, vec![worker.finish()]))
 }
 
@@ -224,39 +225,27 @@ fn progress<'a>(
     }
 }
 
-pub(crate) fn context(
-    workload: &Workload,
-    extent: Extent,
-    measure_ns: u64,
-    pacer: Option<Pacer>,
-    control: Control,
-) -> RunContext {
-    RunContext {
-        target: 0,
-        workload: workload.clone(),
-        extent,
-        engine: EngineKind::Null,
+/// A workload on a simulated disk before its run.
+pub(crate) fn simulated(workload: &Workload, extent: Extent) -> Measurement {
+    let engine = EngineUse {
+        asked: workload.engine,
+        used: EngineKind::Null,
         fallbacks: Vec::new(),
         features: Vec::new(),
         depth: None,
-        cache: CacheUse {
-            asked: workload.cache,
-            used: workload.cache,
-            why: None,
-        },
-        measure_ns,
-        pacer,
-        origin_ns: 0,
+        done_before_wait: None,
+    };
+    let cache = CacheUse {
+        asked: workload.cache,
+        used: workload.cache,
+        why: None,
+    };
+    Measurement {
         device: DeviceUse {
             unresolved: Some("a simulated disk has no counters".to_owned()),
             ..DeviceUse::default()
         },
-        final_sync: None,
-        punted: None,
         unwritten_bytes: Some(0),
-        control,
-        hang: None,
-        interruption: None,
-        all_until_ns: None,
+        ..unmeasured(0, workload, extent, engine, cache)
     }
 }

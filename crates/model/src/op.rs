@@ -162,6 +162,11 @@ impl OpKind {
         matches!(self.blocks(), BlockUse::Writes | BlockUse::Drops)
     }
 
+    /// Whether the target forgets the block, without any data.
+    pub const fn drops_blocks(self) -> bool {
+        matches!(self.blocks(), BlockUse::Drops)
+    }
+
     /// The kinds of a measurement that a reader looks at: commits where every write is synced, else
     /// reads and writes; and trims.
     pub fn headline<T>(ops: &PerOp<T>) -> impl Iterator<Item = (Self, &T)> {

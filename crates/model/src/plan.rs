@@ -265,11 +265,15 @@ impl Plan {
         writing.map(Workload::write_bytes_max).sum()
     }
 
-    /// The most bytes that the plan may trim on each target. `None` when a workload that trims has
-    /// no byte limit.
-    pub fn trim_bytes_max(&self) -> Option<u64> {
-        let trims = self.workloads.iter().filter(|w| w.makes(OpKind::Trim));
-        trims.map(Workload::write_bytes_max).sum()
+    /// Each kind of operation that drops blocks, and the most bytes that it may drop on each
+    /// target: `None` when a workload that does has no byte limit.
+    pub fn drops(&self) -> impl Iterator<Item = (OpKind, Option<u64>)> {
+        let kinds = OpKind::ALL.into_iter().filter(|kind| kind.drops_blocks());
+        kinds.filter_map(|kind| {
+            let mut makes = self.workloads.iter().filter(|w| w.makes(kind)).peekable();
+            makes.peek()?;
+            Some((kind, makes.map(Workload::write_bytes_max).sum()))
+        })
     }
 }
 

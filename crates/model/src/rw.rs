@@ -104,6 +104,19 @@ impl Rw {
         self.kinds().any(OpKind::changes_blocks)
     }
 
+    /// Whether any operation drops its block.
+    pub fn drops_blocks(self) -> bool {
+        self.kinds().any(OpKind::drops_blocks)
+    }
+
+    /// Whether no block has content after its step.
+    pub fn leaves_no_content(self) -> bool {
+        let last = |chain: &&[OpKind]| chain.last().copied();
+        self.chains
+            .iter()
+            .all(|chain| last(chain).is_some_and(OpKind::drops_blocks))
+    }
+
     /// Each kind of operation that it makes.
     pub fn kinds(self) -> impl Iterator<Item = OpKind> {
         self.chains.iter().copied().flatten().copied()

@@ -152,6 +152,20 @@ impl Streams {
         kinds.any(|kind| kind.changes_blocks())
     }
 
+    /// Whether any operation drops its block.
+    pub fn drops_blocks(&self) -> bool {
+        let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
+        kinds.any(|kind| kind.drops_blocks())
+    }
+
+    /// Whether every block has no content after its step.
+    pub fn leave_no_content(&self) -> bool {
+        let last = |stream: &Stream| stream.does.last().copied();
+        self.0
+            .iter()
+            .all(|stream| last(stream).is_some_and(OpKind::drops_blocks))
+    }
+
     /// What follows an operation of this kind in the same block; `None` at the end of its step.
     pub fn after(&self, kind: OpKind) -> Option<OpKind> {
         self.0.iter().find_map(|stream| {
@@ -243,5 +257,7 @@ mod tests {
         let pairs = Streams::doing(&[Trim, Write]);
         assert_eq!((pairs.after(Trim), pairs.after(Write)), (Some(Write), None));
         assert_eq!((pairs.permille(Write), pairs.is_only(Trim)), (1000, false));
+        assert!(pairs.drops_blocks() && !pairs.leave_no_content());
+        assert!(Streams::doing(&[Trim]).leave_no_content() && !streams.drops_blocks());
     }
 }

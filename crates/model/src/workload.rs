@@ -120,7 +120,7 @@ impl Workload {
 
     /// Whether the blocks that it visits have no content afterwards.
     pub fn leaves_no_content(&self) -> bool {
-        self.streams.is_only(OpKind::Trim)
+        self.streams.leave_no_content()
     }
 
     /// Whether each block that it reads must carry what an earlier workload wrote there.

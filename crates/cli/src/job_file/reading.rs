@@ -268,7 +268,7 @@ impl<'a> JobReader<'a> {
         let engine = self
             .choice("ioengine", &ENGINES)?
             .unwrap_or(EngineKind::Sync);
-        if !rw.makes(OpKind::Trim) || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
+        if !rw.drops_blocks() || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
             return Ok(engine);
         }
         notes.add(
@@ -362,7 +362,7 @@ impl<'a> JobReader<'a> {
                 "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
             ));
         }
-        if rw.is_only(OpKind::Trim) {
+        if rw.leaves_no_content() {
             return Err(setting.error("trims leave nothing to verify; remove the option"));
         }
         if only && rw.is_mix() {

@@ -139,7 +139,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     match members {
         [(job, _, flags)] => {
             let is_plain = !job.is_random()
-                && !job.rw().makes(OpKind::Trim)
+                && !job.rw().drops_blocks()
                 && flags.stride.is_none()
                 && flags.backward.is_none()
                 && flags.fsync.is_none()
@@ -232,7 +232,7 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes)
     let commits = |job: &FioJob| {
         let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
         // A trim drops the pages of its block itself.
-        job.rw().is_only(OpKind::Trim) || (job.rw().is_only(OpKind::Write) && syncs)
+        job.rw().leaves_no_content() || (job.rw().is_only(OpKind::Write) && syncs)
     };
     let emptied = |job: &FioJob| job.cache == Cache::Emptied && !commits(job);
     let is_emptied = group.iter().any(|index| emptied(&jobs[*index]));

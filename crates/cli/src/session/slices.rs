@@ -280,7 +280,7 @@ fn slices_of(group: Group<'_>, order: Order) -> u64 {
         && only.shape.steady.is_none()
         && only.shape.zone_stride.is_none()
         && only.verify == Verify::Off
-        && !only.makes(OpKind::Trim)
+        && !only.streams.drops_blocks()
         && only.sync != SyncPolicy::AtEnd
         && only.layout == Layout::Needed
         && (only.cache == CachePolicy::Direct || only.sync != SyncPolicy::None)

@@ -6,7 +6,6 @@ use super::latency_target::latency_target;
 use super::limits::{check_memory, check_room, resolve_span};
 use super::parsers::{Bytes, Count, SyncedWrites, Zones};
 use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
-use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
@@ -80,9 +79,9 @@ impl Resolution<'_> {
             length_bytes: flags.span.is_some().then_some(length),
         };
         let verify = self.verify(block_bytes, &block_mix, engine)?;
-        let only_trims = self.rw.is_only(OpKind::Trim);
+        let only_drops = self.rw.leaves_no_content();
         let checks = verify == Verify::Checksum && !flags.writes();
-        let once = (checks || only_trims).then_some(length);
+        let once = (checks || only_drops).then_some(length);
         let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
         let mut workload = Workload {
             name: flags
@@ -139,7 +138,7 @@ impl Resolution<'_> {
         let visits_once = self.rw.order == Order::Random && is_uniform;
         LoadShape {
             each_block_once: flags.shape.each_block_once
-                || (self.rw.makes(OpKind::Trim) && visits_once && flags.shape.is_plain()),
+                || (self.rw.drops_blocks() && visits_once && flags.shape.is_plain()),
             ..flags.shape.clone()
         }
     }
@@ -359,7 +358,7 @@ impl Resolution<'_> {
         // A search ends when the depth is found. One pass of trims may take hours.
         let searches = flags.latency_target.is_some();
         let is_pass_of_trims =
-            self.rw.is_only(OpKind::Trim) && flags.bytes.is_none() && flags.ops.is_none();
+            self.rw.leaves_no_content() && flags.bytes.is_none() && flags.ops.is_none();
         let counted = (bytes.is_some() || flags.ops.is_some() || searches) && !is_pass_of_trims;
         let stop = Stop {
             precision: flags
@@ -422,7 +421,7 @@ impl Resolution<'_> {
         let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
         match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
-            true if self.rw.is_only(OpKind::Trim) => contradiction(format!(
+            true if self.rw.leaves_no_content() => contradiction(format!(
                 "{key} checks what was written, and trims leave no content; remove it, or use {rw} \
                  trimwrite or randtrimwrite"
             )),

@@ -14,8 +14,8 @@ use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep, FilesPlan,
 };
 use diskproof_model::measurement::{ByteCount, StopReason};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use pass::{Pass, PassProgress, PassResult, PassSignals, TRANSFER_BYTES, Task};
+use diskproof_model::progress::{Control, Watch};
+use pass::{Pass, PassResult, PassSignals, TRANSFER_BYTES, Task};
 use set::FileSet;
 use std::sync::Arc;
 
@@ -58,6 +58,7 @@ impl Session {
         watch: &mut dyn Watch,
         keep: KeepFiles<'_>,
     ) -> Result<FilesEnding, RunError> {
+        let weight_of_set: u64 = WEIGHTS.iter().map(|(_, weight)| weight).sum();
         let mut run = FilesRun {
             session: self,
             plan,
@@ -66,7 +67,7 @@ impl Session {
             watch,
             keep,
             measured: FilesMeasurement::default(),
-            left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set(),
+            left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
             cache_drops: CacheDrops::default(),
         };
         for round in 0..plan.rounds {
@@ -85,10 +86,6 @@ impl Session {
         }
         Ok(FilesEnding::Complete)
     }
-}
-
-fn weight_of_set() -> u64 {
-    WEIGHTS.iter().map(|(_, weight)| weight).sum()
 }
 
 /// Bytes that no filesystem can compress.
@@ -351,22 +348,6 @@ impl FilesRun<'_> {
             limit_ns: measured.map(|(limit_ns, _)| limit_ns),
             signals: PassSignals::default(),
         };
-        let phase = match measured {
-            Some(_) => Phase::Measure,
-            None => Phase::Layout,
-        };
-        let watch = &mut *self.watch;
-        let mut tick = |progress: PassProgress<'_>| {
-            watch.tick(&Progress {
-                name,
-                phase,
-                elapsed_ns: progress.elapsed_ns,
-                done: Some(progress.done),
-                series: progress.series,
-                silence: Some(progress.silence),
-                resume_bytes: None,
-            })
-        };
-        pass.run(threads, (name, self.session.stall_timeout), &mut tick)
+        pass.run(threads, name, self.session.stall_timeout, self.watch)
     }
 }

@@ -12,13 +12,13 @@ use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use diskproof_device::{FileName, FileTree};
 use diskproof_model::files::{FileOperation, FileSync, FileSyncTime};
 use diskproof_model::measurement::{CpuTime, OpMeasurement, SERIES_CELLS_MAX, StopReason};
-use diskproof_model::progress::{Control, Silence};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Cells of 0.1 ms: files in memory take microseconds, and a step of some thousand of them must
@@ -72,8 +72,7 @@ pub(crate) struct PassSignals {
     done: AtomicU64,
     stop: AtomicBool,
     /// When the pass begins, on the clock; set when all threads have started.
-    begin_ns: Mutex<Option<u64>>,
-    begun: Condvar,
+    begin_ns: OnceLock<u64>,
 }
 
 /// What a worker needs for its operations.
@@ -81,8 +80,7 @@ struct WorkerTools {
     clock: ActiveClock,
     /// Receives what is read.
     buffer: Vec<u8>,
-    /// Time in fsync so far.
-    sync: FileSyncTime,
+    tally: WorkerTally,
 }
 
 impl WorkerTools {
@@ -110,14 +108,6 @@ pub(crate) struct PassResult {
     pub(crate) wall_ns: u64,
     pub(crate) cpu: CpuTime,
     pub(crate) stopped: StopReason,
-}
-
-/// How far a pass is.
-pub(crate) struct PassProgress<'a> {
-    pub(crate) elapsed_ns: u64,
-    pub(crate) done: f64,
-    pub(crate) series: &'a TimeSeries,
-    pub(crate) silence: Silence,
 }
 
 impl Pass {
@@ -182,7 +172,7 @@ impl Pass {
                 written += rustix::io::write(&file, part)? as u64;
             }
             if self.sync.syncs_files() {
-                worker.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
+                worker.tally.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
             }
             drop(file);
             self.sync_folder(name, worker)
@@ -207,7 +197,7 @@ impl Pass {
 
     fn sync_folder(&self, name: FileName, worker: &mut WorkerTools) -> Result<(), Errno> {
         if self.sync.syncs_directories() {
-            worker.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
+            worker.tally.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
         }
         Ok(())
     }
@@ -221,50 +211,22 @@ impl Pass {
         }
     }
 
-    /// Waits for the start of the pass. Returns it.
-    fn wait_for_start(&self, clock: &ActiveClock) -> u64 {
-        let signals = &self.signals;
-        let lock = signals.begin_ns.lock();
-        let mut begin_ns = lock.unwrap_or_else(PoisonError::into_inner);
-        let begin_ns = loop {
-            match *begin_ns {
-                Some(at_ns) => break at_ns,
-                None => {
-                    let woken = signals.begun.wait(begin_ns);
-                    begin_ns = woken.unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        };
-        while clock.now() < begin_ns {
-            std::hint::spin_loop();
-        }
-        begin_ns
-    }
-
-    /// Sets the start of the pass: the workers wake up.
-    fn begin(&self, at_ns: u64) {
-        let lock = self.signals.begin_ns.lock();
-        *lock.unwrap_or_else(PoisonError::into_inner) = Some(at_ns);
-        self.signals.begun.notify_all();
-    }
-
     /// The loop of a worker.
     fn work(&self) -> WorkerTally {
         let mut tools = WorkerTools {
             clock: ActiveClock::new(),
             buffer: vec![0; TRANSFER_BYTES],
-            sync: FileSyncTime::default(),
-        };
-        let mut tally = WorkerTally {
-            op: OpMeasurement {
-                series: TimeSeries::new(CELL_NS),
-                ..OpMeasurement::default()
+            tally: WorkerTally {
+                op: no_operation(),
+                sync: FileSyncTime::default(),
+                end_ns: 0,
+                stopped: StopReason::Ops,
             },
-            sync: FileSyncTime::default(),
-            end_ns: 0,
-            stopped: StopReason::Ops,
         };
-        let begin_ns = self.wait_for_start(&tools.clock);
+        let begin_ns = *self.signals.begin_ns.wait();
+        while tools.clock.now() < begin_ns {
+            std::hint::spin_loop();
+        }
         let deadline_ns = self.limit_ns.map_or(u64::MAX, |limit| begin_ns + limit);
         let total = self.total();
         let mut errors = 0;
@@ -277,6 +239,7 @@ impl Pass {
             let start_ns = tools.clock.now();
             let result = self.perform(index, &mut tools);
             let end_ns = tools.clock.now();
+            let tally = &mut tools.tally;
             tally.end_ns = end_ns;
             let mut cell = Cell::default();
             match result {
@@ -305,17 +268,17 @@ impl Pass {
                 self.signals.stop.store(true, Ordering::Relaxed);
             }
         }
-        tally.sync = tools.sync;
-        tally
+        tools.tally
     }
 
-    /// Carries the pass out with so many threads. `watch` is called 20 times per second; an
-    /// interruption ends the pass, unless it removes files.
+    /// Carries the pass out with so many threads. An interruption by the watcher ends it, unless it
+    /// removes files.
     pub(crate) fn run(
         self,
         threads: u32,
-        (name, stall): (&str, StallTimeout),
-        watch: &mut dyn FnMut(PassProgress<'_>) -> Control,
+        name: &str,
+        stall: StallTimeout,
+        watch: &mut dyn Watch,
     ) -> Result<PassResult, RunError> {
         let pass = Arc::new(self);
         let threads = u64::from(threads).min(pass.total()).max(1);
@@ -337,7 +300,7 @@ impl Pass {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
                     pass.signals.stop.store(true, Ordering::Relaxed);
-                    pass.begin(0);
+                    let _ = pass.signals.begin_ns.set(0);
                     // They have begun no operation, and hold the directory until they end.
                     workers.into_iter().for_each(|worker| drop(worker.join()));
                     return Err(RunError::Thread(error));
@@ -348,7 +311,8 @@ impl Pass {
         let clock = ActiveClock::new();
         let before = usage::process();
         let begin_ns = clock.now() + LEAD_NS;
-        pass.begin(begin_ns);
+        // The workers wake up.
+        let _ = pass.signals.begin_ns.set(begin_ns);
         let supervisor = Supervisor {
             pass: &pass,
             clock,
@@ -367,10 +331,7 @@ impl Pass {
         (begin_ns, cpu): (u64, CpuTime),
         is_interrupted: bool,
     ) -> PassResult {
-        let mut op = OpMeasurement {
-            series: TimeSeries::new(CELL_NS),
-            ..OpMeasurement::default()
-        };
+        let mut op = no_operation();
         let mut sync = FileSyncTime::default();
         let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
         let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
@@ -396,6 +357,14 @@ impl Pass {
     }
 }
 
+/// A measurement without operations.
+fn no_operation() -> OpMeasurement {
+    OpMeasurement {
+        series: TimeSeries::new(CELL_NS),
+        ..OpMeasurement::default()
+    }
+}
+
 struct Supervisor<'a> {
     pass: &'a Pass,
     clock: ActiveClock,
@@ -409,7 +378,7 @@ impl Supervisor<'_> {
     fn wait(
         &self,
         (threads, tallies): (u64, &Receiver<WorkerTally>),
-        watch: &mut dyn FnMut(PassProgress<'_>) -> Control,
+        watch: &mut dyn Watch,
     ) -> Result<(Vec<WorkerTally>, bool), RunError> {
         let signals = &self.pass.signals;
         let (mut ended, mut is_interrupted) = (Vec::new(), false);
@@ -452,14 +421,20 @@ impl Supervisor<'_> {
                 .limit_ns
                 .map_or(0.0, |limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64);
             let by_count = done as f64 / self.pass.total().max(1) as f64;
-            let control = watch(PassProgress {
+            let control = watch.tick(&Progress {
+                name: self.name,
+                phase: match self.pass.task {
+                    Task::Measure(_) => Phase::Measure,
+                    _ => Phase::Layout,
+                },
                 elapsed_ns,
-                done: by_count.max(by_time).min(1.0),
+                done: Some(by_count.max(by_time).min(1.0)),
                 series: &series,
-                silence: Silence {
+                silence: Some(Silence {
                     target: 0,
                     length_ns: silent_ns,
-                },
+                }),
+                resume_bytes: None,
             });
             if control == Control::Interrupt && self.pass.task != Task::Remove {
                 is_interrupted = true;

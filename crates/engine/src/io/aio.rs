@@ -2,7 +2,7 @@
 //! only with O_DIRECT. No call of it changes a block: run/select.rs does not take it for them.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::backend::{Backend, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
@@ -301,13 +301,10 @@ fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
 }
 
 impl Backend for AioBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         loop {
             // No call inside the loop, so that its state stays in registers.
-            while self.queued.len() < self.batch.size() as usize {
+            while self.queued.len() < self.batch.size as usize {
                 let Some(request) = source(&mut self.buffers) else {
                     return Ok(());
                 };

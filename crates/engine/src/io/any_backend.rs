@@ -6,8 +6,8 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
-use crate::io::uring::{UringBackend, UringConfig};
-use crate::io::{Backend, Request, SubmitPolicy, WaitMode};
+use crate::io::uring::UringBackend;
+use crate::io::{Backend, RequestSource, SubmitPolicy, WaitMode};
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use std::io;
@@ -73,21 +73,16 @@ impl AnyBackend {
         let slots = config.depth + config.buffers.write_shift(config.depth);
         let mut buffers = Buffers::new(slots as usize, config.request_bytes as usize)?;
         buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));
+        let batched = SubmitPolicy::Batched;
         Ok(match kind {
-            EngineKind::Uring => {
-                let shape = UringConfig {
-                    depth: config.depth,
-                    cache: config.cache,
-                    submission: SubmitPolicy::Batched,
-                };
-                Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
-            }
-            EngineKind::Aio => Self::Aio(AioBackend::new(
+            EngineKind::Uring => Self::Uring(Box::new(UringBackend::new(
                 fd,
                 buffers,
                 config.depth,
-                SubmitPolicy::Batched,
-            )?),
+                config.cache,
+                batched,
+            )?)),
+            EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, config.depth, batched)?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, config.depth as usize)),
             // The survey refuses mappings earlier.
             EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
@@ -98,59 +93,40 @@ impl AnyBackend {
 /// The stream of random numbers that belongs to the content that is written.
 const WRITTEN_STREAM: u64 = 0x0057_8173;
 
-impl Backend for AnyBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
-        match self {
-            Self::Uring(backend) => backend.enqueue(source),
-            Self::Aio(backend) => backend.enqueue(source),
-            Self::Sync(backend) => backend.enqueue(source),
-            Self::Null(backend) => backend.enqueue(source),
+/// Does the same with whichever backend it is.
+macro_rules! with {
+    ($any:expr, $backend:ident => $call:expr) => {
+        match $any {
+            Self::Uring($backend) => $call,
+            Self::Aio($backend) => $call,
+            Self::Sync($backend) => $call,
+            Self::Null($backend) => $call,
         }
+    };
+}
+
+impl Backend for AnyBackend {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
+        with!(self, backend => backend.enqueue(source))
     }
 
     fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
-        match self {
-            Self::Uring(backend) => backend.wait(patience),
-            Self::Aio(backend) => backend.wait(patience),
-            Self::Sync(backend) => backend.wait(patience),
-            Self::Null(backend) => backend.wait(patience),
-        }
+        with!(self, backend => backend.wait(patience))
     }
 
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        match self {
-            Self::Uring(backend) => backend.reap(sink),
-            Self::Aio(backend) => backend.reap(sink),
-            Self::Sync(backend) => backend.reap(sink),
-            Self::Null(backend) => backend.reap(sink),
-        }
+        with!(self, backend => backend.reap(sink))
     }
 
     fn buffers(&self) -> &Buffers {
-        match self {
-            Self::Uring(backend) => backend.buffers(),
-            Self::Aio(backend) => backend.buffers(),
-            Self::Sync(backend) => backend.buffers(),
-            Self::Null(backend) => backend.buffers(),
-        }
+        with!(self, backend => backend.buffers())
     }
 
     fn ends_in_enqueue(&self) -> bool {
-        match self {
-            Self::Sync(backend) => backend.ends_in_enqueue(),
-            Self::Uring(_) | Self::Aio(_) | Self::Null(_) => false,
-        }
+        with!(self, backend => backend.ends_in_enqueue())
     }
 
-    fn drop_cache(&mut self, request: Option<Extent>) {
-        match self {
-            Self::Uring(backend) => backend.drop_cache(request),
-            Self::Aio(backend) => backend.drop_cache(request),
-            Self::Sync(backend) => backend.drop_cache(request),
-            Self::Null(backend) => backend.drop_cache(request),
-        }
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        with!(self, backend => backend.drop_cache(extent))
     }
 }

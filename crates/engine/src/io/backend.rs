@@ -59,6 +59,21 @@ pub struct Request {
     pub skip: u32,
 }
 
+impl Request {
+    /// Through the buffer of its slot.
+    #[inline(always)]
+    pub(crate) fn new(slot: u32, op: Op, offset: u64, len: u32) -> Self {
+        Self {
+            slot,
+            buffer: slot,
+            op,
+            offset,
+            len,
+            skip: 0,
+        }
+    }
+}
+
 /// How long to wait for a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
@@ -74,14 +89,17 @@ pub enum WaitMode {
 /// the end of a run.
 pub(crate) const WAIT_MAX_NS: u64 = 200_000_000;
 
+/// Where a backend takes its requests from; `None` ends a batch. Writes put their data into the
+/// buffers.
+pub trait RequestSource: FnMut(&mut Buffers) -> Option<Request> {}
+
+impl<S: FnMut(&mut Buffers) -> Option<Request>> RequestSource for S {}
+
 /// An I/O engine on one file.
 pub trait Backend {
     /// Takes requests from `source` until that returns `None`, and submits them now or at the next
     /// [`Backend::wait`].
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()>;
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()>;
 
     /// Submits what was taken and waits for completions.
     fn wait(&mut self, patience: WaitMode) -> io::Result<()>;
@@ -93,6 +111,11 @@ pub trait Backend {
 
     /// The memory that requests go through.
     fn buffers(&self) -> &Buffers;
+
+    /// Names of the active features, for the record.
+    fn features(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Share of the waits that found a completion at once. Nearly all do where the kernel carries
     /// out requests one by one during submission. `None` where it is unknown.

@@ -29,13 +29,9 @@ impl SubmitPolicy {
     pub fn of(access: &Access, cache: CachePolicy) -> Self {
         match access {
             Access::Random { .. } | Access::Zoned { .. } => Self::Batched,
-            Access::Sequential | Access::Backward | Access::Stride { .. }
-                if cache == CachePolicy::Direct =>
-            {
-                Self::OneByOne
-            }
+            _ if cache == CachePolicy::Direct => Self::OneByOne,
             // The page cache forms its own requests.
-            Access::Sequential | Access::Backward | Access::Stride { .. } => Self::Batched,
+            _ => Self::Batched,
         }
     }
 }
@@ -46,7 +42,8 @@ impl SubmitPolicy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchSize {
     depth: u32,
-    now: u32,
+    /// Requests that the next call should carry.
+    pub size: u32,
 }
 
 impl BatchSize {
@@ -59,21 +56,15 @@ impl BatchSize {
         };
         Self {
             depth,
-            now: batch_of(depth),
+            size: batch_of(depth),
         }
-    }
-
-    /// Requests that the next call should carry.
-    #[inline(always)]
-    pub(crate) fn size(&self) -> u32 {
-        self.now
     }
 
     /// Adapts to a call that carried `sent` requests, after which `done` completions were there.
     #[inline(always)]
     pub(crate) fn learn(&mut self, sent: u32, done: u32) {
-        if sent >= self.now.min(self.depth) {
-            self.now = if done >= sent {
+        if sent >= self.size.min(self.depth) {
+            self.size = if done >= sent {
                 self.depth
             } else {
                 batch_of(self.depth)
@@ -101,7 +92,7 @@ mod tests {
             let mut batch = BatchSize::of(32, submission);
             [(8, 8), (32, 32), (32, 5)].map(|(sent, done)| {
                 batch.learn(sent, done);
-                batch.size()
+                batch.size
             })
         };
         assert_eq!(

@@ -4,6 +4,7 @@
 
 use crate::random::{Random, splitmix64};
 use diskproof_model::own_data::mark_sectors;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
 use std::ptr::NonNull;
 
@@ -44,7 +45,7 @@ impl Buffers {
 
     /// As [`Buffers::new`], in ordinary pages whatever their size.
     pub(crate) fn in_ordinary_pages(slots: usize, block_bytes: usize) -> io::Result<Self> {
-        Self::mapped(slots, block_bytes, |length| map(length, libc::MAP_POPULATE))
+        Self::mapped(slots, block_bytes, |length| map(length, MapFlags::POPULATE))
     }
 
     fn mapped(
@@ -58,7 +59,7 @@ impl Buffers {
             .checked_mul(slot_bytes)
             .ok_or(io::ErrorKind::OutOfMemory)?;
         let base = if length < HUGE_PAGE_BYTES {
-            map(length, libc::MAP_POPULATE)?
+            map(length, MapFlags::POPULATE)?
         } else {
             map_large(length)?
         };
@@ -184,16 +185,13 @@ fn huge_bytes(address: usize) -> u64 {
     0
 }
 
-fn map(length: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
+fn map(length: usize, flags: MapFlags) -> io::Result<NonNull<u8>> {
     let (prot, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+        ProtFlags::READ | ProtFlags::WRITE,
+        MapFlags::PRIVATE | flags,
     );
     // SAFETY: a new anonymous mapping; no existing memory is affected.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), length, prot, flags, -1, 0) };
-    if base == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, prot, flags)? };
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
@@ -204,7 +202,7 @@ fn map_in_huge_pages(length: usize) -> io::Result<NonNull<u8>> {
         length
             .checked_add(HUGE_PAGE_BYTES)
             .ok_or(io::ErrorKind::OutOfMemory)?,
-        0,
+        MapFlags::empty(),
     )?;
     // Linux aligns such mappings by itself since 6.7.
     let before = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);

@@ -204,15 +204,6 @@ impl WorkerClock {
             made_ns: MonotonicClock.now(),
         }
     }
-
-    /// Where its times come from.
-    pub fn source(&self) -> &'static str {
-        if self.counter.is_some() {
-            "TSC, calibrated with CLOCK_MONOTONIC"
-        } else {
-            "CLOCK_MONOTONIC"
-        }
-    }
 }
 
 impl Default for WorkerClock {
@@ -410,7 +401,11 @@ pub fn measure() -> ClockFacts {
         last = now;
     }
     ClockFacts {
-        source: clock.source().to_owned(),
+        source: match clock.counter {
+            Some(_) => "TSC, calibrated with CLOCK_MONOTONIC",
+            None => "CLOCK_MONOTONIC",
+        }
+        .to_owned(),
         resolution_ns,
         cost_ns: (last - start) as f64 / READINGS as f64,
     }

@@ -9,12 +9,13 @@
 // The mask of a thread's signals is set by system calls.
 #![allow(unsafe_code)]
 
+use crate::lock::lock;
 use diskproof_model::measurement::{Interruption, InterruptionKind};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 /// How often the thread wakes up; an interruption begins up to this long after its last wake-up.
@@ -94,7 +95,7 @@ fn watch(continued: &AtomicBool) {
         let gap = judge(&before, &after, || was_continued(continued));
         continued.store(false, Ordering::Relaxed);
         if let Some(gap) = gap {
-            let mut gaps = WATCHER.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gaps = lock(&WATCHER.gaps);
             gaps.push(gap);
             WATCHER.found.store(gaps.len(), Ordering::Release);
         }
@@ -271,7 +272,7 @@ impl SkippedTime {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        let gaps = WATCHER.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let gaps = lock(&WATCHER.gaps);
         let new = &gaps[self.known..];
         self.known = gaps.len();
         self.skip(new, now_ns, since_ns)

@@ -4,11 +4,13 @@
 //! SIGBUS. A page that vanishes before the copy is an error, too ([`super::page_fault`]).
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
+use super::backend::{Backend, Op, Request, RequestSource, WaitMode, advise_dontneed};
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
 use super::extent::Extent;
 use super::page_fault::{PageFault, catch_faults, copy};
 use super::sync::sync;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -21,40 +23,14 @@ pub(crate) struct MmapBackend {
     length: usize,
     /// Where the last request may end.
     reach: usize,
-    protection: Protection,
-    access_order: AccessOrder,
+    protection: ProtFlags,
+    /// How the accesses follow each other. Without advice the
+    /// kernel reads a whole read-ahead window (8 MiB on some virtual disks) around each missing
+    /// page, and random requests would move a thousand times the requested bytes
+    /// (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine gives the same advice.
+    advice: Advice,
     buffers: Buffers,
     done: Option<(u32, i32)>,
-}
-
-/// Whether the mapping may be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protection {
-    /// Reads only.
-    Read,
-    /// Reads and writes.
-    ReadWrite,
-}
-
-impl Protection {
-    fn flags(self) -> libc::c_int {
-        match self {
-            Self::Read => libc::PROT_READ,
-            Self::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
-        }
-    }
-}
-
-/// The order of accesses to the mapping. Without advice the kernel reads a whole read-ahead window
-/// (8 MiB on some virtual disks) around each missing page, and random requests would move a
-/// thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine
-/// gives the same advice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AccessOrder {
-    /// Forwards.
-    Forwards,
-    /// Anywhere.
-    Anywhere,
 }
 
 impl MmapBackend {
@@ -63,26 +39,23 @@ impl MmapBackend {
         fd: OwnedFd,
         buffers: Buffers,
         length: u64,
-        protection: Protection,
-        access_order: AccessOrder,
+        protection: ProtFlags,
+        advice: Advice,
     ) -> io::Result<Self> {
         catch_faults()?;
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: a new shared mapping at an address of the kernel's choice; no existing memory is
         // affected.
         let base = unsafe {
-            libc::mmap(
+            mmap(
                 std::ptr::null_mut(),
                 length,
-                protection.flags(),
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
+                protection,
+                MapFlags::SHARED,
+                &fd,
                 0,
-            )
+            )?
         };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Self {
             fd,
@@ -90,7 +63,7 @@ impl MmapBackend {
             length,
             reach: length,
             protection,
-            access_order,
+            advice,
             buffers,
             done: None,
         };
@@ -98,34 +71,21 @@ impl MmapBackend {
         Ok(mapping)
     }
 
-    fn advise(&self, start: usize, length: usize) -> io::Result<()> {
-        let advice = match self.access_order {
-            AccessOrder::Forwards => libc::MADV_SEQUENTIAL,
-            AccessOrder::Anywhere => libc::MADV_RANDOM,
-        };
+    fn advise(&self, start: usize, length: usize) -> rustix::io::Result<()> {
         // SAFETY: the range lies in the mapping; the advice changes no content.
-        match unsafe { libc::madvise(self.base.as_ptr().add(start).cast(), length, advice) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        unsafe { madvise(self.base.as_ptr().add(start).cast(), length, self.advice) }
     }
 
     /// Maps a part of the file again, where pages were missing.
     fn map_again(&mut self, start: usize, length: usize) {
-        let (prot, flags) = (self.protection.flags(), libc::MAP_SHARED | libc::MAP_FIXED);
+        let (prot, flags) = (self.protection, MapFlags::SHARED | MapFlags::FIXED);
         // SAFETY: the range lies in the mapping, which is this value's alone and contains only the
         // file.
-        let at = unsafe {
-            libc::mmap(
-                self.base.as_ptr().add(start).cast(),
-                length,
-                prot,
-                flags,
-                self.fd.as_raw_fd(),
-                start as libc::off_t,
-            )
+        let mapped = unsafe {
+            let at = self.base.as_ptr().add(start).cast();
+            mmap(at, length, prot, flags, &self.fd, start as u64)
         };
-        if at == libc::MAP_FAILED || self.advise(start, length).is_err() {
+        if mapped.is_err() || self.advise(start, length).is_err() {
             // No file is mapped there now: every later request finds the end of the file.
             self.reach = 0;
         }
@@ -150,31 +110,29 @@ impl MmapBackend {
                 .slot(request.buffer as usize)
                 .add(request.skip as usize)
         };
-        let populate = |advice| {
-            // SAFETY: the range lies inside the mapping; populating changes no content.
-            completion_result(unsafe { libc::madvise(start.cast(), span, advice) } as isize)
-        };
+        // SAFETY: the range lies inside the mapping; populating changes no content.
+        let populate = |advice| unsafe { madvise(start.cast(), span, advice) };
         let here = start as usize..start as usize + span;
         let copied = match request.op {
-            Op::Read => match populate(libc::MADV_POPULATE_READ) {
+            Op::Read => match populate(Advice::LinuxPopulateRead) {
                 // SAFETY: both ranges are valid for len bytes and do not overlap; the pages of the
                 // mapping are this thread's own.
-                0 => unsafe { copy(mapped, buffer, len, here) },
-                error => return io_error(error),
+                Ok(()) => unsafe { copy(mapped, buffer, len, here) },
+                Err(errno) => return io_error(errno),
             },
-            Op::Write => match populate(libc::MADV_POPULATE_WRITE) {
+            Op::Write => match populate(Advice::LinuxPopulateWrite) {
                 // SAFETY: as above; the mapping is writable, else populating for writing had
                 // failed.
-                0 => unsafe { copy(buffer, mapped, len, here) },
-                error => return io_error(error),
+                Ok(()) => unsafe { copy(buffer, mapped, len, here) },
+                Err(errno) => return io_error(errno),
             },
             Op::Sync(call) => return sync(self.fd.as_raw_fd(), call),
             // The engine is not selected for them.
             Op::Call(_) => return -libc::EOPNOTSUPP,
             Op::WriteBack => {
                 // SAFETY: the range lies inside the mapping.
-                let result = unsafe { libc::msync(start.cast(), span, libc::MS_SYNC) };
-                return completion_result(result as isize);
+                let synced = unsafe { msync(start.cast(), span, MsyncFlags::SYNC) };
+                return synced.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
             }
         };
         match copied {
@@ -189,19 +147,15 @@ impl MmapBackend {
 
 /// MADV_POPULATE reports EFAULT or EHWPOISON where an access would raise SIGBUS (madvise(2)); that
 /// is an I/O error.
-fn io_error(result: i32) -> i32 {
-    if result == -libc::EFAULT || result == -libc::EHWPOISON {
-        -libc::EIO
-    } else {
-        result
+fn io_error(errno: Errno) -> i32 {
+    match errno {
+        Errno::FAULT | Errno::HWPOISON => -libc::EIO,
+        errno => -errno.raw_os_error(),
     }
 }
 
 impl Backend for MmapBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         if self.done.is_none()
             && let Some(request) = source(&mut self.buffers)
         {
@@ -227,7 +181,13 @@ impl Backend for MmapBackend {
     fn drop_cache(&mut self, extent: Option<Extent>) {
         // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses nothing,
         // dirty ones stay in the page cache.
-        unsafe { libc::madvise(self.base.as_ptr().cast(), self.length, libc::MADV_DONTNEED) };
+        let _ = unsafe {
+            madvise(
+                self.base.as_ptr().cast(),
+                self.length,
+                Advice::LinuxDontNeed,
+            )
+        };
         advise_dontneed(&self.fd, extent);
     }
 }
@@ -236,7 +196,7 @@ impl Drop for MmapBackend {
     fn drop(&mut self) {
         // SAFETY: the mapping was made in `new` with this length; no other code holds pointers into
         // it.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 
@@ -260,8 +220,8 @@ mod tests {
             fd,
             buffers,
             3 * PAGE,
-            Protection::ReadWrite,
-            AccessOrder::Anywhere,
+            ProtFlags::READ | ProtFlags::WRITE,
+            Advice::Random,
         )
         .unwrap();
         let request = |op, page: u64, pages: u64| Request {

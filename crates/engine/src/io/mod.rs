@@ -20,7 +20,7 @@ pub(crate) mod sync;
 pub(crate) mod uring;
 
 pub use backend::Op;
-pub(crate) use backend::{Backend, BlockCall, Request, WAIT_MAX_NS, WaitMode};
+pub(crate) use backend::{Backend, BlockCall, Request, RequestSource, WAIT_MAX_NS, WaitMode};
 pub(crate) use batching::SubmitPolicy;
 pub(crate) use block_call::call_block;
 pub use extent::Extent;

@@ -1,6 +1,6 @@
 //! No I/O: every request completes at once, in full. Shows the limit of the program itself.
 
-use super::backend::{Backend, Op, Request, WaitMode};
+use super::backend::{Backend, Op, RequestSource, WaitMode};
 use super::buffers::Buffers;
 use std::io;
 
@@ -23,10 +23,7 @@ impl NullBackend {
 
 impl Backend for NullBackend {
     #[inline(always)]
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             let result = match request.op {
                 Op::Read | Op::Write => request.len as i32,

@@ -2,6 +2,7 @@
 //! thread that finds none under way makes it, the others wait; as the server processes of a
 //! database do with its log.
 
+use crate::lock::lock;
 use std::ops::RangeInclusive;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -38,7 +39,7 @@ impl SharedSync {
     /// Returns once the caller's write, which has ended, is durable: by `sync`, which returns 0 or
     /// a negative errno, or by that of another thread.
     pub(crate) fn sync(&self, sync: impl FnOnce() -> i32) -> i32 {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.written += 1;
         let write = state.written;
         while state.is_syncing && state.served < write {
@@ -52,7 +53,7 @@ impl SharedSync {
         state.is_syncing = true;
         drop(state);
         let result = sync();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if result != 0 {
             let served = state.served + 1..=serves;
             state.failures.push((served, result));

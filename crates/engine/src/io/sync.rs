@@ -2,7 +2,7 @@
 //! threads.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
+use super::backend::{Backend, Op, RequestSource, WaitMode, advise_dontneed, completion_result};
 use super::block_call::call_block;
 use super::buffers::Buffers;
 use super::extent::Extent;
@@ -19,8 +19,10 @@ pub struct SyncBackend {
     fd: OwnedFd,
     buffers: Buffers,
     done: Option<(u32, i32)>,
-    write_flags: ReadWriteFlags,
-    sync_route: SyncRoute,
+    /// Of each write, in pwritev2(2).
+    pub(crate) write_flags: ReadWriteFlags,
+    /// How writes become durable.
+    pub(crate) sync_route: SyncRoute,
 }
 
 /// How a thread makes what it wrote durable.
@@ -44,19 +46,6 @@ impl SyncBackend {
             write_flags: ReadWriteFlags::empty(),
             sync_route: SyncRoute::Own,
         }
-    }
-
-    /// Writes with these flags of pwritev2(2).
-    pub(crate) fn with_write_flags(self, write_flags: ReadWriteFlags) -> Self {
-        Self {
-            write_flags,
-            ..self
-        }
-    }
-
-    /// Makes writes durable in this way.
-    pub(crate) fn with_sync_route(self, sync_route: SyncRoute) -> Self {
-        Self { sync_route, ..self }
     }
 
     fn sync(&self, call: SyncCall) -> i32 {
@@ -97,10 +86,7 @@ pub(crate) fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
 
 impl Backend for SyncBackend {
     #[inline(always)]
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         if self.done.is_some() {
             return Ok(());
         }

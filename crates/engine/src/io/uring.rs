@@ -2,14 +2,18 @@
 //! ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, BlockCall, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::backend::{
+    Backend, BlockCall, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed,
+};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
 use super::ring::{Ring, SubmissionEntry};
+use diskproof_model::measurement::HUGE_PAGES;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
+use rustix::thread::Timespec;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -27,6 +31,7 @@ const BLOCK_DISCARD: u64 = 0x1200;
 const FIXED_FILE: u64 = 1;
 
 /// An io_uring on one file.
+#[derive(Debug)]
 pub struct UringBackend {
     // Order matters: the ring ends before the buffers are unmapped, which must not be while it has
     // anything in flight (see `drop`).
@@ -34,10 +39,10 @@ pub struct UringBackend {
     buffers: Buffers,
     writer: EntryWriter,
     fd: OwnedFd,
-    timer: Box<WakeUpTimer>,
+    timer: Box<Timespec>,
     timer_armed: bool,
     batch: BatchSize,
-    features: Vec<String>,
+    features: Vec<&'static str>,
 }
 
 /// What a slot's entry holds, except for offset and length.
@@ -47,12 +52,6 @@ enum EntryKind {
     Write,
     /// An entry that is rebuilt for each request.
     Other,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Registration {
-    file: bool,
-    buffers: bool,
 }
 
 /// Marks a branch as unlikely. Takes no argument: arguments would have to lie in memory on every
@@ -65,7 +64,10 @@ fn cold_path() {}
 #[derive(Debug)]
 struct EntryWriter {
     fd: RawFd,
-    registered: Registration,
+    /// Whether the file is registered.
+    fixed_file: bool,
+    /// Whether the buffers are.
+    fixed_buffers: bool,
     /// By slot.
     kinds: Box<[EntryKind]>,
 }
@@ -93,7 +95,7 @@ impl EntryWriter {
     #[inline(always)]
     fn build(&self, request: Request, buffers: &Buffers) -> SubmissionEntry {
         // A registered file is named by its index, 0, and a flag.
-        let (fd, flags) = if self.registered.file {
+        let (fd, flags) = if self.fixed_file {
             (0, FIXED_FILE)
         } else {
             (self.fd as u32, 0)
@@ -105,52 +107,40 @@ impl EntryWriter {
                 .add(request.skip as usize)
         } as u64;
         let (off, len, buf_index) = (request.offset, request.len, u64::from(request.buffer));
-        let transfer = |op: IoringOp| {
-            (
-                op,
-                SubmissionEntry {
-                    off,
-                    addr,
-                    len,
-                    ..SubmissionEntry::default()
-                },
-            )
+        let none = SubmissionEntry::default();
+        let transfer = SubmissionEntry {
+            off,
+            addr,
+            len,
+            ..none
         };
-        let fixed = |op: IoringOp| {
-            (
-                op,
-                SubmissionEntry {
-                    off,
-                    addr,
-                    len,
-                    buf_index,
-                    ..SubmissionEntry::default()
-                },
-            )
+        let fixed = SubmissionEntry {
+            buf_index,
+            ..transfer
         };
         let (op, entry) = match request.op {
-            Op::Read if self.registered.buffers => fixed(IoringOp::ReadFixed),
-            Op::Read => transfer(IoringOp::Read),
-            Op::Write if self.registered.buffers => fixed(IoringOp::WriteFixed),
-            Op::Write => transfer(IoringOp::Write),
-            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, SubmissionEntry::default()),
-            Op::Sync(SyncCall::Fdatasync) => (
-                IoringOp::Fsync,
-                SubmissionEntry {
-                    op_flags: DATASYNC,
-                    ..SubmissionEntry::default()
-                },
-            ),
+            Op::Read if self.fixed_buffers => (IoringOp::ReadFixed, fixed),
+            Op::Read => (IoringOp::Read, transfer),
+            Op::Write if self.fixed_buffers => (IoringOp::WriteFixed, fixed),
+            Op::Write => (IoringOp::Write, transfer),
+            Op::Sync(call) => {
+                let op_flags = match call {
+                    SyncCall::Fsync => 0,
+                    SyncCall::Fdatasync => DATASYNC,
+                };
+                (IoringOp::Fsync, SubmissionEntry { op_flags, ..none })
+            }
             Op::Call(call) => call_entry(call, off, len),
-            Op::WriteBack => (
-                IoringOp::SyncFileRange,
-                SubmissionEntry {
+            Op::WriteBack => {
+                let op_flags = WRITE_BACK;
+                let entry = SubmissionEntry {
                     off,
                     len,
-                    op_flags: WRITE_BACK,
-                    ..SubmissionEntry::default()
-                },
-            ),
+                    op_flags,
+                    ..none
+                };
+                (IoringOp::SyncFileRange, entry)
+            }
         };
         let head = u64::from(op as u8) | flags << 8 | u64::from(fd) << 32;
         SubmissionEntry {
@@ -191,20 +181,6 @@ fn call_entry(call: BlockCall, off: u64, len: u32) -> (IoringOp, SubmissionEntry
     }
 }
 
-/// `struct __kernel_timespec`.
-#[repr(C)]
-#[derive(Debug)]
-struct WakeUpTimer {
-    seconds: i64,
-    nanoseconds: i64,
-}
-
-impl std::fmt::Debug for UringBackend {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "UringBackend {{ features: {:?} }}", self.features)
-    }
-}
-
 /// The largest blocks whose buffers are registered. For registered memory the kernel passes single
 /// pages to the device, for other memory contiguous runs. Where a device takes fewer segments per
 /// request than a block has pages (254 on virtio, 127 on NVMe, against 256 for 1 MiB), every block
@@ -212,44 +188,23 @@ impl std::fmt::Debug for UringBackend {
 /// larger blocks the page lookup costs little.
 const REGISTERED_BYTES_MAX: usize = 64 << 10;
 
-/// Size and purpose of a ring.
-#[derive(Debug, Clone, Copy)]
-pub struct UringConfig {
-    /// Requests in flight.
-    pub depth: u32,
-    /// How the page cache is treated. Registered buffers slow down buffered I/O (the kernel copies
-    /// through a bio_vec iterator).
-    pub cache: CachePolicy,
-    /// How many go in one call.
-    pub submission: SubmitPolicy,
-}
-
 /// The ring with the best flags that this kernel takes, and their names. The thread that makes it
 /// must be the one that uses it.
-fn build_ring(depth: u32) -> io::Result<(Ring, Vec<String>)> {
+fn build_ring(depth: u32) -> io::Result<(Ring, Vec<&'static str>)> {
     // One more entry for the timer. DEFER_TASKRUN needs 6.1, SINGLE_ISSUER 6.0, COOP_TASKRUN 5.19;
     // older kernels return EINVAL.
     let choices = [
         (
-            "defer-taskrun",
+            Some("defer-taskrun"),
             IoringSetupFlags::SINGLE_ISSUER | IoringSetupFlags::DEFER_TASKRUN,
         ),
-        ("coop-taskrun", IoringSetupFlags::COOP_TASKRUN),
-        ("", IoringSetupFlags::empty()),
+        (Some("coop-taskrun"), IoringSetupFlags::COOP_TASKRUN),
+        (None, IoringSetupFlags::empty()),
     ];
     let mut last = io::Error::from_raw_os_error(libc::ENOSYS);
     for (feature, flags) in choices {
         match Ring::new(depth + 1, flags) {
-            Ok(ring) => {
-                return Ok((
-                    ring,
-                    if feature.is_empty() {
-                        Vec::new()
-                    } else {
-                        vec![feature.to_owned()]
-                    },
-                ));
-            }
+            Ok(ring) => return Ok((ring, feature.into_iter().collect())),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => last = error,
             Err(error) => return Err(error),
         }
@@ -258,47 +213,42 @@ fn build_ring(depth: u32) -> io::Result<(Ring, Vec<String>)> {
 }
 
 impl UringBackend {
-    /// For up to `shape.depth` requests in flight on `fd`.
-    pub fn new(fd: OwnedFd, buffers: Buffers, shape: UringConfig) -> io::Result<Self> {
-        let (ring, mut features) = build_ring(shape.depth)?;
+    /// For up to `depth` requests in flight on `fd`. Registered buffers slow down buffered I/O (the
+    /// kernel copies through a bio_vec iterator), so `cache` decides on them.
+    pub fn new(
+        fd: OwnedFd,
+        buffers: Buffers,
+        depth: u32,
+        cache: CachePolicy,
+        submission: SubmitPolicy,
+    ) -> io::Result<Self> {
+        let (ring, mut features) = build_ring(depth)?;
         let file = ring.register_file(fd.as_raw_fd()).is_ok();
-        let worth_it =
-            shape.cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
+        let worth_it = cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain
         // buffers do. SAFETY: the buffers live as long as the ring (field order, and
         // `drop`) and are never remapped.
         let fixed = worth_it && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
-        if file {
-            features.push("fixed-files".to_owned());
-        }
-        if fixed {
-            features.push("fixed-buffers".to_owned());
-        }
+        features.extend(file.then_some("fixed-files"));
+        features.extend(fixed.then_some("fixed-buffers"));
         Ok(Self {
             ring,
             buffers,
             writer: EntryWriter {
                 fd: fd.as_raw_fd(),
-                registered: Registration {
-                    file,
-                    buffers: fixed,
-                },
-                kinds: vec![EntryKind::Other; shape.depth as usize].into_boxed_slice(),
+                fixed_file: file,
+                fixed_buffers: fixed,
+                kinds: vec![EntryKind::Other; depth as usize].into_boxed_slice(),
             },
             fd,
-            timer: Box::new(WakeUpTimer {
-                seconds: 0,
-                nanoseconds: WAIT_MAX_NS as i64,
+            timer: Box::new(Timespec {
+                tv_sec: 0,
+                tv_nsec: WAIT_MAX_NS as i64,
             }),
             timer_armed: false,
-            batch: BatchSize::of(shape.depth, shape.submission),
+            batch: BatchSize::of(depth, submission),
             features,
         })
-    }
-
-    /// Names of the active features, for the record.
-    pub fn features(&self) -> &[String] {
-        &self.features
     }
 
     /// Whether this kernel's io_uring has commands (IORING_OP_URING_CMD, Linux 5.19).
@@ -359,15 +309,12 @@ impl Drop for UringBackend {
 
 impl Backend for UringBackend {
     #[inline(always)]
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         if !self.timer_armed {
             self.arm_timer();
         }
         loop {
-            let room = self.batch.size().saturating_sub(self.ring.unsent());
+            let room = self.batch.size.saturating_sub(self.ring.unsent());
             let mut submissions = self.ring.submissions();
             // No call inside the loop, and only locals, so that its state stays in registers.
             for _ in 0..room {
@@ -383,7 +330,7 @@ impl Backend for UringBackend {
             }
             submissions.end();
             self.send()?;
-            if self.ring.unsent() >= self.batch.size() {
+            if self.ring.unsent() >= self.batch.size {
                 // The kernel takes no more before completions are reaped.
                 return Ok(());
             }
@@ -421,6 +368,12 @@ impl Backend for UringBackend {
 
     fn buffers(&self) -> &Buffers {
         &self.buffers
+    }
+
+    fn features(&self) -> Vec<String> {
+        let pages = self.buffers.gains_by_huge_pages().then_some(HUGE_PAGES);
+        let features = self.features.iter().copied().chain(pages);
+        features.map(str::to_owned).collect()
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {

@@ -37,11 +37,6 @@ impl ContentWriter {
         }
     }
 
-    /// Whether blocks keep what [`ContentWriter::fill_all`] has put into them.
-    fn is_constant(&self) -> bool {
-        self.content.keeps_buffers || self.content.filler_percent >= 100
-    }
-
     /// Fills every buffer before the first write.
     pub(crate) fn fill_all(&mut self, buffers: &mut Buffers, slots: usize) {
         if self.content.filler_percent < 100 {
@@ -55,7 +50,8 @@ impl ContentWriter {
 
     /// The data of the next write.
     pub(crate) fn fill(&mut self, block: &mut [u8]) {
-        if self.is_constant() {
+        // Blocks keep what [`ContentWriter::fill_all`] has put into them.
+        if self.content.keeps_buffers || self.content.filler_percent >= 100 {
             return;
         }
         let seed = self.next_seed();

@@ -3,7 +3,6 @@
 
 mod chain;
 
-use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
 use crate::load::block_calls::BlockCalls;
@@ -18,8 +17,6 @@ use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::SyncCall;
-use diskproof_model::shape::ThinkTime;
-use diskproof_model::stream::STREAMS_MAX;
 use std::sync::Arc;
 
 /// Polls for waits shorter than this: a sleeping thread wakes up later.
@@ -52,7 +49,8 @@ pub(crate) struct RequestGenerator {
     budget: Option<Budget>,
     /// The requests in flight.
     pub slots: Slots,
-    pattern: Pattern,
+    /// The steps.
+    pub pattern: Pattern,
     /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync
     /// after a write.
     pub follow_ups: Vec<Request>,
@@ -65,46 +63,33 @@ pub(crate) struct RequestGenerator {
 }
 
 /// What only some workloads need, kept apart from the others.
-#[derive(Debug)]
-struct GeneratorOptions {
-    pacer: Option<Pacer>,
-    measure_ns: u64,
-    late: u64,
+#[derive(Debug, Default)]
+pub(crate) struct GeneratorOptions {
+    /// Steps start at its times.
+    pub pacer: Option<Pacer>,
+    /// Late steps are counted from here on.
+    pub measure_ns: u64,
+    /// Steps that started late.
+    pub late: u64,
     /// A start that this worker has taken from the schedule and not made yet. It waits for its
     /// time, or for a block that no request is writing.
-    reserved_ns: Option<u64>,
+    pub reserved_ns: Option<u64>,
     /// Sync after so many writes.
-    sync_every: Option<(u32, SyncCall)>,
-    writes_unsynced: u32,
+    pub sync_every: Option<(u32, SyncCall)>,
+    /// Writes since the last of them.
+    pub writes_unsynced: u32,
     /// Bytes left to all workers, where blocks differ in length, and the longest block.
-    bytes_left: Option<(Arc<SharedBudget>, u64)>,
-    /// The journal of a verified workload.
-    journal: Option<Arc<WriteJournal>>,
+    pub bytes_left: Option<(Arc<SharedBudget>, u64)>,
+    /// The journal of a verified workload, whose blocks are signed.
+    pub journal: Option<Arc<WriteJournal>>,
     /// Pauses between steps.
-    pauses: Option<Pauses>,
-    /// What is written.
-    content: Option<ContentWriter>,
+    pub pauses: Option<Pauses>,
+    /// What is written, where it is not new random data.
+    pub content: Option<ContentWriter>,
     /// The share of the operations of several workloads.
-    flow: Option<FlowMember>,
+    pub flow: Option<FlowMember>,
     /// How the operations without data of their own are carried out.
-    calls: Option<BlockCalls>,
-}
-
-impl GeneratorOptions {
-    const NONE: Self = Self {
-        pacer: None,
-        measure_ns: 0,
-        late: 0,
-        reserved_ns: None,
-        sync_every: None,
-        writes_unsynced: 0,
-        bytes_left: None,
-        journal: None,
-        pauses: None,
-        content: None,
-        flow: None,
-        calls: None,
-    };
+    pub calls: Option<BlockCalls>,
 }
 
 /// How often a worker draws another step because the block is being written. After that it waits
@@ -129,7 +114,7 @@ impl RequestGenerator {
             Box::new(GeneratorOptions {
                 sync_every,
                 bytes_left,
-                ..GeneratorOptions::NONE
+                ..GeneratorOptions::default()
             })
         });
         Self {
@@ -145,53 +130,21 @@ impl RequestGenerator {
         }
     }
 
-    /// Starts steps at the pacer's times; late ones are counted from `measure_ns` on.
-    pub(crate) fn paced(mut self, pacer: Option<Pacer>, measure_ns: u64) -> Self {
-        if pacer.is_some() {
-            let options = self
-                .options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
-            (options.pacer, options.measure_ns) = (pacer, measure_ns);
-        }
-        self
-    }
-
-    /// Signs every written block, and records it in the journal.
-    pub(crate) fn verified(mut self, journal: Option<Arc<WriteJournal>>) -> Self {
-        if journal.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .journal = journal;
-        }
-        self
-    }
-
-    /// Pauses between steps, from `start_ns` on.
-    pub(crate) fn pausing(mut self, think: Option<ThinkTime>, start_ns: u64) -> Self {
-        if let Some(think) = think {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .pauses = Some(Pauses::new(think, start_ns));
-        }
-        self
-    }
-
-    /// Keeps to a share of the operations of several workloads.
-    pub(crate) fn sharing(mut self, flow: Option<FlowMember>) -> Self {
-        if flow.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .flow = flow;
-        }
-        self
-    }
-
-    /// Writes other data than new random data.
-    pub(crate) fn writing(mut self, content: Option<ContentWriter>) -> Self {
-        if content.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .content = content;
+    /// Takes these options, those of the budget apart, where any of them is set.
+    pub(crate) fn with_options(mut self, wanted: GeneratorOptions) -> Self {
+        let is_set = wanted.pacer.is_some()
+            || wanted.journal.is_some()
+            || wanted.pauses.is_some()
+            || wanted.content.is_some()
+            || wanted.flow.is_some()
+            || wanted.calls.is_some();
+        if is_set {
+            let own = self.options.get_or_insert_default();
+            **own = GeneratorOptions {
+                sync_every: own.sync_every,
+                bytes_left: own.bytes_left.take(),
+                ..wanted
+            };
         }
         self
     }
@@ -206,8 +159,7 @@ impl RequestGenerator {
 
     /// Turns batches of reads off: the loop then sees every completion by itself.
     pub(crate) fn without_batches(mut self) -> Self {
-        self.options
-            .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
+        self.options.get_or_insert_default();
         self
     }
 
@@ -242,17 +194,6 @@ impl RequestGenerator {
         })
     }
 
-    /// [`Pattern::take_passed`].
-    pub(crate) fn take_passed(&mut self) -> Option<[Extent; STREAMS_MAX]> {
-        self.pattern.take_passed()
-    }
-
-    /// [`Pattern::lap`].
-    #[inline(always)]
-    pub(crate) fn lap(&self) -> u64 {
-        self.pattern.lap()
-    }
-
     /// Open-loop operations that started late.
     pub(crate) fn late(&self) -> u64 {
         self.options.as_ref().map_or(0, |options| options.late)
@@ -269,10 +210,9 @@ impl RequestGenerator {
     /// idle workers would wake up together for the same start, and only one could make it.
     pub(crate) fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
-        if let Some(until_ns) = options.pauses.as_ref().and_then(Pauses::until_ns) {
-            return Some(until_ns);
-        }
-        if let Some(until_ns) = options.flow.as_ref().and_then(FlowMember::until_ns) {
+        let pause_ns = options.pauses.as_ref().and_then(Pauses::until_ns);
+        let hold_ns = options.flow.as_ref().and_then(FlowMember::until_ns);
+        if let Some(until_ns) = pause_ns.or(hold_ns) {
             return Some(until_ns);
         }
         let pacer = options.pacer.as_ref()?;
@@ -377,39 +317,27 @@ impl RequestGenerator {
         None
     }
 
-    /// The data of a write from `buffer` in slot `index`.
+    /// The data of a write from `buffer` in slot `index`, where there are options.
     fn fill(&mut self, buffers: &mut Buffers, (buffer, index): (u32, u32), step: Step) {
         let (buffer, len) = (buffer as usize, step.len as usize);
-        match self
-            .options
-            .as_mut()
-            .and_then(|options| options.content.as_mut())
-        {
+        let Some(options) = &mut self.options else {
+            return;
+        };
+        match &mut options.content {
             Some(content) => content.fill(buffers.bytes_mut(buffer, len)),
             None => buffers.stamp(buffer, len, self.unique),
         }
-        self.sign(buffers.bytes_mut(buffer, len), step.offset, index);
-    }
-
-    fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {
-        let generation = self.slots.timing(index).generation;
-        if let Some(journal) = self
-            .options
-            .as_ref()
-            .and_then(|options| options.journal.as_ref())
-        {
-            journal.sign(block, offset, generation);
+        if let Some(journal) = &options.journal {
+            let generation = self.slots.timing(index).generation;
+            journal.sign(buffers.bytes_mut(buffer, len), step.offset, generation);
         }
     }
 
     /// A write to a verified block completed or failed.
     pub(crate) fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
-        let generation = self.slots.timing(index).generation;
-        if let Some(journal) = self
-            .options
-            .as_ref()
-            .and_then(|options| options.journal.as_ref())
-            && generation > 0
+        if let Some(options) = &self.options
+            && let Some(journal) = &options.journal
+            && let generation @ 1.. = self.slots.timing(index).generation
         {
             match fate {
                 WriteOutcome::Done => journal.confirm(offset, generation),
@@ -436,26 +364,15 @@ impl RequestGenerator {
                 stage: Stage::Sync,
             });
             *self.slots.timing(index) = SlotTiming {
-                waited_ns: 0,
                 sync_start_ns: now,
-                generation: 0,
+                ..SlotTiming::default()
             };
-            return StepDecision::Instead(Request {
-                slot: index,
-                buffer: index,
-                op: Op::Sync(call),
-                offset: 0,
-                len: 0,
-                skip: 0,
-            });
+            return StepDecision::Instead(Request::new(index, Op::Sync(call), 0, 0));
         }
-        if let Some(pauses) = &mut options.pauses
-            && pauses.holds(now, self.slots.in_flight() as u64)
-        {
-            return StepDecision::Wait;
-        }
-        if let Some(flow) = &mut options.flow
-            && flow.holds(now, self.slots.in_flight() as u64)
+        let slots = &self.slots;
+        let (pauses, flow) = (options.pauses.as_mut(), options.flow.as_mut());
+        if pauses.is_some_and(|pauses| pauses.holds(now, slots.in_flight() as u64))
+            || flow.is_some_and(|flow| flow.holds(now, slots.in_flight() as u64))
         {
             return StepDecision::Wait;
         }
@@ -530,14 +447,7 @@ impl RequestGenerator {
         (slot.stage, slot.left) = (stage, 0);
         let Slot { offset, len, .. } = *slot;
         self.slots.timing(index).sync_start_ns = now;
-        self.follow_ups.push(Request {
-            slot: index,
-            buffer: index,
-            op,
-            offset,
-            len,
-            skip: 0,
-        });
+        self.follow_ups.push(Request::new(index, op, offset, len));
     }
 
     /// A write without an immediate sync completed.
@@ -549,25 +459,16 @@ impl RequestGenerator {
 
     /// How a worker with nothing to start may wait.
     pub(crate) fn wait_mode(&self, now: u64) -> WaitMode {
-        let due = match self.options.as_deref() {
-            Some(GeneratorOptions {
-                pauses: Some(pauses),
-                ..
-            }) if pauses.is_due() => return WaitMode::Completion,
-            Some(GeneratorOptions {
-                flow: Some(flow), ..
-            }) if flow.until_ns().is_some() => flow.until_ns(),
-            Some(GeneratorOptions {
-                reserved_ns: Some(due),
-                ..
-            }) if *due <= now => return WaitMode::Completion,
-            Some(GeneratorOptions {
-                reserved_ns: Some(due),
-                ..
-            }) => Some(*due),
-            Some(options) => options.pacer.as_ref().map(Pacer::next_due_ns),
-            None => None,
+        let Some(options) = &self.options else {
+            return WaitMode::Completion;
         };
+        let hold_ns = options.flow.as_ref().and_then(FlowMember::until_ns);
+        let is_blocked = hold_ns.is_none() && options.reserved_ns.is_some_and(|due| due <= now);
+        if is_blocked || options.pauses.as_ref().is_some_and(Pauses::is_due) {
+            return WaitMode::Completion;
+        }
+        let start_ns = hold_ns.or(options.reserved_ns);
+        let due = start_ns.or_else(|| options.pacer.as_ref().map(Pacer::next_due_ns));
         match due {
             Some(due) if !self.is_exhausted() && self.slots.peek().is_some() => {
                 match due.saturating_sub(now) {

@@ -8,7 +8,7 @@ pub(crate) mod flow;
 pub(crate) mod generator;
 pub(crate) mod pacer;
 pub mod pattern;
-mod pauses;
+pub(crate) mod pauses;
 pub(crate) mod read_batch;
 pub(crate) mod signed_block;
 pub(crate) mod slots;

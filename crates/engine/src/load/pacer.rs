@@ -1,10 +1,12 @@
 //! The schedule of an open loop: operation k starts at start + k / rate, or at random times with
 //! the same mean distance, on any free worker.
 
+use crate::lock::lock;
 use crate::random::Random;
+use diskproof_model::plan::Workload;
 use diskproof_model::shape::Arrivals;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// At most this many groups of starts that no worker made: an error of a millionth of a run does
 /// not distort a latency.
@@ -46,10 +48,6 @@ impl PoissonStarts {
     }
 }
 
-fn locked(starts: &Mutex<PoissonStarts>) -> MutexGuard<'_, PoissonStarts> {
-    starts.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Pacer {
     /// `rate` operations per second from `start_ns` on; `seed` decides random distances.
     pub(crate) fn new(start_ns: u64, rate: f64, arrivals: Arrivals, seed: u64) -> Self {
@@ -67,6 +65,12 @@ impl Pacer {
         }
     }
 
+    /// The schedule of a workload, from time zero on; `None` in a closed loop.
+    pub(crate) fn of(workload: &Workload, seed: u64) -> Option<Self> {
+        let rate = workload.rate?;
+        Some(Self::new(0, rate, workload.shape.arrivals, seed))
+    }
+
     /// The same schedule, counted from another start. Only before the first operation.
     pub(crate) fn starting_at(mut self, start_ns: u64) -> Self {
         self.start_ns = start_ns;
@@ -82,7 +86,7 @@ impl Pacer {
         let next = match &self.starts {
             Starts::Even(next) => next,
             Starts::Poisson(starts) => {
-                let mut starts = locked(starts);
+                let mut starts = lock(starts);
                 let is_due = self.start_ns + starts.next_ns as u64 <= now_ns;
                 return is_due.then(|| self.start_ns + starts.take(self.interval_ns));
             }
@@ -109,7 +113,7 @@ impl Pacer {
     pub(crate) fn take_next(&self) -> u64 {
         match &self.starts {
             Starts::Even(next) => self.time_of(next.fetch_add(1, Ordering::Relaxed)),
-            Starts::Poisson(starts) => self.start_ns + locked(starts).take(self.interval_ns),
+            Starts::Poisson(starts) => self.start_ns + lock(starts).take(self.interval_ns),
         }
     }
 
@@ -119,7 +123,7 @@ impl Pacer {
         let next = match &self.starts {
             Starts::Even(next) => next.load(Ordering::Relaxed),
             Starts::Poisson(starts) => {
-                let mut starts = locked(starts).clone();
+                let mut starts = lock(starts).clone();
                 let all =
                     std::iter::from_fn(|| Some(self.start_ns + starts.take(self.interval_ns)));
                 return all
@@ -148,7 +152,7 @@ impl Pacer {
     pub(crate) fn next_due_ns(&self) -> u64 {
         match &self.starts {
             Starts::Even(next) => self.time_of(next.load(Ordering::Relaxed)),
-            Starts::Poisson(starts) => self.start_ns + locked(starts).next_ns as u64,
+            Starts::Poisson(starts) => self.start_ns + lock(starts).next_ns as u64,
         }
     }
 }

@@ -180,6 +180,12 @@ impl Slots {
         &mut self.timings[index as usize]
     }
 
+    /// When what the slot does now began.
+    pub(crate) fn began_ns(&self, index: u32) -> u64 {
+        let index = index as usize;
+        began_ns(&self.slots[index], &self.timings[index])
+    }
+
     /// Frees a slot.
     #[inline(always)]
     pub(crate) fn free(&mut self, index: u32) {
@@ -190,9 +196,9 @@ impl Slots {
     /// The requests in flight.
     pub(crate) fn pending_requests(&self) -> Vec<PendingRequest> {
         self.in_use()
-            .map(|(slot, timing)| PendingRequest {
+            .map(|(slot, since_ns)| PendingRequest {
                 kind: kind_of(slot.stage),
-                since_ns: began_ns(slot, timing),
+                since_ns,
             })
             .collect()
     }
@@ -201,27 +207,23 @@ impl Slots {
     /// before it is complete.
     pub(crate) fn in_flight_ns(&self, at_ns: u64) -> u64 {
         self.in_use()
-            .map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing)))
+            .map(|(_, began_ns)| at_ns.saturating_sub(began_ns))
             .sum()
     }
 
     /// Start of the oldest operation in flight, if there is one.
     pub(crate) fn first_began_ns(&self) -> Option<u64> {
-        self.in_use()
-            .map(|(slot, timing)| began_ns(slot, timing))
-            .min()
+        self.in_use().map(|(_, began_ns)| began_ns).min()
     }
 
     /// Start of the newest operation in flight; 0 where there is none.
     pub(crate) fn last_began_ns(&self) -> u64 {
-        self.in_use()
-            .map(|(slot, timing)| began_ns(slot, timing))
-            .max()
-            .unwrap_or(0)
+        let began_ns = self.in_use().map(|(_, began_ns)| began_ns);
+        began_ns.max().unwrap_or(0)
     }
 
-    /// The slots that are not free.
-    fn in_use(&self) -> impl Iterator<Item = (&Slot, &SlotTiming)> {
+    /// The slots that are not free, and when what they do now began.
+    fn in_use(&self) -> impl Iterator<Item = (&Slot, u64)> {
         let mut is_free = vec![false; self.slots.len()];
         self.free[..self.free_len]
             .iter()
@@ -231,7 +233,7 @@ impl Slots {
             .zip(&self.timings)
             .zip(is_free)
             .filter(|(_, is_free)| !is_free)
-            .map(|(in_use, _)| in_use)
+            .map(|((slot, timing), _)| (slot, began_ns(slot, timing)))
     }
 
     /// Slots in flight.

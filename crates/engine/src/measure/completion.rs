@@ -64,10 +64,10 @@ impl Counters {
             sync_start_ns,
             ..
         } = *generator.slots.timing(index);
+        let latency_ns = now - start_ns;
         let follow = match (stage, generator.after_write) {
             (Stage::Transfer(kind), _) if !kind.moves_data() => {
-                self.record(kind, len, now - start_ns, now);
-                self.record_waited(kind, now - start_ns, waited_ns);
+                self.record_both(kind, len, latency_ns, waited_ns, now);
                 if generator.continue_step(index, kind, now) {
                     return;
                 }
@@ -75,15 +75,12 @@ impl Counters {
             }
             (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
             (Stage::Transfer(_), AfterWrite::Durable) => {
-                for kind in [OpKind::Write, OpKind::Commit] {
-                    self.record(kind, len, now - start_ns, now);
-                    self.record_waited(kind, now - start_ns, waited_ns);
-                }
+                self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
+                self.record_both(OpKind::Commit, len, latency_ns, waited_ns, now);
                 None
             }
             (Stage::Transfer(_), after) => {
-                self.record(OpKind::Write, len, now - start_ns, now);
-                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
+                self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
                 generator.count_unsynced();
                 if let AfterWrite::Sync(call) = after {
                     Some((Stage::Sync, Op::Sync(call)))
@@ -92,15 +89,13 @@ impl Counters {
                 }
             }
             (Stage::WriteBack, _) => {
-                self.record(OpKind::Write, len, now - start_ns, now);
-                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
+                self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
                 None
             }
             (Stage::Sync, _) => {
                 self.record(OpKind::Sync, 0, now - sync_start_ns, now);
                 if len > 0 {
-                    self.record(OpKind::Commit, len, now - start_ns, now);
-                    self.record_waited(OpKind::Commit, now - start_ns, waited_ns);
+                    self.record_both(OpKind::Commit, len, latency_ns, waited_ns, now);
                 }
                 None
             }
@@ -115,17 +110,8 @@ impl Counters {
     /// slot does not count either, but for the write after a trim, which starts anew.
     #[cold]
     fn complete_interrupted(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
-        let Slot {
-            start_ns,
-            len,
-            stage,
-            ..
-        } = *generator.slots.get(index);
-        let began_ns = if stage == Stage::Sync {
-            generator.slots.timing(index).sync_start_ns
-        } else {
-            start_ns
-        };
+        let Slot { len, stage, .. } = *generator.slots.get(index);
+        let began_ns = generator.slots.began_ns(index);
         let follow = match (stage, generator.after_write) {
             (Stage::Transfer(OpKind::Write), AfterWrite::WriteBack) => {
                 Some((Stage::WriteBack, Op::WriteBack))
@@ -180,18 +166,8 @@ impl Counters {
         let kind = kind_of(slot.stage);
         if result <= 0 {
             let errno = if result == 0 { END_OF_FILE } else { -result };
-            let Slot {
-                len,
-                offset,
-                start_ns,
-                stage,
-                ..
-            } = *slot;
-            let began_ns = if stage == Stage::Sync {
-                generator.slots.timing(index).sync_start_ns
-            } else {
-                start_ns
-            };
+            let Slot { len, offset, .. } = *slot;
+            let began_ns = generator.slots.began_ns(index);
             generator.record_write(index, offset, WriteOutcome::Failed);
             if len > 0 {
                 generator.return_bytes(len);

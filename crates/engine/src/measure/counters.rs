@@ -1,6 +1,7 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows no requests.
 
 use crate::io::errno::errno_name;
+use crate::lock::lock;
 use crate::measure::result::EndReason;
 use crate::measure::snapshot::WorkerSnapshot;
 
@@ -9,16 +10,7 @@ use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, PerOp, SERI
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::WindowLatency;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
-/// Whether latencies from the intended start are counted, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IntendedLatency {
-    /// Open loop.
-    Separate,
-    /// Closed loop.
-    None,
-}
+use std::sync::Mutex;
 
 /// Consecutive operations of the same kind, size and latency: those of a batch that started in one
 /// call and were reaped at one time. They are counted together.
@@ -69,12 +61,16 @@ pub(crate) struct Counters {
     by_kind: [OpCounters; OpKind::ALL.len()],
     /// Not added yet.
     streak: Streak,
-    measure_ns: u64,
-    measuring: bool,
+    /// The end of the warm-up; moves only while that is not over.
+    pub measure_ns: u64,
+    /// Whether the warm-up is over.
+    pub measuring: bool,
     series_closed: bool,
     cell_start_ns: u64,
-    last_ns: u64,
-    asked: ByteCount,
+    /// When the last operation was done.
+    pub last_ns: u64,
+    /// Bytes moved up to the last cell, warm-up included.
+    pub asked: ByteCount,
     errnos: BTreeMap<(OpKind, i32), u64>,
     failures_in_row: u32,
     /// How long requests were in flight that failed or were interrupted: no latency says it.
@@ -94,21 +90,18 @@ pub(crate) const FATAL_ERRNOS: [i32; 6] = [
 ];
 
 impl Counters {
-    /// Nothing counted yet; what completes before `measure_ns` is warm-up.
-    pub(crate) fn new(measure_ns: u64, intended: IntendedLatency) -> Self {
-        let of_kind = || {
-            let latency_intended =
-                (intended == IntendedLatency::Separate).then(LatencyHistogram::new);
-            OpCounters {
-                cell: Cell::default(),
-                latency_min_ns: u64::MAX,
-                window_range_ns: NO_RANGE,
-                seen: None,
-                op: OpMeasurement {
-                    latency_intended,
-                    ..OpMeasurement::default()
-                },
-            }
+    /// Nothing counted yet; what completes before `measure_ns` is warm-up. `intended` is an empty
+    /// distribution in an open loop, where latencies count from the intended start, too.
+    pub(crate) fn new(measure_ns: u64, intended: Option<&LatencyHistogram>) -> Self {
+        let of_kind = || OpCounters {
+            cell: Cell::default(),
+            latency_min_ns: u64::MAX,
+            window_range_ns: NO_RANGE,
+            seen: None,
+            op: OpMeasurement {
+                latency_intended: intended.cloned(),
+                ..OpMeasurement::default()
+            },
         };
         Self {
             by_kind: std::array::from_fn(|_| of_kind()),
@@ -193,6 +186,20 @@ impl Counters {
         }
     }
 
+    /// Counts one completed operation from both starts.
+    #[inline(always)]
+    pub(crate) fn record_both(
+        &mut self,
+        kind: OpKind,
+        bytes: u32,
+        latency_ns: u64,
+        waited_ns: u64,
+        now: u64,
+    ) {
+        self.record(kind, bytes, latency_ns, now);
+        self.record_waited(kind, latency_ns, waited_ns);
+    }
+
     /// Counts a failure after `latency_ns` in flight. Failures have no latency.
     #[cold]
     pub(crate) fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
@@ -237,16 +244,6 @@ impl Counters {
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
     }
 
-    /// Moves the end of the warm-up, while that is not over.
-    pub(crate) fn measure_from(&mut self, measure_ns: u64) {
-        self.measure_ns = measure_ns;
-    }
-
-    /// Whether the warm-up is over.
-    pub(crate) fn is_measuring(&self) -> bool {
-        self.measuring
-    }
-
     /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
     /// counts once.
     pub(crate) fn busy_ns(&self) -> u128 {
@@ -278,11 +275,6 @@ impl Counters {
             .map(|kind| done(counted(kind)))
             .iter()
             .sum()
-    }
-
-    /// When the last operation was done.
-    pub(crate) fn last_ns(&self) -> u64 {
-        self.last_ns
     }
 
     /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
@@ -321,7 +313,8 @@ impl Counters {
             }
         }
         if self.measuring && !self.series_closed {
-            add_to_series(published, self.cell_start_ns - self.measure_ns, &total);
+            let at_ns = self.cell_start_ns - self.measure_ns;
+            lock(published).add(at_ns, &total, SERIES_CELLS_MAX);
         }
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
@@ -335,12 +328,7 @@ impl Counters {
         self.uncounted_ns = 0;
         for of_kind in &mut self.by_kind {
             if of_kind.op.latency.count() > 0 {
-                of_kind.op.latency.clear();
-                of_kind
-                    .op
-                    .latency_intended
-                    .iter_mut()
-                    .for_each(LatencyHistogram::clear);
+                clear_latencies(&mut of_kind.op);
             }
             of_kind.op.short = 0;
             of_kind.window_range_ns = NO_RANGE;
@@ -393,7 +381,7 @@ impl Counters {
             .zip(OpKind::ALL)
             .filter(|(of_kind, _)| of_kind.op.latency.count() > 0)
         {
-            let op = snapshot.ops.entry(kind).or_default();
+            let op = snapshot.so_far.ops.entry(kind).or_default();
             op.latency.catch_up_with(&of_kind.op.latency);
             op.short = of_kind.op.short;
             if let Some(intended) = &of_kind.op.latency_intended {
@@ -404,17 +392,13 @@ impl Counters {
         }
         for ((kind, errno), count) in &self.errnos {
             snapshot
+                .so_far
                 .ops
                 .entry(*kind)
                 .or_default()
                 .errors
                 .insert(errno_name(*errno), *count);
         }
-    }
-
-    /// Bytes moved up to the last cell, warm-up included.
-    pub(crate) fn asked(&self) -> ByteCount {
-        self.asked
     }
 
     /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
@@ -440,10 +424,7 @@ impl Counters {
                     .collect();
                 let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
                 if used_up_warming {
-                    op.latency.clear();
-                    op.latency_intended
-                        .iter_mut()
-                        .for_each(LatencyHistogram::clear);
+                    clear_latencies(&mut op);
                 }
                 occurred.then_some((kind, op))
             });
@@ -451,12 +432,10 @@ impl Counters {
     }
 }
 
-/// Adds a cell to the series that the supervisor reads.
-fn add_to_series(published: &Mutex<TimeSeries>, at_ns: u64, cell: &Cell) {
-    published
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .add(at_ns, cell, SERIES_CELLS_MAX);
+fn clear_latencies(op: &mut OpMeasurement) {
+    op.latency.clear();
+    let intended = op.latency_intended.iter_mut();
+    intended.for_each(LatencyHistogram::clear);
 }
 
 #[cfg(test)]
@@ -469,7 +448,7 @@ mod tests {
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
         );
-        let mut counters = Counters::new(0, IntendedLatency::None);
+        let mut counters = Counters::new(0, None);
         counters.end_cell(0, &published, &mut snapshot);
         let (read, write) = (OpKind::Read, OpKind::Write);
         let steps = [
@@ -516,7 +495,7 @@ mod tests {
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
         );
-        let mut counters = Counters::new(0, IntendedLatency::None);
+        let mut counters = Counters::new(0, None);
         counters.end_cell(0, &published, &mut snapshot);
         counters.record(OpKind::Read, 512, 300, 1000);
         counters.fail(OpKind::Read, libc::EIO, 700, 1000);
@@ -541,7 +520,7 @@ mod tests {
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
         );
-        let mut counters = Counters::new(1_000_000, IntendedLatency::Separate);
+        let mut counters = Counters::new(1_000_000, Some(&LatencyHistogram::new()));
         counters.record(OpKind::Read, 512, 300, 1000);
         counters.record_waited(OpKind::Read, 300, 40);
         counters.fail(OpKind::Read, libc::EIO, 700, 1000);
@@ -561,7 +540,7 @@ mod tests {
 
     #[test]
     fn success_resets_consecutive_failures() {
-        let mut counters = Counters::new(0, IntendedLatency::None);
+        let mut counters = Counters::new(0, None);
         let fail = |counters: &mut Counters| counters.fail(OpKind::Read, libc::EIO, 1, 1);
         (0..3).for_each(|_| fail(&mut counters));
         assert_eq!(counters.fatal_errno(3), Some(libc::EIO));

@@ -8,9 +8,10 @@ use diskproof_model::measurement::{
 use diskproof_model::window::Window;
 
 /// Why a worker ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum EndReason {
     /// Its time was over.
+    #[default]
     Time,
     /// The supervisor told it to stop.
     Stopped,
@@ -27,7 +28,7 @@ pub(crate) enum EndReason {
 }
 
 /// What a worker measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct WorkerResult {
     /// Per kind of operation.
     pub ops: PerOp<OpMeasurement>,

@@ -14,8 +14,8 @@ pub(crate) struct SteadyWatch {
     settled_ns: u64,
     /// The last sample: when, and what was done until then.
     last: (u64, WorkDone),
-    /// The oldest first.
-    samples: VecDeque<SteadySample>,
+    /// Rates and mean latencies, the oldest first.
+    samples: VecDeque<WorkDone>,
     criterion: Option<f64>,
     is_attained: bool,
 }
@@ -49,25 +49,16 @@ impl WorkDone {
     }
 }
 
-/// The rates and the mean latency of a part of the time.
-#[derive(Debug, Clone, Copy)]
-struct SteadySample {
-    ops: u64,
-    bytes: u64,
-    latency_ns: u64,
-}
-
-impl SteadySample {
-    fn between(before: WorkDone, done: WorkDone, elapsed_ns: u64) -> Self {
-        let rate = |from: u64, to: u64| {
-            (u128::from(to - from) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
-        };
-        let latency_ns = done.latency_ns - before.latency_ns;
-        Self {
-            ops: rate(before.ops, done.ops),
-            bytes: rate(before.bytes, done.bytes),
-            latency_ns: latency_ns.checked_div(done.ops - before.ops).unwrap_or(0),
-        }
+/// The rates of a part of the time, and its mean latency.
+fn rates(before: WorkDone, done: WorkDone, elapsed_ns: u64) -> WorkDone {
+    let rate = |from: u64, to: u64| {
+        (u128::from(to - from) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
+    };
+    let latency_ns = done.latency_ns - before.latency_ns;
+    WorkDone {
+        ops: rate(before.ops, done.ops),
+        bytes: rate(before.bytes, done.bytes),
+        latency_ns: latency_ns.checked_div(done.ops - before.ops).unwrap_or(0),
     }
 }
 
@@ -96,8 +87,7 @@ impl SteadyWatch {
             return false;
         }
         self.last = (now, done);
-        self.samples
-            .push_back(SteadySample::between(before, done, elapsed_ns));
+        self.samples.push_back(rates(before, done, elapsed_ns));
         let wanted = self.end.samples();
         if self.samples.len() > wanted {
             self.samples.pop_front();
@@ -112,7 +102,7 @@ impl SteadyWatch {
     }
 
     fn judge(&self) -> Option<f64> {
-        let value = |sample: &SteadySample| match self.end.figure {
+        let value = |sample: &WorkDone| match self.end.figure {
             SteadyFigure::Ops => sample.ops as f64,
             SteadyFigure::Bytes => sample.bytes as f64,
             SteadyFigure::Latency => sample.latency_ns as f64,

@@ -16,7 +16,8 @@ const EXTENSION_NS_MAX: u64 = 20_000_000_000;
 #[derive(Debug)]
 pub(crate) struct MeasureGate {
     planned_ns: u64,
-    latest_ns: u64,
+    /// The latest start.
+    pub latest_ns: u64,
     /// Workers whose first requests have not completed.
     filling: AtomicUsize,
     /// The decision; 0 before it.
@@ -36,11 +37,6 @@ impl MeasureGate {
             filling: AtomicUsize::new(workers),
             decided_ns: AtomicU64::new(0),
         }
-    }
-
-    /// The latest start.
-    pub(crate) fn latest_ns(&self) -> u64 {
-        self.latest_ns
     }
 
     /// A worker's first requests have completed by `now`, the end of one of its cells.
@@ -102,9 +98,9 @@ mod tests {
         let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
         assert_eq!(gate.start_ns(3 * SECOND - CELL - 1), None);
         assert_eq!(gate.start_ns(3 * SECOND - CELL), Some(3 * SECOND));
-        assert_eq!(MeasureGate::new(1, SECOND, None).latest_ns(), 21 * SECOND);
+        assert_eq!(MeasureGate::new(1, SECOND, None).latest_ns, 21 * SECOND);
         // A slice of 160 ms on a disk that turns its queue over in 460 ms.
         let short = MeasureGate::new(1, 20 * CELL, Some(16 * CELL));
-        assert_eq!(short.latest_ns(), 20 * CELL + SECOND / 2);
+        assert_eq!(short.latest_ns, 20 * CELL + SECOND / 2);
     }
 }

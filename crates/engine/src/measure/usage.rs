@@ -14,12 +14,8 @@ pub(crate) fn process_since(before: CpuTime) -> CpuTime {
     since(process(), before)
 }
 
-/// User and system time of the calling thread since `before`.
-pub(crate) fn thread_since(before: CpuTime) -> CpuTime {
-    since(thread(), before)
-}
-
-fn since(now: CpuTime, before: CpuTime) -> CpuTime {
+/// The increase from `before` to `now`.
+pub(crate) fn since(now: CpuTime, before: CpuTime) -> CpuTime {
     CpuTime {
         user_ns: now.user_ns.saturating_sub(before.user_ns),
         system_ns: now.system_ns.saturating_sub(before.system_ns),

@@ -6,13 +6,15 @@
 use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, Extent, WaitMode};
 use crate::load::generator::{AfterWrite, RequestGenerator};
-use crate::measure::counters::{Counters, IntendedLatency};
+use crate::lock::lock;
+use crate::measure::counters::Counters;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
+use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
 use diskproof_model::series::TimeSeries;
@@ -150,15 +152,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         stop: Arc<AtomicBool>,
         published: Arc<Mutex<TimeSeries>>,
     ) -> Self {
-        let intended = if generator.is_paced() {
-            IntendedLatency::Separate
-        } else {
-            IntendedLatency::None
-        };
+        let intended = generator.is_paced().then(LatencyHistogram::new);
         Self {
             backend,
             clock,
-            counters: Counters::new(schedule.measure_ns, intended),
+            counters: Counters::new(schedule.measure_ns, intended.as_ref()),
             generator,
             schedule,
             cell_end_ns: 0,
@@ -201,14 +199,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Sets how it treats the page cache at the end of each cell.
     pub(crate) fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
-        self.lap = self.generator.lap();
+        self.lap = self.generator.pattern.lap();
         self
     }
 
     /// Leaves the start of the measured time to a gate, which may extend the warm-up.
     pub(crate) fn gated(mut self, gate: Option<Arc<MeasureGate>>) -> Self {
         if let Some(gate) = &gate {
-            self.measure_from(gate.latest_ns());
+            self.measure_from(gate.latest_ns);
         }
         self.gate = gate;
         self
@@ -217,7 +215,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Moves the measured time to another start.
     fn measure_from(&mut self, measure_ns: u64) {
         self.schedule = self.schedule.measuring_from(measure_ns);
-        self.counters.measure_from(measure_ns);
+        self.counters.measure_ns = measure_ns;
     }
 
     /// Learns, or helps to decide, when the measured time starts.
@@ -364,9 +362,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.backend
             .enqueue(&mut |buffers| generator.next(now, buffers))?;
         if let CacheHandling::DropEachLap(extent) = self.cache_handling
-            && generator.lap() != self.lap
+            && generator.pattern.lap() != self.lap
         {
-            self.lap = generator.lap();
+            self.lap = generator.pattern.lap();
             self.backend.drop_cache(Some(extent));
         }
         if self.generator.slots.in_flight() == 0 {
@@ -413,7 +411,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// them at an unknown time. Returns the time then.
     fn exclude_interruptions(&mut self, now: u64) -> u64 {
         let slots = &self.generator.slots;
-        let seen_ns = self.last_now_ns.max(self.counters.last_ns());
+        let seen_ns = self.last_now_ns.max(self.counters.last_ns);
         let mut found = self
             .clock
             .interruptions(now, || seen_ns.max(slots.last_began_ns()));
@@ -424,9 +422,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         found
             .iter_mut()
             .for_each(|interruption| interruption.requests = requests);
-        lock_snapshot(&self.snapshot)
-            .interruptions
-            .append(&mut found);
+        lock(&self.snapshot).so_far.interruptions.append(&mut found);
         self.clock
             .now()
             .max(seen_ns)
@@ -443,21 +439,18 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             self.end(ending, now);
         }
-        let was_measuring = self.counters.is_measuring();
+        let was_measuring = self.counters.measuring;
         let is_stopped = self.stop.load(Ordering::Relaxed);
         let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
         let is_sparse = is_over && self.is_sparse();
         // In overtime, what completes at `now` is part of the measured time, which ends then.
         let cell_end_ns = now - u64::from(is_sparse);
-        self.counters.end_cell(
-            cell_end_ns,
-            &self.published,
-            &mut lock_snapshot(&self.snapshot),
-        );
-        if !was_measuring && self.counters.is_measuring() {
+        self.counters
+            .end_cell(cell_end_ns, &self.published, &mut lock(&self.snapshot));
+        if !was_measuring && self.counters.measuring {
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
-            if self.counters.last_ns() == 0 {
+            if self.counters.last_ns == 0 {
                 self.unanswered_ns = self.schedule.measure_ns - self.schedule.start_ns;
             }
         } else if was_measuring && self.ending.is_none() {
@@ -513,7 +506,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.ending.is_some() || self.generator.slots.in_flight() == in_flight {
             return;
         }
-        let mut snapshot = lock_snapshot(&self.snapshot);
+        let mut snapshot = lock(&self.snapshot);
         self.counters.end_cell(now, &self.published, &mut snapshot);
         drop(snapshot);
         if self.unanswered_ns > 0 {
@@ -533,7 +526,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn set_busy(&mut self, (why, at_ns): (EndReason, u64), until_ns: u64) {
         let busy_ns = self.busy_until(until_ns);
         self.busy_ns = Some(busy_ns);
-        lock_snapshot(&self.snapshot).ended = Some((why, at_ns, busy_ns));
+        lock(&self.snapshot).ended = Some((why, at_ns, busy_ns));
     }
 
     /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
@@ -552,12 +545,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Publishes what the supervisor needs if the next request never completes.
     #[cold]
     fn publish_snapshot(&self, now: u64) {
-        let mut snapshot = lock_snapshot(&self.snapshot);
+        let mut snapshot = lock(&self.snapshot);
         snapshot.rolled_ns = now;
-        snapshot.last_ns = self.counters.last_ns();
-        snapshot.asked = self.counters.asked();
-        if self.counters.is_measuring() {
-            snapshot.busy_ns = self
+        snapshot.so_far.last_ns = self.counters.last_ns;
+        snapshot.so_far.asked = self.counters.asked;
+        if self.counters.measuring {
+            snapshot.so_far.busy_ns = self
                 .counters
                 .busy_ns()
                 .saturating_sub(u128::from(self.warmup_in_flight_ns));
@@ -568,14 +561,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             return;
         }
-        snapshot.published_ns = self.counters.is_measuring().then_some(now);
+        snapshot.published_ns = self.counters.measuring.then_some(now);
         snapshot.in_flight = self.generator.slots.pending_requests();
-        snapshot.zero_blocks = self.zero_blocks;
-        snapshot.read_verdict = self.read_check.as_ref().map(|check| check.verdict.clone());
-        snapshot.late = self.generator.late();
-        snapshot.done_before_wait = self.backend.done_before_wait();
-        snapshot.processor_wait = match self.ending {
-            None if self.counters.is_measuring() => {
+        let so_far = &mut snapshot.so_far;
+        so_far.zero_blocks = self.zero_blocks;
+        so_far.read_verdict = self.read_check.as_ref().map(|check| check.verdict.clone());
+        so_far.late = self.generator.late();
+        so_far.done_before_wait = self.backend.done_before_wait();
+        so_far.processor_wait = match self.ending {
+            None if self.counters.measuring => {
                 self.clock.processor_wait().since(self.processor_wait.0)
             }
             _ => self.processor_wait.1,
@@ -598,7 +592,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(EndReason::Errors(errno), now);
         }
         if self.cache_handling == CacheHandling::Drop {
-            match self.generator.take_passed() {
+            match self.generator.pattern.take_passed() {
                 Some(extents) => extents
                     .iter()
                     .filter(|extent| extent.length > 0)
@@ -612,14 +606,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.generator.end();
         if self.ending.is_none() {
             self.ending = Some((ending, at_ns));
-            if self.counters.is_measuring() {
+            if self.counters.measuring {
                 self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
             }
             // Requests that complete after such an end still count, but not towards the rate.
             if ending != EndReason::Budget {
                 self.set_busy((ending, at_ns), at_ns);
-                self.counters
-                    .close_series(at_ns, &mut lock_snapshot(&self.snapshot));
+                self.counters.close_series(at_ns, &mut lock(&self.snapshot));
             }
         }
     }
@@ -627,7 +620,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Requests in flight, integrated from the end of the warm-up to `at_ns`: all latencies,
     /// without the part before, and with the part of the requests still in flight.
     fn busy_until(&self, at_ns: u64) -> u128 {
-        if !self.counters.is_measuring() {
+        if !self.counters.measuring {
             return 0;
         }
         (self.counters.busy_ns() + u128::from(self.generator.slots.in_flight_ns(at_ns)))
@@ -638,11 +631,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub(crate) fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
-        let mut snapshot = lock_snapshot(&self.snapshot);
+        let mut snapshot = lock(&self.snapshot);
         self.counters.end_cell(now, &self.published, &mut snapshot);
-        let last_ns = self.counters.last_ns().max(self.schedule.measure_ns);
+        let last_ns = self.counters.last_ns.max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
-        let late = self.generator.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let window_end_ns = if ending == EndReason::Budget {
             stop_ns.max(last_ns)
@@ -653,7 +645,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             busy_ns,
             wait: self.processor_wait.1,
         };
-        let ops = if self.counters.is_measuring() {
+        let ops = if self.counters.measuring {
             self.counters.take_window()
         } else {
             Default::default()
@@ -662,21 +654,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             .windows
             .finish(window_end_ns - self.schedule.measure_ns, ops, totals);
         let (ops, asked) = self.counters.finish(ending, &mut snapshot);
-        let interruptions = std::mem::take(&mut snapshot.interruptions);
+        let interruptions = std::mem::take(&mut snapshot.so_far.interruptions);
         drop(snapshot);
-        let done_before_wait = self.backend.done_before_wait();
-        let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
         WorkerResult {
-            steady: self.limits.as_ref().and_then(|limits| limits.steady()),
+            steady: self.limits.and_then(|limits| limits.steady()),
             ops,
             asked,
             stop_ns,
             busy_ns,
             last_ns,
-            zero_blocks,
-            late,
-            done_before_wait,
-            processor_wait,
+            zero_blocks: self.zero_blocks,
+            late: self.generator.late(),
+            done_before_wait: self.backend.done_before_wait(),
+            processor_wait: self.processor_wait.1,
             interruptions,
             windows,
             overtime: self.overtime.is_some(),

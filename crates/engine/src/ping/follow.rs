@@ -2,14 +2,13 @@
 //! watcher wants it, or when a target does not answer. Knows no pattern and no pace.
 
 use super::log::PingLog;
-use super::pinger::PingAnswer;
-use super::signals::PingSignals;
+use super::pinger::{PingAnswer, PingSignals};
 use crate::io::clock::ActiveClock;
 use crate::measure::result::EndReason;
 use crate::run::error::{RunError, worker_error};
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{Hang, Interruption, OpKind, StopReason};
+use diskproof_model::measurement::{Interruption, OpKind, StopReason};
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, PingWatch, Progress, Silence};
 use diskproof_model::series::TimeSeries;
@@ -171,12 +170,7 @@ impl Follower<'_> {
             if let Some((since_ns, _)) = wait.noticed.filter(|_| running[target])
                 && lasted_ns > limit_ns
             {
-                let hang = Hang {
-                    since_ns,
-                    lasted_ns,
-                    requests: 1,
-                    late: self.stall_timeout.is_late(lasted_ns),
-                };
+                let hang = self.stall_timeout.hang(since_ns, lasted_ns);
                 self.logs[target].time_out(kind, hang);
                 self.targets[target].leave_open();
                 running[target] = false;

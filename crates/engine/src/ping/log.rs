@@ -5,28 +5,17 @@ use super::pinger::PingAnswer;
 use crate::io::errno::errno_name;
 use crate::measure::result::EndReason;
 use crate::run::assemble::join_interruptions;
-use crate::run::prepare::PreparedTarget;
+use crate::run::hang::since;
 use diskproof_model::measurement::{
-    ByteCount, CpuTime, DeviceUse, EngineUse, Hang, Interruption, Measurement, OpKind,
-    OpMeasurement, PerOp, SERIES_CELLS_MAX, Starvation, StopReason, ZeroSample,
+    ByteCount, Hang, Interruption, Measurement, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX,
+    StopReason,
 };
 use diskproof_model::ping::SingleRequest;
-use diskproof_model::plan::Workload;
 use diskproof_model::series::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Requests that are kept for the intervals: the newest.
 const KEPT_MAX: usize = 100_000;
-
-/// What a measurement holds alongside the requests.
-pub(crate) struct PingContext<'a> {
-    /// Index of the target.
-    pub target: usize,
-    /// The workload.
-    pub workload: Workload,
-    /// The target as it was prepared.
-    pub prepared: &'a PreparedTarget,
-}
 
 /// The requests of one target so far.
 pub(crate) struct PingLog {
@@ -148,10 +137,7 @@ impl PingLog {
 
     /// Its request in flight since `since_ns` was not answered for so long.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
-        self.hang = Some(Hang {
-            since_ns: hang.since_ns.saturating_sub(self.origin_ns),
-            ..hang
-        });
+        self.hang = Some(since(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);
         self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
         let op = self.ops.entry(kind).or_default();
@@ -168,59 +154,26 @@ impl PingLog {
         (&self.ops, self.asked, self.end_ns - measure_ns)
     }
 
-    /// The measurement. The caller fills in the CPU time and the counters of the devices.
-    pub(crate) fn measurement(mut self, context: PingContext<'_>) -> Measurement {
+    /// The measurement, given what was `known` before. The caller fills in the CPU time and the
+    /// counters of the devices.
+    pub(crate) fn measurement(mut self, known: Measurement) -> Measurement {
         let measure_ns = self.measure_ns.unwrap_or(self.end_ns);
         let wall_ns = self.end_ns.saturating_sub(measure_ns);
         for op in self.ops.values_mut() {
             let last_ns = wall_ns.saturating_sub(1);
             op.series.add(last_ns, &Cell::default(), SERIES_CELLS_MAX);
         }
-        let PingContext {
-            target,
-            workload,
-            prepared,
-        } = context;
-        let origin_ns = self.origin_ns;
         Measurement {
-            target,
-            span_start_bytes: prepared.extent.start,
-            span_bytes: prepared.extent.length,
-            engine: EngineUse {
-                asked: workload.engine,
-                used: prepared.selection.kind,
-                fallbacks: prepared.selection.fallbacks.clone(),
-                features: Vec::new(),
-                depth: None,
-                done_before_wait: None,
-            },
-            cache: prepared.cache.clone(),
-            start_ns: measure_ns.saturating_sub(origin_ns),
+            start_ns: measure_ns.saturating_sub(self.origin_ns),
             wall_ns,
-            cpu: CpuTime::default(),
             ops: self.ops,
             asked: self.asked,
-            device: DeviceUse::default(),
             achieved_depth: self.busy_ns as f64 / wall_ns.max(1) as f64,
-            dead_time_ns: None,
-            starved: Starvation::default(),
-            ceiling_iops: None,
-            zero_blocks: ZeroSample::default(),
-            unwritten_bytes: prepared.unwritten_bytes,
-            missed_starts: None,
-            punted: prepared.selection.punted,
-            verify: None,
             hang: self.hang,
-            interruptions: join_interruptions(self.interruptions.into_iter(), origin_ns),
-            first_write: None,
-            laid_out: None,
-            windows: Vec::new(),
-            slices: Vec::new(),
-            shortened_from_ns: None,
+            interruptions: join_interruptions(self.interruptions.into_iter(), self.origin_ns),
             requests: self.requests.into(),
-            steady: None,
             stopped: self.stopped,
-            workload,
+            ..known
         }
     }
 }

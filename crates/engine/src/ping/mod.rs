@@ -5,7 +5,6 @@
 mod follow;
 mod log;
 mod pinger;
-mod signals;
 
 use crate::io::Extent;
 use crate::io::any_backend::{BufferUse, QueueConfig};
@@ -15,6 +14,7 @@ use crate::measure::usage;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{after_write_of, in_flight_max, largest_block};
 use crate::run::prepare::PreparedTarget;
+use crate::run::select::refuse_mapping;
 use crate::run::session::Session;
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
 use crate::run::workers::durability_of;
@@ -22,12 +22,11 @@ use diskproof_device::{OpenTarget, Snapshot, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::ping::PingPlan;
-use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::progress::PingWatch;
 use follow::{Follower, PingEvent, PingWait};
-use log::{PingContext, PingLog};
-use pinger::{PingOrders, Pinger};
-use signals::PingSignals;
+use log::PingLog;
+use pinger::{PingOrders, PingSignals, Pinger};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -51,7 +50,7 @@ impl Session {
         let group = Group::alone(workload);
         let mut prepared = Vec::new();
         for target in targets.iter_mut() {
-            refuse_mapping(workload, target)?;
+            refuse_mapping(workload.engine, target)?;
             prepared.push(self.prepare(workload, target, in_flight_max(group, 1), watch)?);
         }
         let snapshots: Vec<Snapshot> = targets
@@ -87,13 +86,7 @@ impl Session {
             .into_iter()
             .zip(&prepared)
             .enumerate()
-            .map(|(target, (log, prepared))| {
-                log.measurement(PingContext {
-                    target,
-                    workload: workload.clone(),
-                    prepared,
-                })
-            })
+            .map(|(target, (log, prepared))| log.measurement(prepared.unmeasured(target, workload)))
             .collect();
         let own = vec![CpuTime::default(); measurements.len()];
         share_out(&mut measurements, &own, total);
@@ -120,18 +113,6 @@ impl Session {
             stream: index as u64,
         }
     }
-}
-
-/// A request to a mapping is a page fault, whose errors end the process.
-fn refuse_mapping(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
-    if workload.engine != EngineChoice::Fixed(EngineKind::Mmap) {
-        return Ok(());
-    }
-    Err(RunError::Engine {
-        kind: EngineKind::Mmap,
-        path: target.identity().path.clone(),
-        why: "a mapping goes through the page cache, one page at a time".to_owned(),
-    })
 }
 
 /// Starts the thread that sends requests to a target.

@@ -1,7 +1,6 @@
 //! The requests of one target: when each starts, where it goes, what follows it. Runs alike in real
 //! and in virtual time; knows no target, thread or statistics.
 
-use super::signals::PingSignals;
 use crate::io::clock::Clock;
 use crate::io::errno::errno_name;
 use crate::io::{Backend, Extent, Op};
@@ -15,6 +14,7 @@ use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::stream::Streams;
 use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A target whose requests fail so often in a row is not asked again.
 const FAILURES_MAX: u32 = 100;
@@ -24,6 +24,41 @@ const SLEEP_NS_MAX: u64 = 50_000_000;
 const LATE_PARTS: u64 = 4;
 const LATE_NS: u64 = 10_000_000;
 const NO_ANSWER: &str = "a request was lost";
+
+/// Whether the pinger must end, and what it waits for.
+#[derive(Debug, Default)]
+pub(crate) struct PingSignals {
+    stop: AtomicBool,
+    /// When the request in flight was sent, on the pinger's clock; 0 without one.
+    since_ns: AtomicU64,
+}
+
+impl PingSignals {
+    /// A request is about to be sent.
+    pub(crate) fn begin(&self, now: u64) {
+        self.since_ns.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&self) {
+        self.since_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// Tells the pinger to end.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it must end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// When the request in flight was sent.
+    pub(crate) fn in_flight_since(&self) -> Option<u64> {
+        Some(self.since_ns.load(Ordering::Relaxed)).filter(|since_ns| *since_ns > 0)
+    }
+}
 
 /// What a pinger does.
 pub(crate) struct PingOrders {

@@ -1,15 +1,14 @@
 //! Pings in virtual time, on simulated disks with known properties.
 
 use super::log::PingLog;
-use super::pinger::{PingAnswer, PingOrders, Pinger};
-use super::signals::PingSignals;
+use super::pinger::{PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::FakeClock;
 use crate::load::generator::AfterWrite;
 use crate::measure::result::EndReason;
 use crate::measure::sampler::Sampler;
-use crate::sim_backend::{HOST_NS, SimBackend};
+use crate::tests::sim_backend::{HOST_NS, SimBackend};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{CachePolicy, EngineKind, Stop, SyncCall, SyncPolicy, Workload};

@@ -7,50 +7,30 @@ use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
+use crate::run::hang::since;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Interruption, Measurement,
-    OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, SteadyOutcome,
-    StopReason, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, Measurement, OpKind,
+    PerOp, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
 };
-use diskproof_model::plan::{EngineKind, Layout, Workload};
+use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::series::Cell;
-use diskproof_model::window::Window;
 use std::collections::BTreeMap;
 
-/// Everything about a workload that its workers do not know.
+/// A workload and what its workers do not know of it.
 pub(crate) struct RunContext {
-    /// Index of the target.
-    pub target: usize,
-    /// The workload.
-    pub workload: Workload,
-    /// The span that was used.
-    pub extent: Extent,
-    /// The I/O engine.
-    pub engine: EngineKind,
-    /// The I/O engines that were tried before it.
-    pub fallbacks: Vec<Fallback>,
-    /// [`EngineUse::depth`].
-    pub depth: Option<u32>,
-    /// Features of the I/O engine that are on.
-    pub features: Vec<String>,
-    /// How the cache was treated.
-    pub cache: CacheUse,
+    /// What is known before: target, workload, span, I/O engine and cache. The counters of the
+    /// device may be filled in later.
+    pub known: Measurement,
     /// End of the warm-up, on the clock.
     pub measure_ns: u64,
     /// The schedule, in an open loop.
     pub pacer: Option<Pacer>,
     /// Start of the run, on the clock.
     pub origin_ns: u64,
-    /// The device's counters; may be filled in later.
-    pub device: DeviceUse,
-    /// The sync after the last write.
+    /// The sync after the last write: how long it took, and 0 or the errno.
     pub final_sync: Option<(u64, i32)>,
-    /// Whether io_uring hands the I/O to kernel worker threads.
-    pub punted: Option<bool>,
-    /// Unwritten bytes in the span before.
-    pub unwritten_bytes: Option<u64>,
     /// The watcher's last answer.
     pub control: Control,
     /// Requests that never completed.
@@ -62,178 +42,174 @@ pub(crate) struct RunContext {
     pub all_until_ns: Option<u64>,
 }
 
-/// The sums over the workers of one target.
+impl RunContext {
+    /// A workload that runs alone in a closed loop, without a final sync, and hangs never.
+    pub(crate) fn new(
+        known: Measurement,
+        measure_ns: u64,
+        origin_ns: u64,
+        control: Control,
+    ) -> Self {
+        Self {
+            known,
+            measure_ns,
+            pacer: None,
+            origin_ns,
+            final_sync: None,
+            control,
+            hang: None,
+            interruption: None,
+            all_until_ns: None,
+        }
+    }
+}
+
+/// A workload of which nothing is measured yet.
+pub(crate) fn unmeasured(
+    target: usize,
+    workload: &Workload,
+    span: Extent,
+    engine: EngineUse,
+    cache: CacheUse,
+) -> Measurement {
+    Measurement {
+        target,
+        workload: workload.clone(),
+        span_start_bytes: span.start,
+        span_bytes: span.length,
+        engine,
+        cache,
+        start_ns: 0,
+        wall_ns: 0,
+        cpu: CpuTime::default(),
+        ops: PerOp::new(),
+        asked: ByteCount::default(),
+        device: DeviceUse::default(),
+        achieved_depth: 0.0,
+        dead_time_ns: None,
+        starved: Starvation::default(),
+        ceiling_iops: None,
+        zero_blocks: ZeroSample::default(),
+        unwritten_bytes: None,
+        missed_starts: None,
+        punted: None,
+        verify: None,
+        hang: None,
+        interruptions: Vec::new(),
+        first_write: None,
+        laid_out: None,
+        windows: Vec::new(),
+        slices: Vec::new(),
+        shortened_from_ns: None,
+        requests: Vec::new(),
+        steady: None,
+        stopped: StopReason::Ops,
+    }
+}
+
+/// What the record has only in combination with something else.
 #[derive(Default)]
-struct Combined {
-    ops: PerOp<OpMeasurement>,
-    asked: ByteCount,
-    zero_blocks: ZeroSample,
+struct SideSums {
     read_verdict: Option<ReadVerdict>,
     /// Starts that were made late, or never.
     late: u64,
-    /// Requests in flight, on average.
-    depth: f64,
     /// Time with nothing in flight, of the last worker: used only where it is the only one.
     dead_ns: f64,
-    /// The smallest share among the workers.
-    done_before_wait: Option<f64>,
-    windows: Vec<Window>,
-    /// Of the last worker: used only where it is the only one.
-    steady: Option<SteadyOutcome>,
 }
 
-impl Combined {
-    /// The sums over `results`, which measured together for `flow_ns` from `measure_ns` on.
-    fn of(results: Vec<WorkerResult>, measure_ns: u64, flow_ns: u64) -> Self {
-        let mut sum = Self {
-            done_before_wait: results
-                .iter()
-                .filter_map(|part| part.done_before_wait)
-                .reduce(f64::min),
-            ..Self::default()
-        };
-        let mut windows = Vec::new();
-        for part in results {
-            // A worker that ended earlier had nothing in flight for the rest of the time.
-            let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
-            sum.depth += part.busy_ns as f64 / window_ns;
-            sum.dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
-            for (kind, op) in part.ops {
-                sum.ops.entry(kind).or_default().merge(op, 0);
-            }
-            sum.asked += part.asked;
-            sum.zero_blocks.sampled += part.zero_blocks.sampled;
-            sum.zero_blocks.zero += part.zero_blocks.zero;
-            if let Some(verdict) = part.read_verdict {
-                sum.read_verdict.get_or_insert_default().merge(verdict);
-            }
-            sum.late += part.late;
-            windows.push(part.windows);
-            sum.steady = part.steady;
+/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on.
+fn add_results(
+    sum: &mut Measurement,
+    results: Vec<WorkerResult>,
+    measure_ns: u64,
+    flow_ns: u64,
+) -> SideSums {
+    let mut side = SideSums::default();
+    let shares = results.iter().filter_map(|part| part.done_before_wait);
+    sum.engine.done_before_wait = shares.reduce(f64::min);
+    let mut windows = Vec::new();
+    for part in results {
+        // A worker that ended earlier had nothing in flight for the rest of the time.
+        let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
+        sum.achieved_depth += part.busy_ns as f64 / window_ns;
+        side.dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
+        for (kind, op) in part.ops {
+            sum.ops.entry(kind).or_default().merge(op, 0);
         }
-        sum.windows = add_up(windows, flow_ns);
-        sum
+        sum.asked += part.asked;
+        sum.zero_blocks.sampled += part.zero_blocks.sampled;
+        sum.zero_blocks.zero += part.zero_blocks.zero;
+        if let Some(verdict) = part.read_verdict {
+            side.read_verdict.get_or_insert_default().merge(verdict);
+        }
+        side.late += part.late;
+        windows.push(part.windows);
+        // Of the last worker: used only where it is the only one.
+        sum.steady = part.steady;
     }
-
-    /// Time between two requests of a worker with one request in flight, in nanoseconds.
-    fn dead_time_ns(&self, workload: &Workload) -> Option<f64> {
-        let is_transfer = |(kind, op): (&OpKind, &OpMeasurement)| match kind {
-            OpKind::Commit => 0,
-            _ => op.count,
-        };
-        let done: u64 = self.ops.iter().map(is_transfer).sum();
-        let is_alone = workload.depth * workload.workers == 1 && workload.rate.is_none();
-        (is_alone && done > 0).then(|| self.dead_ns / done as f64)
-    }
+    sum.windows = add_up(windows, flow_ns);
+    side
 }
 
-/// How long the workload ran, why it ended, and what held it up.
-struct Course {
-    wall_ns: u64,
-    dead_time_ns: Option<f64>,
-    starved: Starvation,
-    interruptions: Vec<Interruption>,
-    stopped: StopReason,
+/// Time between two requests of a worker with one request in flight, in nanoseconds.
+fn dead_time_ns(sum: &Measurement, dead_ns: f64) -> Option<f64> {
+    let transfers = sum.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit);
+    let done: u64 = transfers.map(|(_, op)| op.count).sum();
+    let workload = &sum.workload;
+    let is_alone = workload.depth * workload.workers == 1 && workload.rate.is_none();
+    (is_alone && done > 0).then(|| dead_ns / done as f64)
 }
 
 /// Combines the results of the workers of one target. The caller fills in the CPU time and the IOPS
 /// limit of the program.
 pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
-    let (workload, measure_ns) = (&context.workload, context.measure_ns);
-    let stopped = match context.hang {
+    let RunContext {
+        known: mut sum,
+        measure_ns,
+        origin_ns,
+        hang,
+        ..
+    } = context;
+    sum.start_ns = measure_ns - origin_ns;
+    sum.stopped = match hang {
         Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
-        _ => stop_reason(workload, context.control, &results),
+        _ => stop_reason(&sum.workload, context.control, &results),
     };
     let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
-    let starved = starvation(&results, measure_ns);
+    sum.starved = starvation(&results, measure_ns);
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
         .chain(&context.interruption);
-    let interruptions = join_interruptions(interrupted.copied(), context.origin_ns);
-    let mut sum = Combined::of(results, measure_ns, flow_ns);
-    let dead_time_ns = sum.dead_time_ns(workload);
+    sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
+    let mut side = add_results(&mut sum, results, measure_ns, flow_ns);
+    sum.dead_time_ns = dead_time_ns(&sum, side.dead_ns);
     let flow_ns = match edge {
         FlowEnd::Ragged => cut(&mut sum, flow_ns),
         FlowEnd::Aligned => flow_ns,
     };
     if let Some(pacer) = &context.pacer
-        && !matches!(stopped, StopReason::Ops | StopReason::Bytes)
+        && !matches!(sum.stopped, StopReason::Ops | StopReason::Bytes)
     {
         let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
         let waiting = waiting
             .into_iter()
             .filter(|(waited_ns, _)| *waited_ns > LATE_NS);
-        sum.late += add_waiting(&mut sum, workload, waiting);
+        side.late += add_waiting(&mut sum, waiting);
     }
+    sum.wall_ns = flow_ns;
     if let Some((ns, errno)) = context.final_sync {
         add_final_sync(&mut sum, flow_ns, ns, errno);
+        sum.wall_ns += ns;
     }
-    let course = Course {
-        wall_ns: flow_ns + context.final_sync.map_or(0, |(ns, _)| ns),
-        dead_time_ns,
-        starved,
-        interruptions,
-        stopped,
-    };
-    measurement(context, sum, course)
-}
-
-fn measurement(context: RunContext, sum: Combined, course: Course) -> Measurement {
-    let RunContext {
-        workload,
-        extent,
-        origin_ns,
-        ..
-    } = context;
-    Measurement {
-        target: context.target,
-        span_start_bytes: extent.start,
-        // A layout that ran out of time covers only what it wrote.
-        span_bytes: if workload.layout == Layout::Provides {
-            extent.length.min(sum.asked.write_bytes)
-        } else {
-            extent.length
-        },
-        engine: EngineUse {
-            asked: workload.engine,
-            used: context.engine,
-            fallbacks: context.fallbacks,
-            features: context.features,
-            depth: context.depth.filter(|depth| *depth < workload.depth),
-            done_before_wait: sum.done_before_wait,
-        },
-        cache: context.cache,
-        start_ns: context.measure_ns - origin_ns,
-        wall_ns: course.wall_ns,
-        cpu: CpuTime::default(),
-        ops: sum.ops,
-        asked: sum.asked,
-        device: context.device,
-        achieved_depth: sum.depth,
-        dead_time_ns: course.dead_time_ns,
-        starved: course.starved,
-        ceiling_iops: None,
-        zero_blocks: sum.zero_blocks,
-        unwritten_bytes: context.unwritten_bytes,
-        missed_starts: workload.rate.map(|_| sum.late),
-        punted: context.punted,
-        verify: sum.read_verdict.map(ReadVerdict::result),
-        hang: context.hang.map(|hang| Hang {
-            since_ns: hang.since_ns.saturating_sub(origin_ns),
-            ..hang
-        }),
-        interruptions: course.interruptions,
-        first_write: None,
-        laid_out: None,
-        windows: sum.windows,
-        slices: Vec::new(),
-        shortened_from_ns: None,
-        requests: Vec::new(),
-        steady: sum.steady,
-        stopped: course.stopped,
-        workload,
+    // A layout that ran out of time covers only what it wrote.
+    if sum.workload.layout == Layout::Provides {
+        sum.span_bytes = sum.span_bytes.min(sum.asked.write_bytes);
     }
+    sum.missed_starts = sum.workload.rate.map(|_| side.late);
+    sum.verify = side.read_verdict.map(ReadVerdict::result);
+    sum.hang = hang.map(|hang| since(hang, origin_ns));
+    sum
 }
 
 /// Each interruption once, with the requests of all workers, from the start of the run on.
@@ -254,7 +230,7 @@ pub(crate) fn join_interruptions(
 
 /// Whether all workers counted up to the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlowEnd {
+pub(crate) enum FlowEnd {
     Aligned,
     Ragged,
 }
@@ -263,7 +239,7 @@ enum FlowEnd {
 /// flight is excluded, unless the workload ends by bytes or operations. A stopped worker notices
 /// with its next completion, on a slow disk later than the others; the common time ends with the
 /// first.
-fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
+pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
     let of = |wanted: fn(&EndReason) -> bool| {
         results
             .iter()
@@ -285,11 +261,6 @@ fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
         .max()
         .or_else(|| of(|_| true).max());
     (last.unwrap_or(0), FlowEnd::Aligned)
-}
-
-/// How long the workers of one workload on one target measured together, from `measure_ns` on.
-pub(crate) fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
-    flow(results, measure_ns).0
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
@@ -325,7 +296,7 @@ fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
 }
 
 /// Cuts the counts at the last full cell within the common time, and returns its end.
-fn cut(sum: &mut Combined, flow_ns: u64) -> u64 {
+fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
     let interval_ns = sum
         .ops
         .values()
@@ -352,13 +323,11 @@ fn cut(sum: &mut Combined, flow_ns: u64) -> u64 {
 /// Adds starts that were due and that no worker made, because every slot was busy to the end.
 /// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
 /// so far is a lower bound of their latency. Returns their number.
-fn add_waiting(
-    sum: &mut Combined,
-    workload: &Workload,
-    waiting: impl Iterator<Item = (u64, u64)>,
-) -> u64 {
+fn add_waiting(sum: &mut Measurement, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
     // In the shares of the streams; the last has what is left.
-    let mut shares: Vec<(OpKind, u16, u64)> = workload
+    let commits = sum.workload.commits();
+    let mut shares: Vec<(OpKind, u16, u64)> = sum
+        .workload
         .streams
         .firsts()
         .map(|(kind, permille)| (kind, permille, 0))
@@ -376,7 +345,7 @@ fn add_waiting(
             let own = (upto - *given).min(left);
             (*given, left) = (*given + own, left - own);
             due.push((*kind, own));
-            if workload.commits() && kind.changes_blocks() {
+            if commits && kind.changes_blocks() {
                 due.push((OpKind::Commit, own));
             }
         }
@@ -398,7 +367,7 @@ fn add_waiting(
 }
 
 /// The final sync belongs to the time of the writes: their series is padded to its end.
-fn add_final_sync(sum: &mut Combined, flow_ns: u64, sync_ns: u64, errno: i32) {
+fn add_final_sync(sum: &mut Measurement, flow_ns: u64, sync_ns: u64, errno: i32) {
     let ops = &mut sum.ops;
     if let Some(writes) = ops.get_mut(&OpKind::Write) {
         writes
@@ -453,8 +422,10 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
 mod tests {
     use super::*;
     use crate::io::clock::ProcessorWait;
-    use crate::simulate::context;
+    use crate::simulate::simulated;
+    use diskproof_model::measurement::OpMeasurement;
     use diskproof_model::merge::Together;
+    use diskproof_model::window::Window;
 
     const CELL: u64 = SERIES_INTERVAL_NS;
 
@@ -476,23 +447,14 @@ mod tests {
         let ops = BTreeMap::from([(OpKind::Read, op)]);
         WorkerResult {
             ops,
-            asked: ByteCount::default(),
             stop_ns,
-            busy_ns: 0,
             last_ns: stop_ns + CELL,
-            zero_blocks: ZeroSample::default(),
-            read_verdict: None,
-            late: 0,
-            done_before_wait: None,
             processor_wait: ProcessorWait {
                 ns: stop_ns / 8,
                 turns: 10,
             },
-            interruptions: Vec::new(),
-            windows: Vec::new(),
-            overtime: false,
-            steady: None,
             ending,
+            ..WorkerResult::default()
         }
     }
 
@@ -588,10 +550,8 @@ mod tests {
 
     #[test]
     fn operations_after_the_common_time_are_cut() {
-        let mut sum = Combined {
-            ops: done(EndReason::Stopped, 66 * CELL).ops,
-            ..Combined::default()
-        };
+        let mut sum = simulated(&Workload::named("w"), Extent::default());
+        sum.ops = done(EndReason::Stopped, 66 * CELL).ops;
         assert_eq!(cut(&mut sum, 50 * CELL + 7), 50 * CELL);
         let read = &sum.ops[&OpKind::Read];
         assert_eq!(
@@ -625,7 +585,8 @@ mod tests {
             workers: workers.len() as u32,
             ..Workload::named("w")
         };
-        let context = context(&workload, Extent::default(), 0, None, Control::Continue);
+        let known = simulated(&workload, Extent::default());
+        let context = RunContext::new(known, 0, 0, Control::Continue);
         let mut all = assemble(context, workers.iter().map(|ns| measured(*ns)).collect());
         // The disk did what all processes of the host asked of it.
         all.device.read_bytes = 5 * 100 * 512;

@@ -4,7 +4,7 @@
 use crate::io::errno::errno_name;
 use crate::io::{BlockCall, call_block};
 use crate::load::block_calls::BlockCalls;
-use crate::run::error::RunError;
+use crate::run::error::{RunError, unsuitable};
 use diskproof_device::OpenTarget;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::Workload;
@@ -38,18 +38,13 @@ pub(crate) fn checked_calls(
     target: &OpenTarget,
 ) -> Result<Option<BlockCalls>, RunError> {
     let found = calls_of(workload, target);
-    let refused = |why: String| RunError::Untrimmable {
-        path: target.identity().path.clone(),
-        workload: workload.name.clone(),
-        why,
-    };
+    let refused = |why: &str| unsuitable(workload, target, format!("trims, and {why}"));
     for call in found.iter().flat_map(BlockCalls::iter) {
         match call {
             BlockCall::DISCARD if target.identity().accepts_discards() == Some(false) => {
                 return Err(refused(
                     "the device accepts no discards (queue/discard_max_bytes is 0). Measure \
-                     another device, or remove this workload"
-                        .to_owned(),
+                     another device, or remove this workload",
                 ));
             }
             // Behind the end of the file nothing is lost; where the filesystem does not have it,
@@ -59,7 +54,7 @@ pub(crate) fn checked_calls(
                 let behind = end.next_multiple_of(UNIT_BYTES);
                 let errno = call_block(target.fd().as_raw_fd(), call, behind, UNIT_BYTES);
                 if errno != 0 {
-                    return Err(refused(format!(
+                    return Err(refused(&format!(
                         "the filesystem punches no holes into files ({}). Measure a directory on \
                          another filesystem, or remove this workload",
                         errno_name(-errno)

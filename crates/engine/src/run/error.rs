@@ -28,38 +28,15 @@ pub enum RunError {
         /// Why.
         why: String,
     },
-    /// The span holds no block.
-    #[error(
-        "{path}: workload '{workload}' needs at least {block_bytes} bytes, but the span has \
-         {span_bytes}. Use a smaller block or a larger span"
-    )]
-    Span {
+    /// The target does not suit the workload.
+    #[error("{path}: workload '{workload}' {why}")]
+    Unsuitable {
         /// The target.
         path: String,
         /// The workload.
         workload: String,
-        /// Its block.
-        block_bytes: u32,
-        /// What there is.
-        span_bytes: u64,
-    },
-    /// The span cannot be shared out.
-    #[error(
-        "{path}: workload '{workload}' divides the span into {parts} parts of at least \
-         {block_bytes} bytes each, but the span has {span_bytes}. Use a larger span, or \
-         smaller --jobs and --depth"
-    )]
-    Parts {
-        /// The target.
-        path: String,
-        /// The workload.
-        workload: String,
-        /// How many.
-        parts: u64,
-        /// Its block.
-        block_bytes: u32,
-        /// What there is.
-        span_bytes: u64,
+        /// Why, and what to do: what follows its name.
+        why: String,
     },
     /// Direct I/O needs whole units.
     #[error(
@@ -92,37 +69,6 @@ pub enum RunError {
     /// The watcher ended the run before the workload began.
     #[error("interrupted before '{workload}' started")]
     Interrupted {
-        /// The workload.
-        workload: String,
-    },
-    /// The workload cannot be verified.
-    #[error("{path}: workload '{workload}' cannot be verified: {why}")]
-    Unverifiable {
-        /// The target.
-        path: String,
-        /// The workload.
-        workload: String,
-        /// Why.
-        why: String,
-    },
-    /// A workload that trims on a target that cannot.
-    #[error("{path}: workload '{workload}' trims, and {why}")]
-    Untrimmable {
-        /// The target.
-        path: String,
-        /// The workload.
-        workload: String,
-        /// Why, and what to do.
-        why: String,
-    },
-    /// A writing workload on a target opened for reading.
-    #[error(
-        "{path}: workload '{workload}' writes, but the target is open only for reading. Release it \
-         with --destroy or --overwrite, or name a directory"
-    )]
-    ReadOnly {
-        /// The target.
-        path: String,
         /// The workload.
         workload: String,
     },
@@ -177,6 +123,15 @@ impl RunError {
             Self::Stalled { .. } => Some("ETIMEDOUT".to_owned()),
             _ => None,
         }
+    }
+}
+
+/// Why `workload` cannot run on `target`.
+pub(crate) fn unsuitable(workload: &Workload, target: &OpenTarget, why: String) -> RunError {
+    RunError::Unsuitable {
+        path: target.identity().path.clone(),
+        workload: workload.name.clone(),
+        why,
     }
 }
 

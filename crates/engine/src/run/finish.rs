@@ -5,15 +5,14 @@ use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::io::sync::sync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
-use crate::run::prepare::PreparedTarget;
 use crate::run::verify::{READ_BYTES, Readback, verify};
-use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
+use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
 use crate::run::workers::Assignment;
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{
     Hang, Interruption, Measurement, SERIES_INTERVAL_NS, StopReason, VerifyResult,
 };
-use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
+use diskproof_model::plan::{EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::os::fd::AsRawFd as _;
@@ -29,15 +28,6 @@ pub(crate) struct FinalSync {
     pub hang: Option<Hang>,
     /// The process did not run during it; its start on the clock. `ns` leaves it out.
     pub interruption: Option<Interruption>,
-}
-
-fn hang_of(lasted_ns: u64, now: u64, timeout: StallTimeout) -> Hang {
-    Hang {
-        since_ns: now.saturating_sub(lasted_ns),
-        lasted_ns,
-        requests: 1,
-        late: timeout.is_late(lasted_ns),
-    }
 }
 
 /// Finishes what workers of these assignments did.
@@ -63,7 +53,19 @@ impl Finisher<'_> {
             let beats = pulse.beats() && waited_ns < limit_ns;
             before_ns = if beats { 0 } else { silent_ns };
             // The next workload obeys what the watcher answers here: a sync ends by itself.
-            match report_silence(watch, assignment, waited_ns, silent_ns) {
+            let control = watch.tick(&Progress {
+                name: &assignment.workload.name,
+                phase: Phase::Measure,
+                elapsed_ns: waited_ns,
+                done: Some(1.0),
+                series: &TimeSeries::new(SERIES_INTERVAL_NS),
+                silence: Some(Silence {
+                    target: assignment.target,
+                    length_ns: silent_ns,
+                }),
+                resume_bytes: None,
+            });
+            match control {
                 Control::Interrupt => Sign::Unwanted,
                 _ if beats => Sign::Progress,
                 _ => Sign::Silence,
@@ -85,26 +87,21 @@ impl Finisher<'_> {
         let waited = call_with_timeout(assignment.open.fd(), self.stall_timeout.ns(), look, work)
             .map_err(failed)?;
         Ok(match waited {
-            Waited::Done((ns, errno, interruption)) => FinalSync {
+            Ok((ns, errno, interruption)) => FinalSync {
                 ns,
                 errno,
                 hang: None,
                 interruption,
             },
-            Waited::TimedOut(lasted) => {
+            Err(lasted) => {
                 self.leave_open(assignment.target);
-                let ns = lasted.as_nanos() as u64;
+                let (ns, now) = (lasted.as_nanos() as u64, MonotonicClock.now());
                 FinalSync {
                     ns,
                     errno: libc::ETIMEDOUT,
-                    hang: Some(hang_of(ns, MonotonicClock.now(), self.stall_timeout)),
+                    hang: Some(self.stall_timeout.hang(now.saturating_sub(ns), ns)),
                     interruption: None,
                 }
-            }
-            Waited::Lost => {
-                return Err(RunError::Lost {
-                    workload: assignment.workload.name.clone(),
-                });
             }
         })
     }
@@ -127,19 +124,14 @@ impl Finisher<'_> {
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
         let Assignment {
-            prepared:
-                PreparedTarget {
-                    journal,
-                    cache,
-                    selection,
-                    ..
-                },
+            workload,
+            prepared,
             open,
             ..
         } = *assignment;
         let does_verify =
-            selection.kind != EngineKind::Null && assignment.workload.verify == Verify::Checksum;
-        let Some(journal) = journal.as_ref().filter(|_| does_verify) else {
+            prepared.selection.kind != EngineKind::Null && workload.verify == Verify::Checksum;
+        let Some(journal) = prepared.journal.as_ref().filter(|_| does_verify) else {
             return Ok(());
         };
         if open.is_left_open() {
@@ -150,20 +142,14 @@ impl Finisher<'_> {
             });
             return Ok(());
         }
-        // Blocks in the page cache must come from the disk.
-        let cache = if cache.used == CachePolicy::Direct {
-            CachePolicy::Direct
-        } else {
-            CachePolicy::Buffered
-        };
-        let failed = |source| worker_error(assignment.workload, open, source);
+        let failed = |source| worker_error(workload, open, source);
         let readback = Readback {
-            name: &assignment.workload.name,
+            name: &workload.name,
             target: assignment.target,
-            block_bytes: assignment.workload.block_bytes,
-            cache,
-            read_bytes: match assignment.workload.shape.ordinary_pages {
-                true => assignment.workload.block_bytes as usize,
+            block_bytes: workload.block_bytes,
+            cache: prepared.cache.used,
+            read_bytes: match workload.shape.ordinary_pages {
+                true => workload.block_bytes as usize,
                 false => READ_BYTES,
             },
         };
@@ -172,11 +158,9 @@ impl Finisher<'_> {
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
             self.leave_open(assignment.target);
-            let hang = hang_of(
-                silent_ns,
-                MonotonicClock.now() - origin_ns,
-                self.stall_timeout,
-            );
+            let now = MonotonicClock.now() - origin_ns;
+            let since_ns = now.saturating_sub(silent_ns);
+            let hang = self.stall_timeout.hang(since_ns, silent_ns);
             measurement.hang = Some(join(measurement.hang, hang));
             if !hang.late {
                 measurement.stopped = StopReason::Hung;
@@ -187,26 +171,4 @@ impl Finisher<'_> {
         }
         Ok(())
     }
-}
-
-/// Shows the watcher how long a target has been silent.
-fn report_silence(
-    watch: &mut dyn Watch,
-    assignment: &Assignment<'_>,
-    elapsed_ns: u64,
-    length_ns: u64,
-) -> Control {
-    let series = TimeSeries::new(SERIES_INTERVAL_NS);
-    watch.tick(&Progress {
-        name: &assignment.workload.name,
-        phase: Phase::Measure,
-        elapsed_ns,
-        done: Some(1.0),
-        series: &series,
-        silence: Some(Silence {
-            target: assignment.target,
-            length_ns,
-        }),
-        resume_bytes: None,
-    })
 }

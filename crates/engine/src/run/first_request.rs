@@ -7,7 +7,7 @@ use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::random::Random;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{extent_of, largest_block};
-use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
+use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
@@ -80,26 +80,20 @@ pub(crate) fn find_slow(
         }
     };
     let waited = call_with_timeout(target.fd(), stall_timeout.ns(), look, work);
-    let (path, workload_name) = (&target.identity().path, &workload.name);
-    match waited.map_err(|source| worker_error(workload, target, source))? {
-        Waited::Done(timed) => Ok(timed.filter(|slow| slow.limits(workload))),
-        Waited::TimedOut(lasted) => {
-            target.leave_open();
-            Err(match is_unwanted {
-                false => RunError::Stalled {
-                    path: path.clone(),
-                    workload: workload_name.clone(),
-                    seconds: lasted.as_secs(),
-                },
-                true => RunError::Interrupted {
-                    workload: workload_name.clone(),
-                },
-            })
+    let waited = waited.map_err(|source| worker_error(workload, target, source))?;
+    let timed = waited.map_err(|lasted| {
+        target.leave_open();
+        let (path, workload) = (target.identity().path.clone(), workload.name.clone());
+        match is_unwanted {
+            false => RunError::Stalled {
+                path,
+                workload,
+                seconds: lasted.as_secs(),
+            },
+            true => RunError::Interrupted { workload },
         }
-        Waited::Lost => Err(RunError::Lost {
-            workload: workload_name.clone(),
-        }),
-    }
+    })?;
+    Ok(timed.filter(|slow| slow.limits(workload)))
 }
 
 /// A target where a request of `bytes` takes `ns`.
@@ -146,18 +140,12 @@ impl SlowTarget {
     }
 }
 
-/// Which requests a workload makes.
-#[derive(Debug, Clone, Copy)]
-struct Directions {
-    reads: bool,
-    writes: bool,
-}
-
 /// Requests outside of any measurement.
 struct FirstRequest {
     bytes: u32,
     large_bytes: u32,
-    directions: Directions,
+    reads: bool,
+    writes: bool,
     /// Where they go; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
@@ -167,7 +155,7 @@ impl FirstRequest {
     fn new(workload: &Workload, target: &OpenTarget) -> Option<Self> {
         let largest = largest_block(workload);
         let bytes = largest.min(FIRST_BYTES.max(target.alignment_bytes()));
-        let mut extent = extent_of(workload, target.usable_bytes());
+        let mut extent = extent_of(workload.span, target.usable_bytes());
         if extent.length < u64::from(bytes) {
             // The layout writes this place again.
             extent = Extent {
@@ -182,10 +170,8 @@ impl FirstRequest {
             large_bytes: Some(largest.min(LARGE_BYTES))
                 .filter(is_asked)
                 .unwrap_or(bytes),
-            directions: Directions {
-                reads: workload.reads() || !writes,
-                writes,
-            },
+            reads: workload.reads() || !writes,
+            writes,
             extent,
             random: Random::new(MonotonicClock.now(), 0),
         })
@@ -230,11 +216,11 @@ impl FirstRequest {
         }
         let at = start + self.random.below(length / bytes) * bytes;
         let read_ns = timed(&mut || pread(fd, &mut *memory, at))?;
-        let write_ns = match self.directions.writes {
+        let write_ns = match self.writes {
             true => timed(&mut || pwrite(fd, memory, at))?,
             false => 0,
         };
-        Some(if self.directions.reads {
+        Some(if self.reads {
             read_ns.max(write_ns)
         } else {
             write_ns
@@ -331,7 +317,7 @@ mod tests {
         assert!(found == content);
         // Only those that write are timed writing.
         let directions = |workload: &Workload| {
-            let Directions { reads, writes } = FirstRequest::new(workload, &target)?.directions;
+            let FirstRequest { reads, writes, .. } = FirstRequest::new(workload, &target)?;
             Some((reads, writes))
         };
         let of = |read_permille| Workload {

@@ -2,8 +2,9 @@
 //! plans.
 
 use crate::load::slots::PendingRequest;
+use crate::lock::lock;
 use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::{StuckWorker, WorkerSnapshot, lock_snapshot};
+use crate::measure::snapshot::{StuckWorker, WorkerSnapshot};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::stream::Streams;
@@ -16,7 +17,7 @@ pub(crate) fn time_out(
     asked: StuckWorker<'_>,
     now: u64,
 ) -> (WorkerResult, Hang) {
-    let mut snapshot = lock_snapshot(snapshot);
+    let mut snapshot = lock(snapshot);
     let in_flight = in_flight(&snapshot, asked);
     let since_ns = in_flight
         .iter()
@@ -29,10 +30,7 @@ pub(crate) fn time_out(
         requests: in_flight.len() as u64,
         late: asked.late,
     };
-    (
-        snapshot.take_unanswered(&in_flight, asked.measure_ns, asked.ending, asked.late),
-        hang,
-    )
+    (snapshot.take_unanswered(&in_flight, asked), hang)
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
@@ -55,9 +53,17 @@ pub(crate) fn silence_ns(
             .map(|request| request.since_ns)
             .chain(within_call.then_some(snapshot.rolled_ns));
         asked_ns = asked_ns.into_iter().chain(waiting).min();
-        answered_ns = answered_ns.max(snapshot.last_ns);
+        answered_ns = answered_ns.max(snapshot.so_far.last_ns);
     }
     asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
+}
+
+/// A hang on the clock as one after the start of the run.
+pub(crate) fn since(hang: Hang, origin_ns: u64) -> Hang {
+    Hang {
+        since_ns: hang.since_ns.saturating_sub(origin_ns),
+        ..hang
+    }
 }
 
 /// Combines two hangs of one target.
@@ -136,7 +142,7 @@ mod tests {
             }],
             ..WorkerSnapshot::default()
         };
-        snapshot.ops.entry(OpKind::Read).or_default().count = 1;
+        snapshot.so_far.ops.entry(OpKind::Read).or_default().count = 1;
         let asked = StuckWorker {
             workload: &Workload::named("reads"),
             engine: EngineKind::Uring,
@@ -171,7 +177,10 @@ mod tests {
                 .collect();
             WorkerSnapshot {
                 rolled_ns,
-                last_ns,
+                so_far: WorkerResult {
+                    last_ns,
+                    ..WorkerResult::default()
+                },
                 in_flight,
                 ..WorkerSnapshot::default()
             }

@@ -7,7 +7,7 @@ use crate::load::pattern::block_range;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use diskproof_model::group::Group;
-use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Span, Stop, SyncPolicy, Workload};
 use std::sync::Arc;
 
 /// The longest operation of a workload, in bytes.
@@ -15,11 +15,10 @@ pub(crate) fn largest_block(workload: &Workload) -> u32 {
     workload.block_sizes().fold(workload.block_bytes, u32::max)
 }
 
-/// The span of a workload, within `limit` bytes.
-pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
-    let start = workload.span.start_bytes.min(limit);
-    let length = workload
-        .span
+/// A span within `limit` bytes.
+pub(crate) fn extent_of(span: Span, limit: u64) -> Extent {
+    let start = span.start_bytes.min(limit);
+    let length = span
         .length_bytes
         .map_or(limit - start, |length| length.min(limit - start));
     Extent { start, length }
@@ -91,14 +90,15 @@ pub(crate) fn gate_of(
 /// Whether the limits of a workload leave enough to measure after a full turnover of its queues,
 /// which a fast disk notices only some milliseconds later.
 fn has_room(workload: &Workload) -> bool {
-    let Stop { ops, bytes, .. } = workload.stop;
     let queued = u64::from(workload.depth) * u64::from(workload.workers);
-    let longest = u64::from(block_range(workload).1);
-    let limit = ops
-        .into_iter()
-        .chain(bytes.map(|bytes| bytes / longest))
-        .min();
-    limit.is_none_or(|limit| limit >= queued * TURNOVERS_MIN)
+    steps_max(workload, block_range(workload).1).is_none_or(|limit| limit >= queued * TURNOVERS_MIN)
+}
+
+/// The most steps of a workload, whose longest block is this long; `None` without a limit.
+fn steps_max(workload: &Workload, longest: u32) -> Option<u64> {
+    let Stop { ops, bytes, .. } = workload.stop;
+    let by_bytes = bytes.map(|bytes| bytes / u64::from(longest));
+    ops.into_iter().chain(by_bytes).min()
 }
 
 /// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one
@@ -114,12 +114,8 @@ pub(crate) fn budget_of(workload: &Workload, threads: u64) -> Budget {
             part: None,
         };
     }
-    let steps = ops
-        .into_iter()
-        .chain(bytes.map(|bytes| bytes / u64::from(longest)))
-        .min();
     Budget {
-        steps: steps.map(pot),
+        steps: steps_max(workload, longest).map(pot),
         ..Budget::default()
     }
 }

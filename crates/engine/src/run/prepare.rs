@@ -4,13 +4,14 @@
 use crate::io::Extent;
 use crate::load::block_calls::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::run::assemble::unmeasured;
 use crate::run::block_calls::{checked_calls, device_call};
-use crate::run::error::RunError;
+use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{Selection, select};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::CacheUse;
+use diskproof_model::measurement::{CacheUse, EngineUse, Measurement};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
 };
@@ -34,38 +35,54 @@ pub(crate) struct PreparedTarget {
     pub calls: Option<BlockCalls>,
 }
 
-/// What all targets of a run have in common.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PrepareOptions {
-    /// Requests in flight on all targets, of all workloads that run together.
-    pub in_flight_max: u64,
-    /// How slow the target is, if it is.
-    pub slow: Option<SlowTarget>,
-    /// Seed of the write journal.
-    pub seed: u64,
-    /// Bytes of the span that sequential workloads pass over before they begin.
-    pub skip_bytes: u64,
+impl PreparedTarget {
+    /// `workload` on it, as target number `target`, before its run.
+    pub(crate) fn unmeasured(&self, target: usize, workload: &Workload) -> Measurement {
+        let selection = &self.selection;
+        let engine = EngineUse {
+            asked: workload.engine,
+            used: selection.kind,
+            fallbacks: selection.fallbacks.clone(),
+            features: Vec::new(),
+            depth: selection.depth.filter(|depth| *depth < workload.depth),
+            done_before_wait: None,
+        };
+        Measurement {
+            unwritten_bytes: self.unwritten_bytes,
+            punted: selection.punted,
+            ..unmeasured(target, workload, self.extent, engine, self.cache.clone())
+        }
+    }
 }
 
 /// Refuses a workload that writes on a target opened for reading.
 pub(crate) fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
     if workload.writes() && !target.is_writable() {
-        return Err(RunError::ReadOnly {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-        });
+        let why = "writes, but the target is open only for reading. Release it with --destroy or \
+                   --overwrite, or name a directory";
+        return Err(unsuitable(workload, target, why.to_owned()));
     }
     Ok(())
 }
 
-/// Chooses span and I/O engine on a target whose content and page cache are ready.
+/// Chooses span and I/O engine on a target whose content and page cache are ready. All workloads
+/// that run together keep up to `in_flight_max` requests in flight on all targets; `seed` is that
+/// of the write journal.
 pub(crate) fn prepare_target(
     workload: &Workload,
     target: &mut OpenTarget,
     cache: CacheUse,
-    options: PrepareOptions,
+    in_flight_max: u64,
+    slow: Option<SlowTarget>,
+    seed: u64,
 ) -> Result<PreparedTarget, RunError> {
-    let extent = checked_extent(workload, target)?;
+    let limit = match workload.layout {
+        Layout::Provides => target.capacity_bytes(),
+        _ => target.usable_bytes(),
+    };
+    let extent = extent_of(workload.span, limit);
+    let block_bytes = largest_block(workload);
+    check_span(workload, target, block_bytes.into(), extent.length)?;
     if workload.writes() && cache.used == CachePolicy::Direct {
         target.lengthen(extent.start + extent.length);
     }
@@ -74,30 +91,20 @@ pub(crate) fn prepare_target(
     } else {
         target.advise_random()
     }
-    let unwritten_bytes = if workload.reads() {
-        target.unwritten_bytes(extent.start, extent.length)
-    } else {
-        None
-    };
+    let unwritten = || target.unwritten_bytes(extent.start, extent.length);
+    let unwritten_bytes = workload.reads().then(unwritten).flatten();
     let calls = checked_calls(workload, target)?;
-    let PrepareOptions {
-        in_flight_max,
-        slow,
-        ..
-    } = options;
     let selection = select(workload, cache.used, target, in_flight_max, slow)?;
-    let block_bytes = largest_block(workload);
     let parts = parts_of(workload, selection.kind);
     if extent.length / u64::from(block_bytes) < parts {
-        return Err(RunError::Parts {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-            parts,
-            block_bytes,
-            span_bytes: extent.length,
-        });
+        let why = format!(
+            "divides the span into {parts} parts of at least {block_bytes} bytes each, but the \
+             span has {}. Use a larger span, or smaller --jobs and --depth",
+            extent.length
+        );
+        return Err(unsuitable(workload, target, why));
     }
-    let journal = journal_for(workload, extent, target, options.seed)?;
+    let journal = journal_for(workload, extent, target, seed)?;
     if workload.checks_reads() && selection.kind == EngineKind::Mmap {
         return Err(unverifiable(
             workload,
@@ -111,37 +118,30 @@ pub(crate) fn prepare_target(
         cache,
         selection,
         unwritten_bytes,
-        skip_bytes: options.skip_bytes,
+        skip_bytes: 0,
         calls,
     })
 }
 
-/// The span of a workload, which holds at least one block.
-fn checked_extent(workload: &Workload, target: &OpenTarget) -> Result<Extent, RunError> {
-    let limit = if workload.layout == Layout::Provides {
-        target.capacity_bytes()
-    } else {
-        target.usable_bytes()
-    };
-    let extent = extent_of(workload, limit);
-    let block_bytes = largest_block(workload);
-    if extent.length < u64::from(block_bytes) {
-        return Err(RunError::Span {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-            block_bytes,
-            span_bytes: extent.length,
-        });
+/// Refuses a span that is too short.
+pub(crate) fn check_span(
+    workload: &Workload,
+    target: &OpenTarget,
+    least_bytes: u64,
+    span_bytes: u64,
+) -> Result<(), RunError> {
+    if span_bytes >= least_bytes {
+        return Ok(());
     }
-    Ok(extent)
+    let why = format!(
+        "needs at least {least_bytes} bytes, but the span has {span_bytes}. Use a smaller block or \
+         a larger span"
+    );
+    Err(unsuitable(workload, target, why))
 }
 
-fn unverifiable(workload: &Workload, target: &OpenTarget, why: impl Into<String>) -> RunError {
-    RunError::Unverifiable {
-        path: target.identity().path.clone(),
-        workload: workload.name.clone(),
-        why: why.into(),
-    }
+fn unverifiable(workload: &Workload, target: &OpenTarget, why: &str) -> RunError {
+    unsuitable(workload, target, format!("cannot be verified: {why}"))
 }
 
 /// The journal of a workload that signs what it writes; `None` for others.
@@ -154,38 +154,35 @@ fn journal_for(
     if workload.verify == Verify::Off {
         return Ok(None);
     }
-    let unverifiable = |why: String| unverifiable(workload, target, why);
     let block = workload.block_bytes;
     let shape = &workload.shape;
-    if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some() {
-        return Err(unverifiable(
-            "offsets must be multiples of the block, each chosen independently".to_owned(),
-        ));
-    }
-    if !workload.block_mix.is_empty()
+    let why = if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some()
+    {
+        Some("offsets must be multiples of the block, each chosen independently")
+    } else if !workload.block_mix.is_empty()
         || !workload.streams.other_sizes().is_empty()
         || !block.is_multiple_of(8)
         || block < 64
     {
-        return Err(unverifiable(
-            "blocks must have one size, at least 64 bytes and a multiple of 8".to_owned(),
-        ));
-    }
-    if let Access::Stride { stride_bytes } = workload.access
+        Some("blocks must have one size, at least 64 bytes and a multiple of 8")
+    } else if let Access::Stride { stride_bytes } = workload.access
         && stride_bytes % u64::from(block) != 0
     {
-        return Err(unverifiable(
-            "a stride that is not a multiple of the block makes blocks overlap".to_owned(),
-        ));
+        Some("a stride that is not a multiple of the block makes blocks overlap")
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        return Err(unverifiable(workload, target, why));
     }
     if workload.checks_reads() {
         return Ok(None);
     }
     if extent.length / u64::from(block) > BLOCKS_MAX {
-        return Err(unverifiable(format!(
-            "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger \
-             block"
-        )));
+        let why = format!(
+            "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger block"
+        );
+        return Err(unverifiable(workload, target, &why));
     }
     Ok(Some(Arc::new(WriteJournal::new(
         seed,
@@ -202,12 +199,10 @@ pub(crate) fn set_cache(
 ) -> Result<CacheUse, RunError> {
     let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
     if mmap && workload.cache == CachePolicy::Direct {
-        let used = target.set_cache(CachePolicy::Buffered)?.used;
-        let why = Some("a memory mapping always goes through the page cache".to_owned());
         return Ok(CacheUse {
             asked: CachePolicy::Direct,
-            used,
-            why,
+            why: Some("a memory mapping always goes through the page cache".to_owned()),
+            ..target.set_cache(CachePolicy::Buffered)?
         });
     }
     let used = target.set_cache(workload.cache)?;

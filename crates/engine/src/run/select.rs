@@ -6,7 +6,7 @@ use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::errno::errno_name;
-use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::uring::UringBackend;
 use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode};
 use crate::run::block_calls::{calls_of, device_call};
 use crate::run::calibrate::{measure_rate, random_reads};
@@ -42,7 +42,12 @@ fn candidates(
     let calls = calls_of(workload, target).is_some();
     let found: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if calls => {
-            return Err(trimless(kind, target));
+            // Done in the submission, one at a time, trims would have no depth.
+            let name = match kind {
+                EngineKind::Aio => "Linux AIO",
+                _ => "a memory mapping",
+            };
+            return Err(unusable(kind, target, format!("{name} cannot trim")));
         }
         EngineChoice::Fixed(kind) => &[kind],
         EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
@@ -84,59 +89,49 @@ pub(crate) fn select(
                 } else {
                     None
                 };
+                let mut chosen = Selection {
+                    kind,
+                    fallbacks,
+                    punted,
+                    depth,
+                };
                 if punted == Some(true)
                     && candidates.contains(&EngineKind::Aio)
                     && aio_fits
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
-                    fallbacks.push(Fallback {
+                    chosen.kind = EngineKind::Aio;
+                    chosen.fallbacks.push(Fallback {
                         from: EngineKind::Uring,
                         cause: FallbackCause::Slower,
                         why,
                     });
-                    return Ok(Selection {
-                        kind: EngineKind::Aio,
-                        fallbacks,
-                        punted,
-                        depth,
-                    });
                 }
-                return Ok(Selection {
-                    kind,
-                    fallbacks,
-                    punted,
-                    depth,
-                });
+                return Ok(chosen);
             }
             Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
-            Err(error) => {
-                return Err(RunError::Engine {
-                    kind,
-                    path: target.identity().path.clone(),
-                    why: refused(kind, &error).why,
-                });
-            }
+            Err(error) => return Err(unusable(kind, target, refused(kind, &error).why)),
         }
     }
-    let tried: Vec<String> = fallbacks.into_iter().map(|f| f.why).collect();
-    Err(RunError::Engine {
-        kind: EngineKind::Sync,
-        path: target.identity().path.clone(),
-        why: tried.join("; "),
-    })
+    let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
+    Err(unusable(EngineKind::Sync, target, tried.join("; ")))
 }
 
-/// Linux AIO has no trims. Done in the submission, one at a time, they would have no depth.
-fn trimless(kind: EngineKind, target: &OpenTarget) -> RunError {
-    let name = match kind {
-        EngineKind::Aio => "Linux AIO",
-        _ => "a memory mapping",
-    };
+fn unusable(kind: EngineKind, target: &OpenTarget, why: String) -> RunError {
     RunError::Engine {
         kind,
         path: target.identity().path.clone(),
-        why: format!("{name} cannot trim"),
+        why,
     }
+}
+
+/// Refuses a mapping for single requests: each would be page faults, whose errors end the process.
+pub(crate) fn refuse_mapping(engine: EngineChoice, target: &OpenTarget) -> Result<(), RunError> {
+    if engine != EngineChoice::Fixed(EngineKind::Mmap) {
+        return Ok(());
+    }
+    let why = "a mapping goes through the page cache, one page at a time".to_owned();
+    Err(unusable(EngineKind::Mmap, target, why))
 }
 
 /// Why an I/O engine cannot be used.
@@ -222,30 +217,20 @@ fn try_out(
 ) -> io::Result<()> {
     let fd = || target.fd().try_clone_to_owned();
     let block = tried_bytes(workload, target);
+    let (buffers, batched) = (|| Buffers::new(1, block as usize), SubmitPolicy::Batched);
     let readable = reads && workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let shape = UringConfig {
-                depth: 1,
-                cache,
-                submission: SubmitPolicy::Batched,
-            };
-            let mut backend = UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?;
+            let mut backend = UringBackend::new(fd()?, buffers()?, 1, cache, batched)?;
             if let Some(call) = device_call(workload, target) {
                 try_call(&mut backend, call, punted(workload, target))?;
             }
             read_one(backend, block, readable)
         }
-        EngineKind::Aio => read_one(
-            AioBackend::new(
-                fd()?,
-                Buffers::new(1, block as usize)?,
-                1,
-                SubmitPolicy::Batched,
-            )?,
-            block,
-            readable,
-        ),
+        EngineKind::Aio => {
+            let backend = AioBackend::new(fd()?, buffers()?, 1, batched)?;
+            read_one(backend, block, readable)
+        }
         EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
     }
 }
@@ -286,14 +271,7 @@ fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -
 
 /// The result of one request at the start of the target.
 fn result_of(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
-    let mut request = Some(Request {
-        slot: 0,
-        buffer: 0,
-        op,
-        offset: 0,
-        len,
-        skip: 0,
-    });
+    let mut request = Some(Request::new(0, op, 0, len));
     backend.enqueue(&mut |_| request.take())?;
     loop {
         backend.wait(WaitMode::Completion)?;
@@ -376,24 +354,14 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
-    let shape = UringConfig {
-        depth,
-        cache,
-        submission: SubmitPolicy::Batched,
-    };
+    let batched = SubmitPolicy::Batched;
     let by_uring = || {
-        measure_rate(
-            UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?,
-            &reads,
-            extent,
-        )
+        let backend = UringBackend::new(fd().ok()?, buffers().ok()?, depth, cache, batched);
+        measure_rate(backend.ok()?, &reads, extent)
     };
     let by_aio = || {
-        measure_rate(
-            AioBackend::new(fd().ok()?, buffers().ok()?, depth, SubmitPolicy::Batched).ok()?,
-            &reads,
-            extent,
-        )
+        let backend = AioBackend::new(fd().ok()?, buffers().ok()?, depth, batched);
+        measure_rate(backend.ok()?, &reads, extent)
     };
     let (uring, aio) = best_of_each(by_uring, by_aio)?;
     (aio > uring * TRIAL_GAIN).then(|| {

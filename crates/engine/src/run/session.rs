@@ -5,7 +5,7 @@
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::assemble::{RunContext, assemble, flow_ns};
+use crate::run::assemble::{RunContext, assemble, flow};
 use crate::run::calibrate::max_iops;
 use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
@@ -14,7 +14,7 @@ use crate::run::first_request::{FIRST_BYTES, find_slow};
 use crate::run::hang::join;
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
-    PrepareOptions, PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
+    PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
@@ -22,9 +22,9 @@ use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{Measurement, OpKind, StopReason};
+use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
 
 /// Block size with which the scratch file gets its content.
@@ -43,13 +43,6 @@ pub struct Session {
     pub(crate) stall_timeout: StallTimeout,
     /// Bytes of a span that sequential workloads pass over before they begin.
     pub(crate) skip_bytes: u64,
-}
-
-/// Whether the layout has just written to a scratch file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ScratchContent {
-    There,
-    New,
 }
 
 impl Session {
@@ -91,21 +84,7 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let group = Group::alone(workload);
-        let in_flight_max = in_flight_max(group, targets.len());
-        let prepared = targets
-            .iter_mut()
-            .map(|target| self.prepare(workload, target, in_flight_max, watch))
-            .collect::<Result<Vec<_>, _>>()?;
-        let opens: Vec<&OpenTarget> = targets.iter().collect();
-        let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
-        forget_trimmed(group, &prepared, targets);
-        if workload.layout == Layout::Provides {
-            for (target, measurement) in targets.iter_mut().zip(&measurements) {
-                mark_laid_out(target, measurement);
-            }
-        }
-        Ok(measurements)
+        self.run_together(Group::alone(workload), targets, watch)
     }
 
     /// Runs the workloads of a group on all targets at the same time. They start together and warm
@@ -118,11 +97,9 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        if let [alone] = group.workloads {
-            return self.run(alone, targets, watch);
-        }
         group.clash().map_or(Ok(()), Err)?;
-        for workload in group.workloads {
+        // Preparing a workload lays out no more than that one needs.
+        for workload in group.workloads.iter().filter(|_| !group.is_alone()) {
             for target in targets.iter_mut() {
                 self.give_content(workload, target, watch)?;
             }
@@ -158,7 +135,7 @@ impl Session {
         }
         let opens: Vec<&OpenTarget> = targets.iter().chain(others.iter().flatten()).collect();
         let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
-        forget_trimmed(group, &prepared, targets);
+        note_content(&measurements, &prepared, targets);
         Ok(measurements)
     }
 
@@ -184,42 +161,36 @@ impl Session {
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
         let workload = layout_workload(from, length, time_ns);
-        let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
-        let mut of_layout = OfLayout(watch);
-        let in_flight = in_flight_max(group, 1);
-        let prepared = self.prepare(&workload, &mut targets[0], in_flight, &mut of_layout)?;
-        let mut measurements =
-            self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
-        if let Some(hang) = measurements[0].hang.filter(|hang| !hang.late) {
-            let path = targets[0].identity().path.clone();
+        let prepared = [self.prepare(&workload, target, in_flight_max(group, 1), watch)?];
+        let mut measured = self.measure(group, &[&*target], &prepared, Phase::Layout, watch)?;
+        let measured = measured.remove(0);
+        let path = target.identity().path.clone();
+        if let Some(hang) = measured.hang.filter(|hang| !hang.late) {
             return Err(RunError::Stalled {
                 path,
                 workload: workload.name,
                 seconds: hang.lasted_ns / 1_000_000_000,
             });
         }
-        mark_laid_out(&mut targets[0], &measurements[0]);
-        let errors: Vec<&str> = measurements[0]
-            .ops
-            .values()
+        mark_laid_out(target, &measured);
+        let ops = measured.ops.values();
+        let errors: Vec<&str> = ops
             .flat_map(|op| op.errors.keys())
             .map(String::as_str)
             .collect();
         if !errors.is_empty() {
-            let path = targets[0].identity().path.clone();
             return Err(RunError::Layout {
                 path,
                 errno: errors.join(", "),
                 remedy: remedy(errors),
             });
         }
-        let control = if measurements[0].stopped == StopReason::Interrupted {
-            Control::Interrupt
-        } else {
-            Control::Continue
+        let control = match measured.stopped {
+            StopReason::Interrupted => Control::Interrupt,
+            _ => Control::Continue,
         };
-        Ok((control, measurements.pop()))
+        Ok((control, Some(measured)))
     }
 
     /// How long a slow target takes to write so many bytes, in nanoseconds, by one or two small
@@ -252,18 +223,23 @@ impl Session {
         check_writable(workload, target)?;
         let cache = set_cache(workload, target)?;
         let limit = target.capacity_bytes().max(target.usable_bytes());
-        check_alignment(workload, cache.used, extent_of(workload, limit), target)?;
-        if self.give_content(workload, target, watch)? == ScratchContent::New {
+        check_alignment(
+            workload,
+            cache.used,
+            extent_of(workload.span, limit),
+            target,
+        )?;
+        let before = target.usable_bytes();
+        self.give_content(workload, target, watch)?;
+        if target.usable_bytes() != before {
             // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
-        let options = PrepareOptions {
-            in_flight_max,
-            slow: find_slow(workload, target, self.stall_timeout, watch)?,
-            seed: self.seed,
+        let slow = find_slow(workload, target, self.stall_timeout, watch)?;
+        Ok(PreparedTarget {
             skip_bytes: self.skip_bytes,
-        };
-        prepare_target(workload, target, cache, options)
+            ..prepare_target(workload, target, cache, in_flight_max, slow, self.seed)?
+        })
     }
 
     /// Writes the part of a scratch file that a workload needs and that is not written yet.
@@ -272,7 +248,7 @@ impl Session {
         workload: &Workload,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<ScratchContent, RunError> {
+    ) -> Result<(), RunError> {
         let end = workload
             .span
             .length_bytes
@@ -284,15 +260,14 @@ impl Session {
             || !target.is_scratch()
             || end <= target.usable_bytes()
         {
-            return Ok(ScratchContent::There);
+            return Ok(());
         }
         let (control, _) = self.lay_out(target, end, None, watch)?;
-        match control == Control::Interrupt || target.usable_bytes() < end {
-            true => Err(RunError::Interrupted {
-                workload: workload.name.clone(),
-            }),
-            false => Ok(ScratchContent::New),
+        if control == Control::Interrupt || target.usable_bytes() < end {
+            let workload = workload.name.clone();
+            return Err(RunError::Interrupted { workload });
         }
+        Ok(())
     }
 
     /// `opens` and `prepared` hold, workload by workload, one per target.
@@ -339,13 +314,12 @@ impl Session {
             cpu: usage::process_since(cpu_before),
             ns: clock.now().saturating_sub(schedule.start_ns).max(1),
         };
-        let of_threads = std::mem::take(&mut workers.cpu);
+        let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let finisher = Finisher {
             assignments: &assignments,
             stall_timeout: self.stall_timeout,
         };
-        let mut measurements =
-            self.assemble_all(&finisher, workers, RunEnd { schedule, control }, watch)?;
+        let mut measurements = self.assemble_all(&finisher, workers, schedule, control, watch)?;
         counter_log.read(clock.now());
         share_out(&mut measurements, &of_threads, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
@@ -362,19 +336,20 @@ impl Session {
         &self,
         finisher: &Finisher<'_>,
         mut workers: WorkerGroup<'_>,
-        end: RunEnd,
+        schedule: WorkerSchedule,
+        control: Control,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
         let assignments = finisher.assignments;
-        let common_ns = end.schedule.measure_ns;
+        let common_ns = schedule.measure_ns;
         // From the common start on, also where a workload starts later.
         let ends: Vec<u64> = workers
-            .results
+            .states
             .iter()
             .zip(assignments)
-            .map(|(results, assignment)| {
-                let measure_ns = end.schedule.delayed(assignment.workload).measure_ns;
-                flow_ns(results, measure_ns) + (measure_ns - common_ns)
+            .map(|(state, assignment)| {
+                let measure_ns = schedule.delayed(assignment.workload).measure_ns;
+                flow(&state.results, measure_ns).0 + (measure_ns - common_ns)
             })
             .collect();
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
@@ -397,16 +372,16 @@ impl Session {
                 }
                 None => None,
             };
-            let mut hang = workers.hangs[index];
+            let state = std::mem::take(&mut workers.states[index]);
+            let mut hang = state.hang;
             if let Some(of_sync) = syncs[index].and_then(|sync| sync.hang) {
                 hang = Some(join(hang, of_sync));
             }
             let delay_ns = assignment.workload.shape.start_delay_ns;
-            let context = RunContext {
-                features: std::mem::take(&mut workers.features[index]),
-                pacer: workers.pacers[index]
-                    .take()
-                    .map(|pacer| pacer.starting_at(end.schedule.start_ns + delay_ns)),
+            let mut context = RunContext {
+                pacer: state
+                    .pacer
+                    .map(|pacer| pacer.starting_at(schedule.start_ns + delay_ns)),
                 final_sync: syncs[index]
                     .filter(|sync| sync.hang.is_none_or(|hang| !hang.late))
                     .map(|sync| (sync.ns, sync.errno)),
@@ -416,31 +391,12 @@ impl Session {
                     .filter(|other| !assignments[*other].workload.ends_alone)
                     .map(|other| ends[other].saturating_sub(delay_ns))
                     .min(),
-                ..assignment.context(end.schedule, self.origin_ns, end.control)
+                ..assignment.context(schedule, self.origin_ns, control)
             };
-            let results = std::mem::take(&mut workers.results[index]);
-            measurements.push(assemble(context, results));
+            context.known.engine.features = state.features;
+            measurements.push(assemble(context, state.results));
         }
         Ok(measurements)
-    }
-}
-
-/// When the workers started, and what the watcher wanted last.
-#[derive(Debug, Clone, Copy)]
-struct RunEnd {
-    schedule: WorkerSchedule,
-    control: Control,
-}
-
-/// Everything that a layout needs is a part of it, such as its first requests.
-struct OfLayout<'a>(&'a mut dyn Watch);
-
-impl Watch for OfLayout<'_> {
-    fn tick(&mut self, progress: &Progress<'_>) -> Control {
-        self.0.tick(&Progress {
-            phase: Phase::Layout,
-            ..*progress
-        })
     }
 }
 
@@ -466,14 +422,21 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
     }
 }
 
-/// Scratch files have no content any more from the start of the spans on in which a workload of
-/// `group` trimmed; what needs content writes it again. `prepared` holds, workload by workload, one
-/// per target.
-fn forget_trimmed(group: Group<'_>, prepared: &[PreparedTarget], targets: &mut [OpenTarget]) {
-    let count = targets.len();
-    for (index, prepared) in prepared.iter().enumerate() {
-        if group.workloads[index / count].leaves_no_content() {
-            targets[index % count].mark_unwritten(prepared.extent.start);
+/// Which parts of scratch files have content now. From the start of a span on in which a workload
+/// trimmed there is none, and what needs content writes it again. `measurements` and `prepared`
+/// hold, workload by workload, one per target.
+fn note_content(
+    measurements: &[Measurement],
+    prepared: &[PreparedTarget],
+    targets: &mut [OpenTarget],
+) {
+    for (measurement, prepared) in measurements.iter().zip(prepared) {
+        let target = &mut targets[measurement.target];
+        if measurement.workload.leaves_no_content() {
+            target.mark_unwritten(prepared.extent.start);
+        }
+        if measurement.workload.layout == Layout::Provides {
+            mark_laid_out(target, measurement);
         }
     }
 }

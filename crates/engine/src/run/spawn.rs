@@ -4,24 +4,27 @@
 
 use crate::io::Extent;
 use crate::io::aio::AioBackend;
+use crate::io::any_backend::BufferUse;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
-use crate::io::mmap::{AccessOrder, MmapBackend, Protection};
+use crate::io::mmap::MmapBackend;
 use crate::io::null::NullBackend;
 use crate::io::shared_sync::SharedSync;
 use crate::io::sync::{SyncBackend, SyncRoute};
-use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::uring::UringBackend;
 use crate::io::{Backend, SubmitPolicy};
 use crate::load::block_calls::BlockCalls;
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
 use crate::load::flow::{FlowMember, FlowPart};
-use crate::load::generator::{AfterWrite, RequestGenerator};
+use crate::load::generator::{AfterWrite, GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
+use crate::load::pauses::Pauses;
 use crate::load::write_journal::WriteJournal;
+use crate::lock::lock;
 use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
+use crate::measure::snapshot::SharedSnapshot;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
@@ -30,10 +33,12 @@ use crate::run::descriptor::own_descriptors;
 use crate::run::error::WorkerPanic;
 use crate::run::limits::largest_block;
 use crate::run::scheduling::schedule_thread;
-use diskproof_model::measurement::{CpuTime, HUGE_PAGES};
+use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use rustix::io::ReadWriteFlags;
+use rustix::mm::{Advice, ProtFlags};
+use std::any::Any;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,32 +112,27 @@ pub(crate) enum WorkerReport {
     Failed(usize, io::Error),
 }
 
-/// The descriptors of a thread.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkerDescriptors<'a> {
-    /// Where it reads and writes.
-    pub fd: BorrowedFd<'a>,
-    /// Where it syncs, if elsewhere.
-    pub sync: Option<BorrowedFd<'a>>,
-}
-
-/// Starts one thread on `fds`, which must stay open until the thread has reported ready.
+/// Starts one thread on `fd`, and on `sync_fd` where it syncs elsewhere. Both must stay open until
+/// the thread has reported ready. A thread that panics has failed: otherwise the supervisor would
+/// wait for ever, or take the results of the others for all of them.
 pub(crate) fn spawn(
     config: WorkerConfig,
-    fds: WorkerDescriptors<'_>,
+    fd: BorrowedFd<'_>,
+    sync_fd: Option<BorrowedFd<'_>>,
     start: Receiver<WorkerStart>,
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
-    let name = format!("diskproof-{}", config.stream);
-    let (fd, sync) = (fds.fd.as_raw_fd(), fds.sync.map(|fd| fd.as_raw_fd()));
+    let (fd, sync_fd) = (fd.as_raw_fd(), sync_fd.map(|fd| fd.as_raw_fd()));
     std::thread::Builder::new()
-        .name(name)
+        .name(format!("diskproof-{}", config.stream))
         .stack_size(256 << 10)
         .spawn(move || {
             let number = config.number;
-            let report = match catch_panics(|| {
-                own_descriptors(fd, sync).and_then(|fds| work(config, fds, &start, &reports))
-            }) {
+            // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
+            let worked = catch_unwind(AssertUnwindSafe(|| {
+                work(config, own_descriptors(fd, sync_fd)?, &start, &reports)
+            }));
+            let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
                 Err(error) => WorkerReport::Failed(number, error),
             };
@@ -142,30 +142,13 @@ pub(crate) fn spawn(
     Ok(())
 }
 
-/// The result of `work`; an error where it panics. Otherwise the supervisor would wait for ever, or
-/// take the results of the others for all of them.
-fn catch_panics<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    // Shared data is a number, or behind a lock that recovers from a panic
-    // (crate::measure::snapshot).
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(io::Error::other(WorkerPanic(
-            text.unwrap_or("without a message").to_owned(),
-        )))
-    })
-}
-
-/// Reads and writes of a mix use different buffers, so that data that was read, possibly zeros, is
-/// never written.
-fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
-    if workload.reads() && workload.writes() {
-        depth
-    } else {
-        0
-    }
+/// The error of a thread that panicked.
+fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    io::Error::other(WorkerPanic(text.unwrap_or("without a message").to_owned()))
 }
 
 fn work(
@@ -177,67 +160,51 @@ fn work(
     if let Some(scheduling) = &config.workload.shape.scheduling {
         schedule_thread(scheduling)?;
     }
-    let shift = write_buffer_shift(&config.workload, config.depth);
+    let shift = BufferUse::of(&config.workload).write_shift(config.depth);
     let buffers = filled_buffers(&config, config.depth + shift)?;
     let submission = SubmitPolicy::of(&config.workload.access, config.cache);
     match config.kind {
         EngineKind::Uring => {
-            let shape = UringConfig {
-                depth: config.depth,
-                cache: config.cache,
-                submission,
-            };
-            let backend = UringBackend::new(fd, buffers, shape)?;
-            let mut features = backend.features().to_vec();
-            if backend.buffers().gains_by_huge_pages() {
-                features.push(HUGE_PAGES.to_owned());
-            }
-            run_worker(config, backend, features, start, reports)
+            let backend = UringBackend::new(fd, buffers, config.depth, config.cache, submission)?;
+            run_worker(config, backend, start, reports)
         }
         EngineKind::Aio => {
             let backend = AioBackend::new(fd, buffers, config.depth, submission)?;
-            run_worker(config, backend, Vec::new(), start, reports)
+            run_worker(config, backend, start, reports)
         }
         EngineKind::Sync => {
-            let route = match (sync_fd, &config.shared_sync) {
+            let sync_route = match (sync_fd, &config.shared_sync) {
                 (Some(other), _) => SyncRoute::Other(other),
                 (None, Some(shared)) => SyncRoute::Shared(Arc::clone(shared)),
                 (None, None) => SyncRoute::Own,
             };
-            let backend = SyncBackend::new(fd, buffers)
-                .with_write_flags(write_flags(config.workload.sync))
-                .with_sync_route(route);
-            run_worker(config, backend, Vec::new(), start, reports)
+            let rwf_dsync = SyncPolicy::WithWrite {
+                flag: WriteFlag::RwfDsync,
+            };
+            let write_flags = match config.workload.sync == rwf_dsync {
+                true => ReadWriteFlags::DSYNC,
+                false => ReadWriteFlags::empty(),
+            };
+            let mut backend = SyncBackend::new(fd, buffers);
+            (backend.write_flags, backend.sync_route) = (write_flags, sync_route);
+            run_worker(config, backend, start, reports)
         }
         EngineKind::Mmap => {
-            let protection = if config.workload.writes() {
-                Protection::ReadWrite
-            } else {
-                Protection::Read
+            let protection = match config.workload.writes() {
+                true => ProtFlags::READ | ProtFlags::WRITE,
+                false => ProtFlags::READ,
             };
-            let order = if config.workload.access == Access::Sequential {
-                AccessOrder::Forwards
-            } else {
-                AccessOrder::Anywhere
+            let advice = match config.workload.access {
+                Access::Sequential => Advice::Sequential,
+                _ => Advice::Random,
             };
-            let backend = MmapBackend::new(
-                fd,
-                buffers,
-                config.extent.start + config.extent.length,
-                protection,
-                order,
-            )?;
-            run_worker(config, backend, Vec::new(), start, reports)
+            let length = config.extent.start + config.extent.length;
+            let backend = MmapBackend::new(fd, buffers, length, protection, advice)?;
+            run_worker(config, backend, start, reports)
         }
         EngineKind::Null => {
-            let depth = config.depth as usize;
-            run_worker(
-                config,
-                NullBackend::new(buffers, depth),
-                Vec::new(),
-                start,
-                reports,
-            )
+            let backend = NullBackend::new(buffers, config.depth as usize);
+            run_worker(config, backend, start, reports)
         }
     }
 }
@@ -262,23 +229,6 @@ fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
     Some(ContentWriter::new(content, config.seed, config.stream))
 }
 
-/// What each write asks of pwritev2(2).
-fn write_flags(sync: SyncPolicy) -> ReadWriteFlags {
-    match sync {
-        SyncPolicy::WithWrite {
-            flag: WriteFlag::RwfDsync,
-        } => ReadWriteFlags::DSYNC,
-        _ => ReadWriteFlags::empty(),
-    }
-}
-
-/// The kernel may let a thread sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK in
-/// prctl(2)); scheduled starts need more precision.
-fn set_timer_slack() {
-    // SAFETY: concerns this thread's timers only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-}
-
 /// Waits for the start, which may be long after that of the others; ends early with the run.
 fn wait_for_start(
     clock: &WorkerClock,
@@ -289,27 +239,26 @@ fn wait_for_start(
     while clock.now() < start_ns && !stop.load(Ordering::Relaxed) {
         clock.wait_until(start_ns.min(clock.now() + START_CHECK_NS));
         // Otherwise the supervisor takes the silence for a hang.
-        lock_snapshot(snapshot).rolled_ns = clock.now();
+        lock(snapshot).rolled_ns = clock.now();
     }
 }
 
 fn run_worker<B: Backend>(
     config: WorkerConfig,
     backend: B,
-    features: Vec<String>,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     let gone = || io::Error::other("the run ended before it started");
     reports
-        .send(WorkerReport::Ready(config.assignment, features))
+        .send(WorkerReport::Ready(config.assignment, backend.features()))
         .map_err(|_| gone())?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let clock = WorkerClock::new();
     let WorkerStart { schedule, gate } = start.recv().map_err(|_| gone())?;
-    lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
+    lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
-    let shift = write_buffer_shift(&config.workload, config.depth);
+    let shift = BufferUse::of(&config.workload).write_shift(config.depth);
     let cache_handling = match config.cache {
         CachePolicy::Buffered => CacheHandling::Drop,
         CachePolicy::Cached if config.workload.drops_cache_first => {
@@ -317,29 +266,37 @@ fn run_worker<B: Backend>(
         }
         CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
     };
-    let is_paced = config.pacer.is_some();
-    let content = content_of(&config);
+    if config.pacer.is_some() {
+        // The kernel may let a thread sleep 50 µs longer, to wake several at once
+        // (PR_SET_TIMERSLACK in prctl(2)); scheduled starts need more precision. SAFETY: concerns
+        // this thread's timers only.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    }
+    let options = GeneratorOptions {
+        pacer: config
+            .pacer
+            .as_ref()
+            .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
+        measure_ns: schedule.measure_ns,
+        journal: config.journal.clone(),
+        pauses: config
+            .workload
+            .shape
+            .think
+            .map(|think| Pauses::new(think, schedule.start_ns)),
+        content: content_of(&config),
+        flow: config.flow.clone().map(FlowMember::new),
+        calls: config.calls.clone(),
+        ..GeneratorOptions::default()
+    };
     let generator = RequestGenerator::new(
         config.pattern,
         config.depth,
         config.after_write,
         config.budget,
     )
-    .verified(config.journal)
-    .paced(
-        config
-            .pacer
-            .map(|pacer| pacer.starting_at(schedule.start_ns)),
-        schedule.measure_ns,
-    )
-    .pausing(config.workload.shape.think, schedule.start_ns)
-    .sharing(config.flow.map(FlowMember::new))
-    .writing(content)
-    .calling(config.calls)
+    .with_options(options)
     .with_buffers(shift, config.seed ^ (config.stream << 48));
-    if is_paced {
-        set_timer_slack();
-    }
     wait_for_start(&clock, schedule.start_ns, &config.stop, &config.snapshot);
     let worker = Worker::new(
         backend,
@@ -357,7 +314,7 @@ fn run_worker<B: Backend>(
         .publishing_to(config.snapshot);
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();
-    Ok((done, usage::thread_since(before)))
+    Ok((done, usage::since(usage::thread(), before)))
 }
 
 #[cfg(test)]
@@ -368,11 +325,8 @@ mod tests {
     #[test]
     fn worker_panic_becomes_run_error() {
         let number = |text: &str| text.parse::<u32>().map_err(io::Error::other);
-        assert_eq!(catch_panics(|| number("7")).unwrap(), 7);
-        assert!(catch_panics(|| number("x")).is_err());
-        let source =
-            catch_panics(|| -> io::Result<()> { panic!("slot {} is not there", number("9")?) })
-                .unwrap_err();
+        let panic = catch_unwind(|| panic!("slot {} is not there", number("9").unwrap()));
+        let source = panic_error(&*panic.unwrap_err());
         let control = RunError::Worker {
             path: "disk".to_owned(),
             workload: "load".to_owned(),

@@ -5,7 +5,8 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
-use crate::run::watchdog::{Sign, Waited, call_with_timeout};
+use crate::lock::lock;
+use crate::run::watchdog::{Sign, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{BadBlock, ReadBack, VerifyResult};
 use diskproof_model::plan::{CachePolicy, SyncCall};
@@ -14,7 +15,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Adjacent blocks are read together, up to this size.
 pub(crate) const READ_BYTES: usize = 1 << 20;
@@ -46,25 +47,6 @@ struct VerifyProgress {
     stop: AtomicBool,
 }
 
-impl VerifyProgress {
-    /// Of so many blocks, none of which has been read.
-    fn of(written: u64) -> Self {
-        let result = VerifyResult {
-            blocks_written: Some(written),
-            read_back: Some(ReadBack::default()),
-            ..VerifyResult::default()
-        };
-        Self {
-            result: Mutex::new(result),
-            ..Self::default()
-        }
-    }
-
-    fn result(&self) -> MutexGuard<'_, VerifyResult> {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Verifies every block in the journal. Ends early, with what was checked so far, when the watcher
 /// interrupts, or when the target has not answered for `stall_ns`; then it returns the length of
 /// that silence, in nanoseconds.
@@ -75,31 +57,33 @@ pub(crate) fn verify(
     stall_ns: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<(VerifyResult, Control, Option<u64>)> {
-    let Readback {
-        name,
-        block_bytes,
-        cache,
-        read_bytes,
-        ..
-    } = readback;
+    let (cache, sizes) = (
+        readback.cache,
+        (readback.block_bytes as usize, readback.read_bytes),
+    );
     let written = journal.written().count() as u64;
-    let checked = Arc::new(VerifyProgress::of(written));
+    let checked = Arc::new(VerifyProgress::default());
+    *lock(&checked.result) = VerifyResult {
+        blocks_written: Some(written),
+        read_back: Some(ReadBack::default()),
+        ..VerifyResult::default()
+    };
     let (mine, journal) = (Arc::clone(&checked), Arc::clone(journal));
     let work = move |fd: OwnedFd| {
         if cache != CachePolicy::Direct {
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
         }
-        check_all(&fd, &journal, (block_bytes as usize, read_bytes), &mine)
+        check_all(&fd, &journal, sizes, &mine)
     };
     let (mut control, mut series, mut elapsed_ns, mut before, mut silent_ns) =
         (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
     let look = |silence_ns: u64| {
-        let blocks = checked.result().blocks;
+        let blocks = lock(&checked.result).blocks;
         elapsed_ns += silence_ns.saturating_sub(before.1);
         let cell = Cell {
             ops: blocks - before.0,
-            bytes: (blocks - before.0) * u64::from(block_bytes),
+            bytes: (blocks - before.0) * u64::from(readback.block_bytes),
             ..Cell::default()
         };
         series.add(elapsed_ns, &cell, CELLS_MAX);
@@ -109,7 +93,7 @@ pub(crate) fn verify(
         });
         let done = Some(blocks as f64 / written.max(1) as f64);
         let progress = Progress {
-            name,
+            name: readback.name,
             phase: Phase::Verify,
             elapsed_ns,
             done,
@@ -137,13 +121,11 @@ pub(crate) fn verify(
         silent_ns = before.1;
         sign
     };
-    let waited = call_with_timeout(target.fd(), stall_ns, look, work)?;
-    let hung = match waited {
-        Waited::Done(done) => done.map(|()| None)?,
-        Waited::TimedOut(_) => Some(silent_ns),
-        Waited::Lost => return Err(io::Error::other("the reading thread ended unexpectedly")),
+    let hung = match call_with_timeout(target.fd(), stall_ns, look, work)? {
+        Ok(done) => done.map(|()| None)?,
+        Err(_) => Some(silent_ns),
     };
-    let result = checked.result().clone();
+    let result = lock(&checked.result).clone();
     Ok((result, control, hung))
 }
 
@@ -169,7 +151,7 @@ fn check_all(
             break;
         }
     }
-    if let Some(read) = &mut checked.result().read_back {
+    if let Some(read) = &mut lock(&checked.result).read_back {
         read.wall_ns = MonotonicClock.now() - started_ns;
     }
     Ok(())
@@ -185,7 +167,7 @@ fn check_run(
 ) {
     let started_ns = MonotonicClock.now();
     let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
-    if let (Ok(()), Some(read)) = (&outcome, &mut checked.result().read_back) {
+    if let (Ok(()), Some(read)) = (&outcome, &mut lock(&checked.result).read_back) {
         read.latency.record(MonotonicClock.now() - started_ns);
         read.bytes += (run.len() * block) as u64;
     }
@@ -207,7 +189,7 @@ fn check_run(
             },
         };
         // The lock is not held during a read.
-        let mut result = checked.result();
+        let mut result = lock(&checked.result);
         result.blocks += 1;
         if let Some(bad) = bad {
             result.bad_blocks += 1;

@@ -3,15 +3,17 @@
 //! waiting at a deadline. Does not know what is called.
 
 use crate::io::clock::ActiveClock;
+use crate::lock::lock;
 use crate::run::descriptor::own_descriptors;
 use diskproof_device::Pulse;
+use diskproof_model::measurement::Hang;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A target that does not answer for this long after everything was told to end counts as hung.
@@ -59,6 +61,16 @@ impl StallTimeout {
     /// Whether a target that was silent for so long, when the wait ended, may only be slow.
     pub(crate) fn is_late(self, silence_ns: u64) -> bool {
         silence_ns < self.hung_ns
+    }
+
+    /// The hang of a target whose only request has had no answer for so long.
+    pub(crate) fn hang(self, since_ns: u64, lasted_ns: u64) -> Hang {
+        Hang {
+            since_ns,
+            lasted_ns,
+            requests: 1,
+            late: self.is_late(lasted_ns),
+        }
     }
 
     /// After the work was told to end, in nanoseconds.
@@ -127,8 +139,7 @@ impl<T: Send + 'static> Deferred<T> {
     {
         let (sender, result) = channel();
         let slot = Arc::new(Mutex::new(Some(work)));
-        let take =
-            |slot: &Mutex<Option<F>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let take = |slot: &Mutex<Option<F>>| lock(slot).take();
         let (theirs, their_sender) = (Arc::clone(&slot), sender.clone());
         let run = move || {
             if let Some(work) = take(&theirs) {
@@ -209,13 +220,14 @@ impl<T: Send + 'static> Deferred<T> {
 
 /// Calls `work` in a separate thread, with its own descriptor for the file behind `fd`, which stays
 /// open as long as the thread. Calls `look` every 50 ms with the length of the present silence, in
-/// nanoseconds; stops waiting after `stall_ns` without progress.
+/// nanoseconds; stops waiting after `stall_ns` without progress, and returns then how long the call
+/// had taken as the error of the inner result.
 pub(crate) fn call_with_timeout<T: Send + 'static>(
     fd: BorrowedFd<'_>,
     stall_ns: u64,
     mut look: impl FnMut(u64) -> Sign,
     work: impl FnOnce(OwnedFd) -> T + Send + 'static,
-) -> io::Result<Waited<T>> {
+) -> io::Result<Result<T, Duration>> {
     let (fd, (owned, is_owned)) = (fd.as_raw_fd(), channel());
     let call = move || {
         let fd = own_descriptors(fd, None);
@@ -233,8 +245,8 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
         stall,
         |silence| look(silence.as_nanos() as u64),
     ) {
-        Waited::Done(done) => done.map(Waited::Done),
-        Waited::TimedOut(lasted) => Ok(Waited::TimedOut(lasted)),
+        Waited::Done(done) => done.map(Ok),
+        Waited::TimedOut(lasted) => Ok(Err(lasted)),
         Waited::Lost => Err(lost()),
     }
 }
@@ -413,7 +425,7 @@ mod tests {
             7
         };
         let waited = call_with_timeout(null().as_fd(), 1, |_| Sign::Progress, slow).unwrap();
-        assert_eq!(waited, Waited::Done(7));
+        assert_eq!(waited, Ok(7));
     }
 
     #[test]
@@ -429,7 +441,7 @@ mod tests {
         let waited = call_with_timeout(null().as_fd(), TIMEOUT_NS, look, work).unwrap();
         let timeout = Duration::from_nanos(TIMEOUT_NS);
         assert!(
-            matches!(waited, Waited::TimedOut(lasted) if lasted >= timeout),
+            matches!(waited, Err(lasted) if lasted >= timeout),
             "{waited:?}"
         );
         assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
@@ -445,7 +457,7 @@ mod tests {
         let (release, held) = channel::<()>();
         let work = move |_| held.recv().is_err();
         let waited = call_with_timeout(null().as_fd(), 300_000_000, |_| Sign::Unwanted, work);
-        assert!(matches!(waited, Ok(Waited::TimedOut(_))));
+        assert!(matches!(waited, Ok(Err(_))));
         drop(release);
     }
 

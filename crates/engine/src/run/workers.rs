@@ -2,7 +2,6 @@
 //! children supervise them until the last has ended.
 
 mod progress;
-mod so_far;
 mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
@@ -19,7 +18,7 @@ use crate::run::limits::{
     after_write_of, budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{WorkerConfig, WorkerDescriptors, WorkerReport, WorkerStart, spawn};
+use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
 use crate::run::watchdog::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
@@ -65,19 +64,26 @@ pub(crate) struct WorkerGroup<'a> {
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, the published series of all targets.
     published: Vec<Arc<Mutex<TimeSeries>>>,
-    /// For each assignment, the active features of its backends, for the record.
-    pub features: Vec<Vec<String>>,
-    /// For each assignment, the results of its threads.
-    pub results: Vec<Vec<WorkerResult>>,
-    /// For each assignment in an open loop, its schedule, from time zero on.
-    pub pacers: Vec<Option<Pacer>>,
-    /// For each assignment, the CPU time of its threads.
-    pub cpu: Vec<CpuTime>,
-    /// For each assignment, the hang of its target.
-    pub hangs: Vec<Option<Hang>>,
-    /// For each assignment, the number of running threads.
-    working: Vec<usize>,
+    /// For each assignment.
+    pub states: Vec<AssignmentState>,
     handles: Vec<WorkerHandle>,
+}
+
+/// What the threads of an assignment have done.
+#[derive(Default)]
+pub(crate) struct AssignmentState {
+    /// The active features of its backends, for the record.
+    pub features: Vec<String>,
+    /// The results of its threads.
+    pub results: Vec<WorkerResult>,
+    /// Its schedule in an open loop, from time zero on.
+    pub pacer: Option<Pacer>,
+    /// The CPU time of its threads.
+    pub cpu: CpuTime,
+    /// The hang of its target.
+    pub hang: Option<Hang>,
+    /// The number of running threads.
+    working: usize,
 }
 
 /// A worker thread, as the supervisor sees it.
@@ -114,37 +120,24 @@ impl<'a> WorkerGroup<'a> {
             reports,
             starts: Vec::new(),
             gate: None,
-            stops: (0..targets)
-                .map(|_| Arc::new(AtomicBool::new(false)))
-                .collect(),
+            stops: (0..targets).map(|_| Arc::default()).collect(),
             published: group
                 .workloads
                 .iter()
                 .map(|_| Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))))
                 .collect(),
-            features: vec![Vec::new(); assignments.len()],
-            results: assignments.iter().map(|_| Vec::new()).collect(),
-            pacers: assignments
+            states: assignments
                 .iter()
                 .enumerate()
-                .map(|(index, assignment)| pacer_of(assignment.workload, seed ^ index as u64))
+                .map(|(index, assignment)| AssignmentState {
+                    pacer: Pacer::of(assignment.workload, seed ^ index as u64),
+                    ..AssignmentState::default()
+                })
                 .collect(),
-            cpu: vec![CpuTime::default(); assignments.len()],
-            hangs: vec![None; assignments.len()],
-            working: vec![0; assignments.len()],
             handles: Vec::new(),
         };
-        let workloads: Vec<Arc<Workload>> = group
-            .workloads
-            .iter()
-            .map(|workload| Arc::new(workload.clone()))
-            .collect();
-        let flow_parts = flow_parts(assignments);
-        for ((index, assignment), flow) in assignments.iter().enumerate().zip(flow_parts) {
-            let mut config = workers.configs_for(seed, &workloads[assignment.member], index);
-            let threads = config.iter_mut().flatten();
-            threads.for_each(|thread| thread.flow.clone_from(&flow));
-            drop(flow);
+        for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
+            let config = workers.configs_for(seed, index, flow);
             workers.spawn_workers(index, config, &sender)?;
         }
         Ok(workers)
@@ -173,20 +166,18 @@ impl<'a> WorkerGroup<'a> {
                     .map(|fd| descriptions.push(fd))
                     .map_err(RunError::from);
             }
-            let fds = WorkerDescriptors {
-                fd: descriptions.last().map_or(open.fd(), AsFd::as_fd),
-                sync: sync_fd.as_ref().map(AsFd::as_fd),
-            };
+            let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
+            let sync_fd = sync_fd.as_ref().map(AsFd::as_fd);
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
                 outcome = outcome.and_then(|()| {
-                    spawn(config, fds, started, sender.clone()).map_err(RunError::Thread)
+                    spawn(config, fd, sync_fd, started, sender.clone()).map_err(RunError::Thread)
                 });
                 if outcome.is_ok() {
                     self.starts.push(start);
-                    self.working[index] += 1;
+                    self.states[index].working += 1;
                     self.handles.push(WorkerHandle {
                         assignment: index,
                         snapshot,
@@ -203,14 +194,16 @@ impl<'a> WorkerGroup<'a> {
     fn configs_for(
         &self,
         seed: u64,
-        workload: &Arc<Workload>,
         assignment: usize,
+        flow: Option<Arc<FlowPart>>,
     ) -> Vec<Vec<WorkerConfig>> {
         let own = self.assignments[assignment];
-        let (member, target, prepared) = (own.member, own.target, own.prepared);
+        let (workload, prepared) = (&Arc::new(own.workload.clone()), own.prepared);
         let in_flight = prepared.selection.depth.unwrap_or(workload.depth);
-        let threads_per_worker = threads_per_worker(in_flight, prepared.selection.kind);
-        let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
+        let per_worker = threads_per_worker(in_flight, prepared.selection.kind);
+        let (workers, depth) = (u64::from(workload.workers), in_flight / per_worker);
+        let per_worker = u64::from(per_worker);
+        let threads = workers * per_worker;
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
         let mut all = Vec::new();
@@ -218,26 +211,21 @@ impl<'a> WorkerGroup<'a> {
             matches!(workload.sync, SyncPolicy::Shared { .. }).then(Arc::<SharedSync>::default);
         let order = SharedCursors::default();
         let first_stream = (assignment as u64) << 32;
-        for worker in 0..u64::from(workload.workers) {
+        for worker in 0..workers {
             let cursors = SharedCursors::default();
-            let of_worker =
-                prepared
-                    .extent
-                    .share(&workload.access, worker, u64::from(workload.workers), block);
-            let of_worker = within_part(&budget, workload, of_worker, prepared.extent);
+            let share = |part, parts| prepared.extent.share(&workload.access, part, parts, block);
+            let of_worker = within_part(&budget, workload, share(worker, workers), prepared.extent);
             let mut threads_of_worker = Vec::new();
-            for slot in 0..u64::from(threads_per_worker) {
-                let index = worker * u64::from(threads_per_worker) + slot;
+            for slot in 0..per_worker {
+                let index = worker * per_worker + slot;
                 let ordered = matches!(workload.access, Access::Sequential);
-                let (part, parts) = if ordered {
-                    (worker, u64::from(workload.workers))
-                } else {
-                    (index, threads)
+                let extent = match ordered {
+                    true => share(worker, workers),
+                    false => share(index, threads),
                 };
-                let extent = prepared.extent.share(&workload.access, part, parts, block);
                 let mut pattern = Pattern::new(workload, extent, seed, first_stream | index);
-                pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
-                if threads_per_worker > 1 {
+                pattern.skip(prepared.skip_bytes / workers);
+                if per_worker > 1 {
                     let key = order_key(seed, first_stream | worker);
                     pattern = pattern.with_cursors(&cursors, extent, key);
                 }
@@ -256,7 +244,7 @@ impl<'a> WorkerGroup<'a> {
                     extent: prepared.extent,
                     journal: prepared.journal.clone(),
                     shared_sync: shared_sync.clone(),
-                    depth: in_flight / threads_per_worker,
+                    depth,
                     // The threads of a worker share its part of an ordered pattern.
                     budget: if ordered {
                         of_worker.clone()
@@ -265,12 +253,12 @@ impl<'a> WorkerGroup<'a> {
                     },
                     after_write: after_write_of(workload, prepared.cache.used),
                     calls: prepared.calls.clone(),
-                    pacer: self.pacers[assignment].clone(),
-                    flow: None,
+                    pacer: self.states[assignment].pacer.clone(),
+                    flow: flow.clone(),
                     seed,
                     stream: first_stream | index,
-                    stop: Arc::clone(&self.stops[target]),
-                    published: Arc::clone(&self.published[member]),
+                    stop: Arc::clone(&self.stops[own.target]),
+                    published: Arc::clone(&self.published[own.member]),
                     snapshot: SharedSnapshot::default(),
                 });
             }
@@ -283,10 +271,10 @@ impl<'a> WorkerGroup<'a> {
     /// descriptors that belong to the caller.
     fn await_ready(&mut self, assignment: usize) -> Result<(), RunError> {
         let mut outcome = Ok(());
-        for _ in 0..self.working[assignment] {
+        for _ in 0..self.states[assignment].working {
             let failure = match self.reports.recv() {
                 Ok(WorkerReport::Ready(assignment, features)) => {
-                    self.features[assignment] = features;
+                    self.states[assignment].features = features;
                     continue;
                 }
                 Ok(WorkerReport::Failed(number, source)) => self.error(number, source),
@@ -300,9 +288,9 @@ impl<'a> WorkerGroup<'a> {
     /// The error of a thread that ended without a report.
     fn lost_worker(&self) -> RunError {
         let assignment = self
-            .working
+            .states
             .iter()
-            .position(|working| *working > 0)
+            .position(|state| state.working > 0)
             .unwrap_or(0);
         RunError::Lost {
             workload: self.assignments[assignment].workload.name.clone(),
@@ -335,16 +323,9 @@ impl<'a> WorkerGroup<'a> {
     /// start as late as it may.
     pub(crate) fn decided(&self, schedule: WorkerSchedule, now: u64) -> WorkerSchedule {
         self.gate.as_ref().map_or(schedule, |gate| {
-            schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns()))
+            schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns))
         })
     }
-}
-
-/// The schedule of a workload in an open loop, from time zero on.
-fn pacer_of(workload: &Workload, seed: u64) -> Option<Pacer> {
-    let arrivals = workload.shape.arrivals;
-    let rate = workload.rate?;
-    Some(Pacer::new(0, rate, arrivals, seed))
 }
 
 /// For each assignment the part that it is of a flow.

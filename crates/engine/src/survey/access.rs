@@ -1,13 +1,11 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
 //! far or near. Does not know the other parts of a survey.
 
-use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
 use super::target::SurveyTarget;
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
 use crate::io::errno::errno_name;
+use crate::io::{Backend, Extent};
 use crate::random::Random;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;
@@ -32,70 +30,64 @@ const PATTERNS: [SeekPattern; 5] = [
     SeekPattern::Butterfly,
 ];
 
-/// Measures all patterns and puts the accesses into the log.
-pub(crate) fn measure<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    plan: &AccessPlan,
-    log: &SurveyLog,
-) -> io::Result<()> {
-    log.begin("access times");
-    let block = target.fitting(u64::from(plan.block_bytes));
-    let mut places = Places::new(target, block);
-    let start_ns = queue.now();
-    let total = f64::from(plan.random_reads)
-        + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
-    let mut done = 0u32;
-    for seek in PATTERNS {
-        // Six tenths of the time for the random accesses, a tenth for each other pattern.
-        let (count, tenths) = if seek == SeekPattern::Random {
-            (plan.random_reads, 6)
-        } else {
-            (plan.pattern_reads, 1)
-        };
-        let end_ns = queue.now() + plan.time_ns / 10 * tenths;
-        let mut before = None;
-        // The first access only sets the start of the pattern.
-        for index in 0..=u64::from(count) {
-            if count == 0 || log.is_stopped() || (queue.now() >= end_ns && index > 1) {
-                break;
-            }
-            let offset = places.next(seek, index, u64::from(count) + 1, before);
-            let completion = queue.read_one(BlockRequest {
-                offset,
-                len: block as u32,
-                tag: 0,
-            })?;
-            log.count(&completion);
-            if completion.interrupted {
+impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
+    /// Measures all patterns and puts the accesses into the log.
+    pub(crate) fn measure_access(&mut self, plan: &AccessPlan) -> io::Result<()> {
+        let (target, log) = (self.target, self.log);
+        log.begin("access times");
+        let block = target.fitting(u64::from(plan.block_bytes));
+        let mut places = Places::new(&target, block);
+        let start_ns = self.now();
+        let total = f64::from(plan.random_reads)
+            + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
+        let mut done = 0u32;
+        for seek in PATTERNS {
+            // Six tenths of the time for the random accesses, a tenth for each other pattern.
+            let (count, tenths) = if seek == SeekPattern::Random {
+                (plan.random_reads, 6)
+            } else {
+                (plan.pattern_reads, 1)
+            };
+            let end_ns = self.now() + plan.time_ns / 10 * tenths;
+            let mut before = None;
+            // The first access only sets the start of the pattern.
+            for index in 0..=u64::from(count) {
+                if count == 0 || log.is_stopped() || (self.now() >= end_ns && index > 1) {
+                    break;
+                }
+                let offset = places.next(seek, index, u64::from(count) + 1, before);
+                let completion = self.read_one(BlockRequest::new(offset, block))?;
+                if completion.interrupted {
+                    before = Some(offset);
+                    continue;
+                }
+                match (completion.errno, before) {
+                    (0, Some(from)) => {
+                        let point = AccessPoint {
+                            seek,
+                            offset_bytes: offset,
+                            distance_bytes: offset.abs_diff(from),
+                            latency_ns: completion.latency_ns,
+                        };
+                        log.seen().access.push(point);
+                    }
+                    (0, None) => {}
+                    (errno, _) => {
+                        *log.seen()
+                            .access_errors
+                            .entry(errno_name(errno))
+                            .or_default() += 1
+                    }
+                }
                 before = Some(offset);
-                continue;
+                done += u32::from(index > 0);
+                let in_time =
+                    self.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
+                log.done((f64::from(done) / total).max(in_time));
             }
-            match (completion.errno, before) {
-                (0, Some(from)) => {
-                    let point = AccessPoint {
-                        seek,
-                        offset_bytes: offset,
-                        distance_bytes: offset.abs_diff(from),
-                        latency_ns: completion.latency_ns,
-                    };
-                    log.seen().access.push(point);
-                }
-                (0, None) => {}
-                (errno, _) => {
-                    *log.seen()
-                        .access_errors
-                        .entry(errno_name(errno))
-                        .or_default() += 1
-                }
-            }
-            before = Some(offset);
-            done += u32::from(index > 0);
-            let in_time = queue.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
-            log.done((f64::from(done) / total).max(in_time));
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Where the accesses go.

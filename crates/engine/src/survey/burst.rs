@@ -1,9 +1,7 @@
 //! Rate of reading the same bytes repeatedly: what the disk's cache and its link deliver without
 //! the medium. Does not know the other parts of a survey.
 
-use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
-use super::target::SurveyTarget;
 use crate::io::Backend;
 use crate::io::clock::Clock;
 use diskproof_model::record::Estimate;
@@ -13,76 +11,71 @@ use std::io;
 /// The time is divided into this many parts, from which the interval is computed.
 const WINDOWS: u64 = 20;
 
-/// Measures the burst rate and puts it into the log; nothing where the range cannot be read.
-pub(crate) fn measure<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    plan: &BurstPlan,
-    log: &SurveyLog,
-) -> io::Result<()> {
-    log.begin("burst");
-    let bytes = target.fitting(plan.bytes);
-    let middle = target.extent.start + target.extent.length / 2;
-    let request = BlockRequest {
-        offset: target.aligned(middle),
-        len: bytes as u32,
-        tag: 0,
-    };
-    let first = queue.read_one(request)?;
-    log.count(&first);
-    // All further requests are in flight at once.
-    if first.errno != 0 || first.latency_ns > plan.time_ns {
-        return Ok(());
-    }
-    let start_ns = queue.now();
-    let window_ns = (plan.time_ns / WINDOWS).max(1);
-    let (mut rounds, mut windows, mut window, mut window_start) =
-        (0u64, Vec::new(), 0u64, start_ns);
-    let end_ns = start_ns + plan.time_ns;
-    let mut last_ns = start_ns;
-    let mut errors = 0;
-    let elapsed = std::cell::Cell::new(start_ns);
-    queue.run(
-        || (elapsed.get() < end_ns && !log.is_stopped()).then_some(request),
-        |completion| {
-            log.count_streamed(completion);
-            elapsed.set(completion.at_ns);
-            last_ns = completion.at_ns;
-            if completion.errno != 0 {
-                errors += 1;
-                elapsed.set(end_ns);
-                return;
-            }
-            if completion.interrupted {
-                return;
-            }
-            (rounds, window) = (rounds + 1, window + 1);
-            if completion.at_ns >= window_start + window_ns {
-                windows.push(
-                    window as f64 * bytes as f64 * 1e9 / (completion.at_ns - window_start) as f64,
+impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
+    /// Measures the burst rate and puts it into the log; nothing where the range cannot be read.
+    pub(crate) fn measure_burst(&mut self, plan: &BurstPlan) -> io::Result<()> {
+        let (target, log) = (self.target, self.log);
+        log.begin("burst");
+        let bytes = target.fitting(plan.bytes);
+        let middle = target.extent.start + target.extent.length / 2;
+        let request = BlockRequest::new(target.aligned(middle), bytes);
+        let first = self.read_one(request)?;
+        // All further requests are in flight at once.
+        if first.errno != 0 || first.latency_ns > plan.time_ns {
+            return Ok(());
+        }
+        let start_ns = self.now();
+        let window_ns = (plan.time_ns / WINDOWS).max(1);
+        let (mut rounds, mut windows, mut window, mut window_start) =
+            (0u64, Vec::new(), 0u64, start_ns);
+        let end_ns = start_ns + plan.time_ns;
+        let mut last_ns = start_ns;
+        let mut errors = 0;
+        let elapsed = std::cell::Cell::new(start_ns);
+        self.run(
+            || (elapsed.get() < end_ns && !log.is_stopped()).then_some(request),
+            |completion| {
+                elapsed.set(completion.at_ns);
+                last_ns = completion.at_ns;
+                if completion.errno != 0 {
+                    errors += 1;
+                    elapsed.set(end_ns);
+                    return;
+                }
+                if completion.interrupted {
+                    return;
+                }
+                (rounds, window) = (rounds + 1, window + 1);
+                if completion.at_ns >= window_start + window_ns {
+                    windows.push(
+                        window as f64 * bytes as f64 * 1e9
+                            / (completion.at_ns - window_start) as f64,
+                    );
+                    (window, window_start) = (0, completion.at_ns);
+                }
+                log.done(
+                    completion.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64,
                 );
-                (window, window_start) = (0, completion.at_ns);
-            }
-            log.done(completion.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64);
-        },
-    )?;
-    if errors == 0 && rounds > 0 && !log.is_stopped() {
-        let value = rounds as f64 * bytes as f64 * 1e9 / (last_ns - start_ns).max(1) as f64;
-        let throughput = Estimate {
-            n: windows.len() as u64,
-            value,
-            half_width_95: half_width(&windows),
-            unit: "B/s".to_owned(),
-        };
-        let first_bytes_per_second = bytes as f64 * 1e9 / first.latency_ns.max(1) as f64;
-        log.seen().burst = Some(Burst {
-            bytes,
-            rounds,
-            first_bytes_per_second,
-            throughput,
-        });
+            },
+        )?;
+        if errors == 0 && rounds > 0 && !log.is_stopped() {
+            let value = rounds as f64 * bytes as f64 * 1e9 / (last_ns - start_ns).max(1) as f64;
+            let throughput = Estimate {
+                n: windows.len() as u64,
+                value,
+                half_width_95: half_width(&windows),
+                unit: "B/s".to_owned(),
+            };
+            let first_bytes_per_second = bytes as f64 * 1e9 / first.latency_ns.max(1) as f64;
+            log.seen().burst = Some(Burst {
+                bytes,
+                rounds,
+                first_bytes_per_second,
+                throughput,
+            });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Half of the 95 % interval of a mean; `None` of fewer than four values.

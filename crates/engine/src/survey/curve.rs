@@ -3,17 +3,14 @@
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 
-use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
-use super::resample;
 use super::sample::{
     CurveLog, CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample,
-    SamplePlace, SampleSum, sample,
+    SamplePlace, SampleSum,
 };
 use super::target::{SurveyTarget, UNIT_BYTES};
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
+use crate::io::{Backend, Extent};
 use crate::measure::usage;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
@@ -60,102 +57,189 @@ const SLOW_RATE: f64 = 8e6;
 /// A slow target that has no time for this many points gets none.
 const SLOW_POINTS_MIN: f64 = 3.0;
 
-/// Measures the curve and puts it into the log.
-pub(crate) fn measure<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    plan: &CurvePlan,
-    log: &SurveyLog,
-) -> io::Result<Option<MeasuredCurve>> {
-    log.begin("curve");
-    let rate = first_rate(queue, target, log)?;
-    let Some(sizing) = size(plan, target, rate) else {
-        return Ok(None);
-    };
-    let book = CurveLog {
-        log,
-        start_ns: queue.now(),
-        cpu: usage::process(),
-    };
-    let places = match sizing.sample_bytes {
-        None => whole(queue, target, sizing, &book)?,
-        Some(sample_bytes) => sampled(queue, target, sizing, sample_bytes, &book)?,
-    };
-    let mut measured = MeasuredCurve {
-        sizing,
-        rate,
-        places,
-    };
-    resample::measure(queue, target, &mut measured, plan.time_ns, &book)?;
-    Ok(Some(measured))
-}
-
-/// About the rate of a target of unknown speed, in bytes per second. Begins with one small request
-/// at a time: eight large ones would keep a slow disk busy for minutes.
-fn first_rate<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    log: &SurveyLog,
-) -> io::Result<f64> {
-    let mut at = target.aligned(target.extent.start + target.extent.length / 2);
-    let mut one = |bytes: u64| {
-        let bytes = target.fitting(bytes).min(target.extent.length / 4);
-        let request = BlockRequest {
-            offset: at,
-            len: bytes as u32,
-            tag: 0,
+impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
+    /// Measures the curve and puts it into the log.
+    pub(crate) fn measure_curve(&mut self, plan: &CurvePlan) -> io::Result<Option<MeasuredCurve>> {
+        let (target, log) = (self.target, self.log);
+        log.begin("curve");
+        let rate = self.first_rate()?;
+        let Some(sizing) = size(plan, &target, rate) else {
+            return Ok(None);
         };
-        at += bytes;
-        let completion = queue.read_one(request)?;
-        log.count(&completion);
-        io::Result::Ok((bytes as f64, completion.latency_ns.max(1)))
-    };
-    let (bytes, mut ns) = one(FIRST_BYTES)?;
-    if ns > SLOW_NS && !log.is_stopped() {
-        // The disk may have slept.
-        ns = ns.min(one(FIRST_BYTES)?.1);
+        let book = CurveLog {
+            log,
+            start_ns: self.now(),
+            cpu: usage::process(),
+        };
+        let places = match sizing.sample_bytes {
+            None => self.whole(sizing, &book)?,
+            Some(sample_bytes) => self.sampled(sizing, sample_bytes, &book)?,
+        };
+        let mut measured = MeasuredCurve {
+            sizing,
+            rate,
+            places,
+            washed_bytes: 0,
+        };
+        self.resample(&mut measured, plan.time_ns, &book)?;
+        Ok(Some(measured))
     }
-    if ns > SLOW_NS {
-        let rate = bytes * 1e9 / ns as f64;
-        if log.is_stopped() {
-            return Ok(rate);
+
+    /// About the rate of a target of unknown speed, in bytes per second. Begins with one small
+    /// request at a time: eight large ones would keep a slow disk busy for minutes.
+    fn first_rate(&mut self) -> io::Result<f64> {
+        let (target, log) = (self.target, self.log);
+        let mut at = target.aligned(target.extent.start + target.extent.length / 2);
+        let mut one = |bytes: u64| {
+            let bytes = target.fitting(bytes).min(target.extent.length / 4);
+            let completion = self.read_one(BlockRequest::new(at, bytes))?;
+            at += bytes;
+            io::Result::Ok((bytes as f64, completion.latency_ns.max(1)))
+        };
+        let (bytes, mut ns) = one(FIRST_BYTES)?;
+        if ns > SLOW_NS && !log.is_stopped() {
+            // The disk may have slept.
+            ns = ns.min(one(FIRST_BYTES)?.1);
         }
-        // A limiter lets the smallest request pass at once.
-        let (bytes, ns) = one(UNIT_BYTES)?;
-        return Ok(rate.min(bytes * 1e9 / ns as f64));
+        if ns > SLOW_NS {
+            let rate = bytes * 1e9 / ns as f64;
+            if log.is_stopped() {
+                return Ok(rate);
+            }
+            // A limiter lets the smallest request pass at once.
+            let (bytes, ns) = one(UNIT_BYTES)?;
+            return Ok(rate.min(bytes * 1e9 / ns as f64));
+        }
+        let trial = self.trial(bytes * 1e9 / ns as f64)?;
+        Ok(trial.unwrap_or(RATE_UNKNOWN))
     }
-    let trial = trial(queue, target, bytes * 1e9 / ns as f64, log)?;
-    Ok(trial.unwrap_or(RATE_UNKNOWN))
-}
 
-/// A sample at each point.
-fn sampled<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    sizing: CurveSizing,
-    sample_bytes: u64,
-    book: &CurveLog<'_>,
-) -> io::Result<Vec<SamplePlace>> {
-    let starts = places(target.extent, sizing, sample_bytes);
-    let mut read = Vec::with_capacity(starts.len());
-    for start in &starts {
-        let extent = Extent {
-            start: *start,
-            length: sample_bytes,
-        };
-        let point = match sample(queue, target, sizing, extent, book.log)? {
-            Sample::Done(point) => point,
-            // Its bytes may be in the disk's cache now: the curve has one point less.
-            Sample::Interrupted => continue,
-            Sample::Stopped => break,
-        };
-        read.push(SamplePlace {
-            extent,
-            moved_bytes: book.log.bytes(),
-        });
-        book.enter(queue.now(), point, read.len() as f64 / starts.len() as f64);
+    /// A sample at each point.
+    fn sampled(
+        &mut self,
+        sizing: CurveSizing,
+        sample_bytes: u64,
+        book: &CurveLog<'_>,
+    ) -> io::Result<Vec<SamplePlace>> {
+        let starts = places(self.target.extent, sizing, sample_bytes);
+        let mut read = Vec::with_capacity(starts.len());
+        for start in &starts {
+            let extent = Extent {
+                start: *start,
+                length: sample_bytes,
+            };
+            let point = match self.sample(sizing, extent)? {
+                Sample::Done(point) => point,
+                // Its bytes may be in the disk's cache now: the curve has one point less.
+                Sample::Interrupted => continue,
+                Sample::Stopped => break,
+            };
+            read.push(SamplePlace {
+                extent,
+                moved_bytes: book.log.bytes(),
+            });
+            book.enter(self.now(), point, read.len() as f64 / starts.len() as f64);
+        }
+        Ok(read)
     }
-    Ok(read)
+
+    /// Bytes per second at two offsets inside the span, the higher of both; `None` where nothing
+    /// could be read. `rate` is a guess.
+    fn trial(&mut self, rate: f64) -> io::Result<Option<f64>> {
+        let (target, log) = (self.target, self.log);
+        let Extent { start, length } = target.extent;
+        let most = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
+        // Two places, and at each three times as much as is in flight at once.
+        let in_time = (rate * TRIAL_S_MAX / f64::from(6 * target.depth)) as u64;
+        let request = align(most.min(length / 64).min(power_of_two_below(in_time)));
+        if request == 0 {
+            return Ok(None);
+        }
+        let mut best = None;
+        // Away from the points, which the disk's cache must not serve.
+        for parts in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
+            let end = (start + parts + TRIAL_BYTES_MAX).min(start + parts + length / 4);
+            let (at, busy_ns, bytes, landed) = (
+                Cell::new(align(start + parts)),
+                Cell::new(0u64),
+                Cell::new(0u64),
+                Cell::new(0u32),
+            );
+            let next = || {
+                let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * target.depth;
+                (!enough && !log.is_stopped() && at.get() + request <= end).then(|| {
+                    let offset = at.replace(at.get() + request);
+                    BlockRequest::new(offset, request)
+                })
+            };
+            self.run(next, |completion| {
+                landed.set(landed.get() + 1);
+                if landed.get() > target.depth && completion.errno == 0 && !completion.interrupted {
+                    busy_ns.set(busy_ns.get() + completion.share_ns);
+                    bytes.set(bytes.get() + u64::from(completion.request.len));
+                }
+            })?;
+            if bytes.get() > 0 {
+                let rate = bytes.get() as f64 * 1e9 / busy_ns.get().max(1) as f64;
+                best = Some(best.map_or(rate, |other: f64| other.max(rate)));
+            }
+        }
+        Ok(best)
+    }
+
+    /// The whole span in one stream; its first requests are the lead, its last ones the tail.
+    fn whole(&mut self, sizing: CurveSizing, book: &CurveLog<'_>) -> io::Result<Vec<SamplePlace>> {
+        let target = self.target;
+        let Extent { start, length } = target.extent;
+        let lead_end = align(start + sizing.lead_bytes.min(length / 2));
+        let end = align(start + length);
+        let tail_start = align(end - sizing.tail_bytes.min(length / 4));
+        let timed = Extent {
+            start: lead_end,
+            length: tail_start - lead_end,
+        };
+        let cells = cells(target.extent, sizing.points, timed);
+        let (mut at, mut cell) = (align(start), 0);
+        let next = || {
+            if book.log.is_stopped() {
+                return None;
+            }
+            if at >= lead_end {
+                cell += usize::from(cells.get(cell).is_some_and(|extent| at >= end_of(extent)));
+            }
+            let (edge, tag) = if at < lead_end {
+                (lead_end, LEAD)
+            } else if at >= tail_start {
+                (end, LEAD)
+            } else {
+                (end_of(cells.get(cell)?), cell as u32)
+            };
+            let bytes = u64::from(sizing.request_bytes).min(edge - at);
+            let request = BlockRequest {
+                tag,
+                ..BlockRequest::new(at, bytes)
+            };
+            at += u64::from(request.len);
+            (request.len > 0).then_some(request)
+        };
+        let clock = self.clock();
+        let mut pass = WholePass {
+            book,
+            cells: &cells,
+            sums: vec![(SampleSum::new(sizing), 0); cells.len()],
+            starved_ns: clock.starved_ns(),
+            finished: 0,
+            places: Vec::with_capacity(cells.len()),
+        };
+        self.run(next, |completion| pass.add(completion, &clock))?;
+        let places = pass.places;
+        let flush_ns = self.flush()?;
+        if let Some(last) = book.log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
+            last.busy_ns += flush_ns;
+            last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
+        }
+        Ok(places)
+    }
 }
 
 fn align(bytes: u64) -> u64 {
@@ -233,11 +317,9 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
         // The samples would touch: one stream reads the same bytes better.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
         () => CurveSizing {
-            request_bytes,
-            lead_bytes: in_flight,
-            tail_bytes,
             points: points.min(span / each).max(1),
             sample_bytes: Some(sample_bytes),
+            ..whole(points)
         },
     })
 }
@@ -256,117 +338,6 @@ fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
                 as u64
     };
     (0..points).map(|index| align(place(index))).collect()
-}
-
-/// Bytes per second at two offsets inside the span, the higher of both; `None` where nothing could
-/// be read. `rate` is a guess.
-fn trial<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    rate: f64,
-    log: &SurveyLog,
-) -> io::Result<Option<f64>> {
-    let Extent { start, length } = target.extent;
-    let most = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
-    // Two places, and at each three times as much as is in flight at once.
-    let in_time = (rate * TRIAL_S_MAX / f64::from(6 * target.depth)) as u64;
-    let request = align(most.min(length / 64).min(power_of_two_below(in_time)));
-    if request == 0 {
-        return Ok(None);
-    }
-    let mut best = None;
-    // Away from the points, which the disk's cache must not serve.
-    for parts in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
-        let end = (start + parts + TRIAL_BYTES_MAX).min(start + parts + length / 4);
-        let (at, busy_ns, bytes, landed) = (
-            Cell::new(align(start + parts)),
-            Cell::new(0u64),
-            Cell::new(0u64),
-            Cell::new(0u32),
-        );
-        let next = || {
-            let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * target.depth;
-            (!enough && !log.is_stopped() && at.get() + request <= end).then(|| {
-                let offset = at.replace(at.get() + request);
-                BlockRequest {
-                    offset,
-                    len: request as u32,
-                    tag: 0,
-                }
-            })
-        };
-        queue.run(next, |completion| {
-            log.count_streamed(completion);
-            landed.set(landed.get() + 1);
-            if landed.get() > target.depth && completion.errno == 0 && !completion.interrupted {
-                busy_ns.set(busy_ns.get() + completion.share_ns);
-                bytes.set(bytes.get() + u64::from(completion.request.len));
-            }
-        })?;
-        if bytes.get() > 0 {
-            let rate = bytes.get() as f64 * 1e9 / busy_ns.get().max(1) as f64;
-            best = Some(best.map_or(rate, |other: f64| other.max(rate)));
-        }
-    }
-    Ok(best)
-}
-
-/// The whole span in one stream; its first requests are the lead, its last ones the tail.
-fn whole<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    sizing: CurveSizing,
-    book: &CurveLog<'_>,
-) -> io::Result<Vec<SamplePlace>> {
-    let Extent { start, length } = target.extent;
-    let lead_end = align(start + sizing.lead_bytes.min(length / 2));
-    let end = align(start + length);
-    let tail_start = align(end - sizing.tail_bytes.min(length / 4));
-    let timed = Extent {
-        start: lead_end,
-        length: tail_start - lead_end,
-    };
-    let cells = cells(target.extent, sizing.points, timed);
-    let (mut at, mut cell) = (align(start), 0);
-    let next = || {
-        if book.log.is_stopped() {
-            return None;
-        }
-        if at >= lead_end {
-            cell += usize::from(cells.get(cell).is_some_and(|extent| at >= end_of(extent)));
-        }
-        let (edge, tag) = if at < lead_end {
-            (lead_end, LEAD)
-        } else if at >= tail_start {
-            (end, LEAD)
-        } else {
-            (end_of(cells.get(cell)?), cell as u32)
-        };
-        let request = BlockRequest {
-            offset: at,
-            len: u64::from(sizing.request_bytes).min(edge - at) as u32,
-            tag,
-        };
-        at += u64::from(request.len);
-        (request.len > 0).then_some(request)
-    };
-    let clock = queue.clock();
-    let mut pass = WholePass {
-        book,
-        cells: &cells,
-        sums: vec![(SampleSum::new(sizing), 0); cells.len()],
-        starved_ns: clock.starved_ns(),
-        finished: 0,
-        places: Vec::with_capacity(cells.len()),
-    };
-    queue.run(next, |completion| pass.add(completion, &clock))?;
-    let places = pass.places;
-    let flush_ns = queue.flush()?;
-    if let Some(last) = book.log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
-        last.busy_ns += flush_ns;
-        last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
-    }
-    Ok(places)
 }
 
 /// The timed parts of the span, one for each point.
@@ -411,7 +382,6 @@ struct WholePass<'a> {
 impl WholePass<'_> {
     fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
         let log = self.book.log;
-        log.count_streamed(completion);
         let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };

@@ -1,15 +1,13 @@
 //! What a survey has measured so far, shared by the thread that surveys and the one that watches:
 //! nothing is lost when the user or the disk ends it.
 
-use super::queue::{BlockCompletion, RequestQueue};
 use super::scan_log::ScanLog;
-use crate::io::Backend;
-use crate::io::clock::Clock;
+use crate::lock::lock;
 use diskproof_model::measurement::{CpuTime, Hang, Interruption};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Results so far.
 #[derive(Debug, Default)]
@@ -39,12 +37,6 @@ pub(crate) struct SurveyResults {
     pub interruptions: Vec<Interruption>,
 }
 
-/// A stream without a completion for so long has paused: sixteen times the time that its requests
-/// in flight take.
-const STALL_NS_MIN: u64 = 500_000_000;
-/// Pauses that are kept.
-const STALLS_MAX: usize = 100;
-
 /// Shared by the thread that surveys and the one that watches.
 #[derive(Debug, Default)]
 pub(crate) struct SurveyLog {
@@ -58,7 +50,7 @@ pub(crate) struct SurveyLog {
 impl SurveyLog {
     /// The results; locked for a moment, between requests.
     pub(crate) fn seen(&self) -> MutexGuard<'_, SurveyResults> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 
     /// Begins a step.
@@ -78,41 +70,10 @@ impl SurveyLog {
         self.done_ppm.load(Ordering::Relaxed) as f64 / 1e6
     }
 
-    /// Counts a request that is done.
-    pub(crate) fn count(&self, completion: &BlockCompletion) {
-        let bytes = if completion.errno == 0 {
-            u64::from(completion.request.len)
-        } else {
-            0
-        };
+    /// Counts a request that is done, and the bytes that it moved.
+    pub(crate) fn count(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.ops.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts a request of a stream, and notes where the stream paused: several requests were in
-    /// flight, and none completed.
-    pub(crate) fn count_streamed(&self, completion: &BlockCompletion) {
-        self.count(completion);
-        if completion.latency_ns < STALL_NS_MIN || completion.interrupted || completion.errno != 0 {
-            return;
-        }
-        let stalls = &mut self.seen().stalls;
-        let has_room = stalls.len() < STALLS_MAX;
-        match stalls.last_mut() {
-            // Those that completed together, or right after the first.
-            Some(stall) if completion.submitted_ns() <= stall.since_ns + stall.lasted_ns => {
-                stall.requests += 1;
-            }
-            _ if completion.gap_ns >= STALL_NS_MIN && has_room => {
-                stalls.push(Hang {
-                    since_ns: completion.at_ns - completion.gap_ns,
-                    lasted_ns: completion.gap_ns,
-                    requests: 1,
-                    late: false,
-                });
-            }
-            _ => {}
-        }
     }
 
     /// Bytes moved so far, positioning included.
@@ -123,13 +84,6 @@ impl SurveyLog {
     /// Requests done so far.
     pub(crate) fn ops(&self) -> u64 {
         self.ops.load(Ordering::Relaxed)
-    }
-
-    /// A step is over: what its queue says of interruptions and of the wait for processors.
-    pub(crate) fn conclude_step<B: Backend, C: Clock>(&self, queue: &mut RequestQueue<B, C>) {
-        let mut seen = self.seen();
-        seen.starved_ns = queue.starved_ns();
-        seen.interruptions.append(&mut queue.take_interruptions());
     }
 
     /// Ends the survey after what is in flight.

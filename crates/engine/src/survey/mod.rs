@@ -3,7 +3,6 @@
 
 mod access;
 mod burst;
-mod confirm;
 mod curve;
 mod log;
 mod queue;
@@ -17,40 +16,43 @@ mod target;
 mod tests;
 
 use crate::io::Extent;
-use crate::io::any_backend::{AnyBackend, BufferUse, QueueConfig};
-use crate::io::clock::{ActiveClock, WorkerClock};
+use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::clock::ActiveClock;
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
+use crate::run::hang::since;
 use crate::run::limits::{extent_of, in_flight_max};
-use crate::run::prepare::set_cache;
-use crate::run::select::select;
+use crate::run::prepare::{check_span, check_writable, set_cache};
+use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
-use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
-pub use confirm::ChoosePoints;
+use crate::run::watchdog::{CHECK_EVERY, Deferred, StallTimeout, Waited};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
-use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::stream::Streams;
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
 use log::SurveyLog;
 use queue::RequestQueue;
+pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
 use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
 /// What the surveying thread needs.
 struct SurveyConfig {
     survey: Survey,
     target: SurveyTarget,
+    /// How the page cache is treated.
+    cache: CacheUse,
     /// The I/O engine of curve and burst.
     stream: EngineKind,
     /// The I/O engine for one request at a time.
@@ -69,28 +71,19 @@ impl Session {
         (index, target): (usize, &mut OpenTarget),
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let (config, cache) = self.prepare_survey((survey, choose), target, watch)?;
-        let (surveyed, stream) = (config.target, config.stream);
+        let config = self.prepare_survey((survey, choose), target, watch)?;
+        let (surveyed, stream, cache) = (config.target, config.stream, config.cache.clone());
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
         let start_ns = clock.now();
         let log = Arc::new(SurveyLog::default());
         let (control, hang) = follow(config, &log, (index, target, self.stall_timeout), watch)?;
         let wall_ns = clock.now() - start_ns;
-        let bytes = log.bytes();
-        let asked = match survey.operation {
-            OpKind::Write => ByteCount {
-                read_bytes: 0,
-                write_bytes: bytes,
-                ..ByteCount::default()
-            },
-            _ => ByteCount {
-                read_bytes: bytes,
-                ..ByteCount::default()
-            },
-        };
+        let mut asked = ByteCount::default();
+        asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
-        let mut seen = log.seen();
+        let since_start = |hang| since(hang, self.origin_ns);
+        let seen = std::mem::take(&mut *log.seen());
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
@@ -102,30 +95,18 @@ impl Session {
             curve_cpu: seen.curve_cpu,
             engine: stream,
             cache,
-            curve: std::mem::take(&mut seen.curve),
-            burst: seen.burst.take(),
-            access: std::mem::take(&mut seen.access),
-            access_errors: std::mem::take(&mut seen.access_errors),
-            scan: seen.scan.take().map(|log| log.scan()),
+            curve: seen.curve,
+            burst: seen.burst,
+            access: seen.access,
+            access_errors: seen.access_errors,
+            scan: seen.scan.map(|log| log.scan()),
             starved_ns: seen.starved_ns,
             asked,
             device,
             interrupted: control == Control::Interrupt,
-            stalls: std::mem::take(&mut seen.stalls)
-                .into_iter()
-                .map(|stall| Hang {
-                    since_ns: stall.since_ns.saturating_sub(self.origin_ns),
-                    ..stall
-                })
-                .collect(),
-            hang: hang.map(|hang| Hang {
-                since_ns: hang.since_ns.saturating_sub(self.origin_ns),
-                ..hang
-            }),
-            interruptions: join_interruptions(
-                std::mem::take(&mut seen.interruptions).into_iter(),
-                self.origin_ns,
-            ),
+            stalls: seen.stalls.into_iter().map(since_start).collect(),
+            hang: hang.map(since_start),
+            interruptions: join_interruptions(seen.interruptions.into_iter(), self.origin_ns),
         })
     }
 
@@ -134,21 +115,14 @@ impl Session {
         (survey, choose): (&Survey, ChoosePoints),
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<(SurveyConfig, CacheUse), RunError> {
-        let path = target.identity().path.clone();
-        if survey.engine == EngineChoice::Fixed(EngineKind::Mmap) {
-            let why = "a mapping goes through the page cache, one page at a time".to_owned();
-            return Err(RunError::Engine {
-                kind: EngineKind::Mmap,
-                path,
-                why,
-            });
-        }
-        if survey.operation == OpKind::Write && !target.is_writable() {
-            return Err(RunError::ReadOnly {
-                path,
-                workload: SURVEY.to_owned(),
-            });
+    ) -> Result<SurveyConfig, RunError> {
+        refuse_mapping(survey.engine, target)?;
+        if survey.operation == OpKind::Write {
+            let writes = Workload {
+                streams: Streams::with_reads(0),
+                ..Workload::named(SURVEY)
+            };
+            check_writable(&writes, target)?;
         }
         if target.is_scratch() {
             let (control, _) = self.lay_out(target, target.capacity_bytes(), None, watch)?;
@@ -178,30 +152,20 @@ impl Session {
             ..streaming.clone()
         })?;
         let surveyed = survey_target(survey, target, cache.used, self.seed, stream);
-        if surveyed.extent.length < SPAN_BYTES_MIN {
-            let (block_bytes, span_bytes) = (SPAN_BYTES_MIN as u32, surveyed.extent.length);
-            return Err(RunError::Span {
-                path,
-                workload: SURVEY.to_owned(),
-                block_bytes,
-                span_bytes,
-            });
-        }
+        check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
         let fd = target
             .fd()
             .try_clone_to_owned()
             .map_err(|source| worker_error(&streaming, target, source))?;
-        Ok((
-            SurveyConfig {
-                survey: survey.clone(),
-                target: surveyed,
-                stream,
-                read_one,
-                fd,
-                choose,
-            },
+        Ok(SurveyConfig {
+            survey: survey.clone(),
+            target: surveyed,
             cache,
-        ))
+            stream,
+            read_one,
+            fd,
+            choose,
+        })
     }
 }
 
@@ -217,13 +181,7 @@ fn survey_target(
     seed: u64,
     stream: EngineKind,
 ) -> SurveyTarget {
-    let whole = extent_of(
-        &Workload {
-            span: survey.span,
-            ..Workload::named(SURVEY)
-        },
-        target.usable_bytes(),
-    );
+    let whole = extent_of(survey.span, target.usable_bytes());
     let alignment_bytes = u64::from(target.alignment_bytes());
     let unit = UNIT_BYTES.max(alignment_bytes);
     let (start, end) = (
@@ -275,29 +233,24 @@ fn follow(
     (index, target, stall_timeout): (usize, &OpenTarget, StallTimeout),
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
-    let (sender, home) = channel();
     let mine = Arc::clone(log);
-    let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
     let limit_ns = config.survey.time_ns_max();
-    let work = move || {
-        // The receiver is gone when the survey has timed out.
-        let _ = sender.send(work(&config, &mine));
-    };
-    builder.spawn(work).map_err(RunError::Thread)?;
+    let working = Deferred::start("diskproof-survey", move || work(&config, &mine));
+    let working = working.map_err(RunError::Thread)?;
     let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
     let (begin_ns, mut stopped_ns) = (progress.answered_ns, None);
     loop {
-        match home.recv_timeout(CHECK_EVERY) {
-            Ok(done) => {
+        match working.poll(CHECK_EVERY) {
+            Waited::Done(done) => {
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
                 return Ok((control, None));
             }
-            Err(RecvTimeoutError::Disconnected) => {
+            Waited::Lost => {
                 return Err(RunError::Lost {
                     workload: SURVEY.to_owned(),
                 });
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Waited::TimedOut(_) => {}
         }
         // Also after the stop: the user should see what the end waits for.
         let wanted = progress.tick(log, watch);
@@ -310,7 +263,7 @@ fn follow(
         if limit_ns.is_some_and(|limit_ns| now - begin_ns > limit_ns) {
             log.stop();
         }
-        let lasted_ns = progress.silence_ns();
+        let lasted_ns = now.saturating_sub(progress.answered_ns);
         let is_over = match stopped_ns {
             None => lasted_ns > stall_timeout.without_deadline_ns(),
             Some(stopped_ns) => now - stopped_ns > stall_timeout.ended().ns(),
@@ -319,15 +272,8 @@ fn follow(
             // The log holds what was measured before.
             log.stop();
             target.leave_open();
-            return Ok((
-                control,
-                Some(Hang {
-                    since_ns: progress.answered_ns,
-                    lasted_ns,
-                    requests: 1,
-                    late: stall_timeout.is_late(lasted_ns),
-                }),
-            ));
+            let hang = stall_timeout.hang(progress.answered_ns, lasted_ns);
+            return Ok((control, Some(hang)));
         }
     }
 }
@@ -369,11 +315,6 @@ impl SurveyProgress {
         }
     }
 
-    /// How long nothing has completed, in nanoseconds.
-    fn silence_ns(&self) -> u64 {
-        self.clock.now().saturating_sub(self.answered_ns)
-    }
-
     fn tick(&mut self, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
         let (now, step) = (self.clock.now(), log.seen().step);
         if step != self.step {
@@ -398,7 +339,7 @@ impl SurveyProgress {
             .seen()
             .scan
             .as_mut()
-            .map(|log| (log.take_found(), log.judged_to()))
+            .map(|log| (log.take_found(), log.judged_to))
             .unzip();
         found.iter().flatten().for_each(|place| watch.found(place));
         watch.tick(&Progress {
@@ -419,18 +360,13 @@ impl SurveyProgress {
 /// All parts of the survey, in order.
 fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     let SurveyConfig {
-        survey,
-        target,
-        stream,
-        read_one,
-        fd,
-        choose,
+        survey, target, fd, ..
     } = config;
-    let queue = |kind: EngineKind, config: QueueConfig| {
-        let sampler = FileSampler::open(fd.try_clone()?, kind, config)?;
-        io::Result::Ok(RequestQueue::new(sampler, survey.operation))
+    let queue = |kind: EngineKind, size: QueueConfig| {
+        let sampler = FileSampler::open(fd.try_clone()?, kind, size)?;
+        io::Result::Ok(RequestQueue::new(sampler, *target, log))
     };
-    let config = |depth: u32, request_bytes: u32| QueueConfig {
+    let sized = |depth: u32, request_bytes: u32| QueueConfig {
         depth,
         request_bytes,
         cache: target.cache,
@@ -439,21 +375,21 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     };
     let one_queue = |block_bytes: u32| {
         let request_bytes = target.fitting(u64::from(block_bytes)) as u32;
-        queue(*read_one, config(1, request_bytes))
+        queue(config.read_one, sized(1, request_bytes))
     };
     // Advice only, for buffered reads.
     let _ = fadvise(fd, 0, None, Advice::Sequential);
-    let stream_config = config(
+    let stream_size = sized(
         target.depth,
         STREAM_REQUEST_MAX * (STREAM_DEPTH / target.depth),
     );
     let mut measured = None;
     if survey.curve.is_some() || survey.burst.is_some() {
-        let queue = &mut queue(*stream, stream_config)?;
+        let queue = &mut queue(config.stream, stream_size)?;
         if let Some(plan) = &survey.curve {
-            let curve = curve::measure(queue, target, plan, log)?;
+            let curve = queue.measure_curve(plan)?;
             measured = curve.map(|curve| (curve, plan.time_ns));
-            log.conclude_step(queue);
+            queue.conclude_step();
         }
         // The page cache would serve the reads, so the rate would not be the disk's.
         if let Some(plan) = survey
@@ -461,40 +397,33 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
             .as_ref()
             .filter(|_| target.cache == CachePolicy::Direct && !log.is_stopped())
         {
-            burst::measure(queue, target, plan, log)?;
-            log.conclude_step(queue);
+            queue.measure_burst(plan)?;
+            queue.conclude_step();
         }
     }
     if let Some(plan) = survey.access.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Random);
         let queue = &mut one_queue(plan.block_bytes)?;
-        drop_if_buffered(queue, target);
-        access::measure(queue, target, plan, log)?;
-        log.conclude_step(queue);
+        queue.drop_if_buffered();
+        queue.measure_access(plan)?;
+        queue.conclude_step();
     }
     if let Some((mut curve, time_ns)) = measured.filter(|_| !log.is_stopped()) {
-        let points = choose(&log.seen().curve);
+        let points = (config.choose)(&log.seen().curve);
         if !points.is_empty() {
             let _ = fadvise(fd, 0, None, Advice::Sequential);
-            let queue = &mut queue(*stream, stream_config)?;
-            drop_if_buffered(queue, target);
-            confirm::measure(queue, target, &mut curve, (points, time_ns), log)?;
-            log.conclude_step(queue);
+            let queue = &mut queue(config.stream, stream_size)?;
+            queue.drop_if_buffered();
+            queue.confirm(&mut curve, points, time_ns)?;
+            queue.conclude_step();
         }
     }
     if let Some(plan) = survey.scan.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
         let queue = &mut one_queue(plan.block_bytes)?;
-        drop_if_buffered(queue, target);
-        scan::measure(queue, target, plan, log)?;
-        log.conclude_step(queue);
+        queue.drop_if_buffered();
+        queue.measure_scan(plan)?;
+        queue.conclude_step();
     }
     Ok(())
-}
-
-/// Pages that the curve left in the page cache must not serve later reads.
-fn drop_if_buffered(queue: &mut RequestQueue<AnyBackend, WorkerClock>, target: &SurveyTarget) {
-    if target.cache == CachePolicy::Buffered {
-        queue.drop_cache();
-    }
 }

@@ -1,11 +1,13 @@
 //! Blocks of a target moved in order through a [`Sampler`], each with the part of the time that was
 //! its own. Curve, burst, access times and scan are built on it. Knows no statistics and no disk.
 
+use super::log::SurveyLog;
+use super::target::SurveyTarget;
 use crate::io::clock::Clock;
 use crate::io::{Backend, Op};
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
-use diskproof_model::measurement::{Interruption, OpKind};
-use diskproof_model::plan::SyncCall;
+use diskproof_model::measurement::{Hang, OpKind};
+use diskproof_model::plan::{CachePolicy, SyncCall};
 use std::io;
 
 /// A part of the target, moved by one request.
@@ -17,6 +19,17 @@ pub(crate) struct BlockRequest {
     pub len: u32,
     /// The caller's own mark.
     pub tag: u32,
+}
+
+impl BlockRequest {
+    /// Without a mark.
+    pub(crate) fn new(offset: u64, bytes: u64) -> Self {
+        Self {
+            offset,
+            len: bytes as u32,
+            tag: 0,
+        }
+    }
 }
 
 /// A block that was moved, or failed.
@@ -42,27 +55,64 @@ pub(crate) struct BlockCompletion {
 }
 
 impl BlockCompletion {
-    /// When the request was submitted.
-    pub(crate) fn submitted_ns(&self) -> u64 {
-        self.at_ns.saturating_sub(self.latency_ns)
+    /// Bytes that it moved.
+    fn moved_bytes(&self) -> u64 {
+        match self.errno {
+            0 => u64::from(self.request.len),
+            _ => 0,
+        }
+    }
+
+    /// Notes where a stream paused: several requests were in flight, and none completed.
+    fn note_pause(&self, stalls: &mut Vec<Hang>) {
+        let has_room = stalls.len() < STALLS_MAX;
+        let submitted_ns = self.at_ns.saturating_sub(self.latency_ns);
+        match stalls.last_mut() {
+            // Those that completed together, or right after the first.
+            Some(stall) if submitted_ns <= stall.since_ns + stall.lasted_ns => {
+                stall.requests += 1;
+            }
+            _ if self.gap_ns >= STALL_NS_MIN && has_room => {
+                stalls.push(Hang {
+                    since_ns: self.at_ns - self.gap_ns,
+                    lasted_ns: self.gap_ns,
+                    requests: 1,
+                    late: false,
+                });
+            }
+            _ => {}
+        }
     }
 }
 
+/// A stream without a completion for so long has paused: sixteen times the time that its requests
+/// in flight take.
+const STALL_NS_MIN: u64 = 500_000_000;
+/// Pauses that are kept.
+const STALLS_MAX: usize = 100;
+
 /// A sampler for requests of one kind.
-pub(crate) struct RequestQueue<B, C> {
+pub(crate) struct RequestQueue<'a, B, C> {
     sampler: Sampler<B, C>,
     op: Op,
+    /// Where they go.
+    pub target: SurveyTarget,
+    /// Counts them, and receives what is measured.
+    pub log: &'a SurveyLog,
 }
 
-impl<B: Backend, C: Clock> RequestQueue<B, C> {
-    /// Reads or writes through `sampler`.
-    pub(crate) fn new(sampler: Sampler<B, C>, operation: OpKind) -> Self {
-        let op = if operation == OpKind::Write {
-            Op::Write
-        } else {
-            Op::Read
-        };
-        Self { sampler, op }
+impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
+    /// Reads or writes `target` through `sampler`.
+    pub(crate) fn new(sampler: Sampler<B, C>, target: SurveyTarget, log: &'a SurveyLog) -> Self {
+        Self {
+            sampler,
+            op: match target.operation {
+                OpKind::Write => Op::Write,
+                _ => Op::Read,
+            },
+            target,
+            log,
+        }
     }
 
     /// The time now.
@@ -80,9 +130,12 @@ impl<B: Backend, C: Clock> RequestQueue<B, C> {
         self.sampler.starved_ns()
     }
 
-    /// Interruptions of this process since the last call; their starts on CLOCK_MONOTONIC.
-    pub(crate) fn take_interruptions(&mut self) -> Vec<Interruption> {
-        self.sampler.take_interruptions()
+    /// A step is over: logs its interruptions and its wait for processors.
+    pub(crate) fn conclude_step(&mut self) {
+        let mut seen = self.log.seen();
+        seen.starved_ns = self.sampler.starved_ns();
+        let found = self.sampler.take_interruptions();
+        seen.interruptions.extend(found);
     }
 
     /// Drops the target's pages from the page cache.
@@ -90,12 +143,41 @@ impl<B: Backend, C: Clock> RequestQueue<B, C> {
         self.sampler.drop_cache();
     }
 
+    /// The same for buffered I/O: what earlier steps left there must not serve later reads.
+    pub(crate) fn drop_if_buffered(&mut self) {
+        if self.target.cache == CachePolicy::Buffered {
+            self.drop_cache();
+        }
+    }
+
     /// Keeps the queue full until `next` returns `None`, and calls `on_completion` for each block.
+    /// Logs where the stream pauses.
     pub(crate) fn run(
+        &mut self,
+        next: impl FnMut() -> Option<BlockRequest>,
+        mut on_completion: impl FnMut(&BlockCompletion),
+    ) -> io::Result<()> {
+        let log = self.log;
+        self.run_unwatched(next, |completion| {
+            let is_good = completion.errno == 0 && !completion.interrupted;
+            if is_good && completion.latency_ns >= STALL_NS_MIN {
+                completion.note_pause(&mut log.seen().stalls);
+            }
+            on_completion(completion);
+        })
+    }
+
+    /// As [`RequestQueue::run`], but a pause does not matter.
+    pub(crate) fn run_unwatched(
         &mut self,
         mut next: impl FnMut() -> Option<BlockRequest>,
         mut on_completion: impl FnMut(&BlockCompletion),
     ) -> io::Result<()> {
+        let log = self.log;
+        let mut counted = |completion: &BlockCompletion| {
+            log.count(completion.moved_bytes());
+            on_completion(completion);
+        };
         let mut batch = Vec::new();
         let mut before_ns = self.sampler.resync_clock();
         loop {
@@ -113,14 +195,14 @@ impl<B: Backend, C: Clock> RequestQueue<B, C> {
                 return Ok(());
             }
             self.sampler.wait(&mut batch)?;
-            before_ns = share_time(&batch, before_ns, &mut on_completion);
+            before_ns = share_time(&batch, before_ns, &mut counted);
         }
     }
 
     /// Moves one block while nothing else is in flight.
     pub(crate) fn read_one(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
         let (mut left, mut completed) = (Some(request), None);
-        self.run(|| left.take(), |completion| completed = Some(*completion))?;
+        self.run_unwatched(|| left.take(), |completion| completed = Some(*completion))?;
         completed.ok_or_else(|| io::Error::other("a request was lost"))
     }
 
@@ -155,9 +237,8 @@ fn share_time(
         let index = index as u64;
         on_completion(&BlockCompletion {
             request: BlockRequest {
-                offset: completion.request.offset,
-                len: completion.request.len,
                 tag: completion.request.tag,
+                ..BlockRequest::new(completion.request.offset, u64::from(completion.request.len))
             },
             errno: completion.result.err().unwrap_or(0),
             at_ns: completion.completed_ns,

@@ -4,18 +4,23 @@
 //! A pause of this program or of the host makes a sample too slow where it falls into the timed
 //! part. Where it falls before, the sample is too fast, because the disk reads ahead into its cache
 //! meanwhile. A property of the disk repeats itself. The median of three readings favours neither.
+//!
+//! At the end of the survey, chosen stretches of the curve are read a second time, with the places
+//! next to them. A program that used the disk for a while makes a stretch as slow as a fault does;
+//! at another time only the fault is left. The caller chooses the places.
 
-use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
-use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample, sample};
+use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample};
 use super::target::{SurveyTarget, UNIT_BYTES};
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
+use crate::io::{Backend, Extent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::CurvePoint;
 use std::collections::BTreeMap;
 use std::io;
+
+/// Chooses the points of a curve that are read a second time, by index.
+pub type ChoosePoints = fn(&[CurvePoint]) -> Vec<usize>;
 
 /// Neighbours on each side; three make a median that one outlier does not move.
 const NEIGHBOURS: usize = 3;
@@ -43,142 +48,152 @@ const ROOM: u64 = 4;
 /// Longest sample that is read again, by the rate of the disk: in a longer one a pause does not
 /// matter. The measured time would not do, because a pause makes it long.
 const BUSY_NS_MAX: f64 = 2e9;
+/// The second readings take at most this long.
+const SECOND_NS: u64 = 8_000_000_000;
+/// In a survey of limited time, at most this part of the time of the curve.
+const SECOND_PARTS: u64 = 6;
 /// Reading again takes at most this part of the time of the curve, or this long.
 const TIME_PARTS: u64 = 3;
 const TIME_NS: u64 = 5_000_000_000;
 
-/// Reads again what stands out, and corrects the points in the log.
-pub(super) fn measure<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    measured: &mut MeasuredCurve,
-    time_ns: Option<u64>,
-    book: &CurveLog<'_>,
-) -> io::Result<()> {
-    let away_bytes = away_bytes(target, measured.rate);
-    let (log, now_ns) = (book.log, queue.now());
-    if !has_room(target, away_bytes) {
-        return Ok(());
-    }
-    let taken_ns = now_ns - book.start_ns;
-    let end_ns = book.start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
-    let places_max = ((SHARE_MAX * measured.places.len() as f64).ceil() as usize).max(PLACES_MIN);
-    let mut again = Resampler {
-        measured,
-        book,
-        away_bytes,
-        end_ns,
-        washed_bytes: 0,
-        readings: BTreeMap::new(),
-    };
-    loop {
-        // With some points corrected, others may stand out that they hid.
-        let mut candidates = outliers(&log.seen().curve);
-        candidates.retain(|index| !again.readings.contains_key(index));
-        candidates.truncate(places_max - again.readings.len());
-        // From the end: the requests behind a sample reach into the next place of a whole pass.
-        candidates.sort_unstable_by(|a, b| b.cmp(a));
-        for index in candidates.iter().cycle().take(candidates.len() * ROUNDS) {
-            if !again.read(queue, target, *index)? {
+impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
+    /// Reads again what stands out, and corrects the points in the log.
+    pub(super) fn resample(
+        &mut self,
+        measured: &mut MeasuredCurve,
+        time_ns: Option<u64>,
+        book: &CurveLog<'_>,
+    ) -> io::Result<()> {
+        if !has_room(&self.target, measured.rate) {
+            return Ok(());
+        }
+        let taken_ns = self.now() - book.start_ns;
+        let end_ns =
+            book.start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+        let places_max =
+            ((SHARE_MAX * measured.places.len() as f64).ceil() as usize).max(PLACES_MIN);
+        // All readings of the points that were read again.
+        let mut readings: BTreeMap<usize, Vec<CurvePoint>> = BTreeMap::new();
+        loop {
+            // With some points corrected, others may stand out that they hid.
+            let mut candidates = outliers(&self.log.seen().curve);
+            candidates.retain(|index| !readings.contains_key(index));
+            candidates.truncate(places_max - readings.len());
+            // From the end: the requests behind a sample reach into the next place of a whole pass.
+            candidates.sort_unstable_by(|a, b| b.cmp(a));
+            for index in candidates.iter().cycle().take(candidates.len() * ROUNDS) {
+                let point = match self.read_again(measured, *index, end_ns)? {
+                    Some(Sample::Done(point)) => point,
+                    Some(Sample::Interrupted) => continue,
+                    Some(Sample::Stopped) | None => return Ok(()),
+                };
+                if let Some(known) = self.log.seen().curve.get_mut(*index) {
+                    let readings = readings
+                        .entry(*index)
+                        .or_insert_with(|| vec![known.clone()]);
+                    readings.push(point);
+                    *known = median_reading(readings).unwrap_or_else(|| known.clone());
+                }
+                book.report(self.now(), 1.0);
+            }
+            if candidates.is_empty() {
                 return Ok(());
             }
         }
-        if candidates.is_empty() {
+    }
+
+    /// Reads the chosen points again and puts the rates into the log.
+    pub(super) fn confirm(
+        &mut self,
+        measured: &mut MeasuredCurve,
+        mut points: Vec<usize>,
+        time_ns: Option<u64>,
+    ) -> io::Result<()> {
+        let log = self.log;
+        if points.is_empty() || !has_room(&self.target, measured.rate) {
             return Ok(());
         }
+        log.begin("second reading");
+        let limit_ns = time_ns.map_or(SECOND_NS, |time_ns| (time_ns / SECOND_PARTS).min(SECOND_NS));
+        let end_ns = self.now() + limit_ns;
+        // From the end: the requests behind a sample reach into the next place of a whole pass.
+        points.sort_unstable_by(|a, b| b.cmp(a));
+        measured.washed_bytes = 0;
+        let count = points.len();
+        for (done, index) in points.into_iter().enumerate() {
+            match self.read_again(measured, index, end_ns)? {
+                Some(Sample::Done(point)) => {
+                    if let Some(known) = log.seen().curve.get_mut(index)
+                        && point.errors == 0
+                    {
+                        known.later_bytes_per_second = Some(point.bytes_per_second);
+                    }
+                }
+                Some(Sample::Interrupted) => {}
+                Some(Sample::Stopped) | None => return Ok(()),
+            }
+            log.done((done + 1) as f64 / count as f64);
+        }
+        Ok(())
     }
-}
 
-/// Readings under way.
-struct Resampler<'a> {
-    measured: &'a mut MeasuredCurve,
-    book: &'a CurveLog<'a>,
-    /// Bytes that must be read elsewhere between two readings of a place.
-    away_bytes: u64,
-    end_ns: u64,
-    /// Bytes read elsewhere for that.
-    washed_bytes: u64,
-    /// All readings of the points that were read again.
-    readings: BTreeMap<usize, Vec<CurvePoint>>,
-}
-
-impl Resampler<'_> {
-    /// Reads a point again and corrects it in the log; `false` when time is up.
-    fn read<B: Backend, C: Clock>(
+    /// Reads a point of the curve again once the disk's cache has lost it; `None` where that would
+    /// end after `end_ns`.
+    fn read_again(
         &mut self,
-        queue: &mut RequestQueue<B, C>,
-        target: &SurveyTarget,
-        index: usize,
-    ) -> io::Result<bool> {
-        let log = self.book.log;
-        let reading = Reading {
-            index,
-            away_bytes: self.away_bytes,
-            end_ns: self.end_ns,
-        };
-        let washed_bytes = &mut self.washed_bytes;
-        let point = match reading.take(queue, target, self.measured, washed_bytes, log)? {
-            Some(Sample::Done(point)) => point,
-            Some(Sample::Interrupted) => return Ok(true),
-            Some(Sample::Stopped) | None => return Ok(false),
-        };
-        if let Some(known) = log.seen().curve.get_mut(index) {
-            let readings = self
-                .readings
-                .entry(index)
-                .or_insert_with(|| vec![known.clone()]);
-            readings.push(point);
-            *known = median_reading(readings).unwrap_or_else(|| known.clone());
-        }
-        self.book.report(queue.now(), 1.0);
-        Ok(true)
-    }
-}
-
-/// A further reading of a point of the curve.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
-    /// Of which point.
-    pub index: usize,
-    /// Bytes that must be read elsewhere between two readings of a place.
-    pub away_bytes: u64,
-    /// When there is no time any more, on the queue's clock.
-    pub end_ns: u64,
-}
-
-impl Reading {
-    /// Reads the point once the disk's cache has lost it; `None` when time is up.
-    pub(super) fn take<B: Backend, C: Clock>(
-        self,
-        queue: &mut RequestQueue<B, C>,
-        target: &SurveyTarget,
         measured: &mut MeasuredCurve,
-        washed_bytes: &mut u64,
-        log: &SurveyLog,
+        index: usize,
+        end_ns: u64,
     ) -> io::Result<Option<Sample>> {
-        let Some(place) = measured.places.get(self.index).copied() else {
+        let log = self.log;
+        let Some(place) = measured.places.get(index).copied() else {
             return Ok(None);
         };
-        let missing_bytes = self
-            .away_bytes
-            .saturating_sub(log.bytes() - place.moved_bytes);
+        let away_bytes = away_bytes(&self.target, measured.rate);
+        let missing_bytes = away_bytes.saturating_sub(log.bytes() - place.moved_bytes);
         let cost_ns = (missing_bytes + place.extent.length) as f64 / measured.rate * 1e9;
-        if queue.now() + cost_ns as u64 > self.end_ns {
+        if self.now() + cost_ns as u64 > end_ns {
             return Ok(None);
         }
-        let away = (*washed_bytes, missing_bytes);
-        *washed_bytes = read_elsewhere(queue, target, place.extent.start, away, log)?;
-        let sample = sample(queue, target, measured.sizing, place.extent, log)?;
+        let away = (measured.washed_bytes, missing_bytes);
+        measured.washed_bytes = self.read_elsewhere(place.extent.start, away)?;
+        let sample = self.sample(measured.sizing, place.extent)?;
         if matches!(sample, Sample::Done(_)) {
-            measured.places[self.index].moved_bytes = log.bytes();
+            measured.places[index].moved_bytes = log.bytes();
         }
         Ok(Some(sample))
+    }
+
+    /// Reads that much elsewhere, untimed, after what was read there before; returns the total.
+    fn read_elsewhere(
+        &mut self,
+        from: u64,
+        (washed_bytes, missing_bytes): (u64, u64),
+    ) -> io::Result<u64> {
+        let log = self.log;
+        let Extent { start, length } = self.target.extent;
+        let request = u64::from(STREAM_REQUEST_MAX);
+        // Half the span further on, around its end.
+        let opposite = (from - start + length / 2) % length;
+        let mut left_bytes = missing_bytes;
+        let mut at = washed_bytes;
+        let next = || {
+            if left_bytes == 0 || log.is_stopped() {
+                return None;
+            }
+            let offset =
+                (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
+            (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
+            Some(BlockRequest::new(start + offset, request.min(length / 2)))
+        };
+        self.run_unwatched(next, |_| ())?;
+        Ok(at)
     }
 }
 
 /// Bytes that must be read elsewhere between two readings of a place, so that the disk's cache does
 /// not serve the second one.
-pub(super) fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
+fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
     if target.operation == OpKind::Write {
         0
     } else {
@@ -186,39 +201,9 @@ pub(super) fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
     }
 }
 
-/// Whether the target is so large that its cache does not serve second readings.
-pub(super) fn has_room(target: &SurveyTarget, away_bytes: u64) -> bool {
-    target.extent.length >= ROOM * away_bytes
-}
-
-/// Reads that much elsewhere, untimed, after what was read there before; returns the total.
-fn read_elsewhere<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    from: u64,
-    (washed_bytes, missing_bytes): (u64, u64),
-    log: &SurveyLog,
-) -> io::Result<u64> {
-    let Extent { start, length } = target.extent;
-    let request = u64::from(STREAM_REQUEST_MAX);
-    // Half the span further on, around its end.
-    let opposite = (from - start + length / 2) % length;
-    let mut left_bytes = missing_bytes;
-    let mut at = washed_bytes;
-    let next = || {
-        if left_bytes == 0 || log.is_stopped() {
-            return None;
-        }
-        let offset = (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
-        (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
-        Some(BlockRequest {
-            offset: start + offset,
-            len: request.min(length / 2) as u32,
-            tag: 0,
-        })
-    };
-    queue.run(next, |completion| log.count(completion))?;
-    Ok(at)
+/// Whether a target of about this rate is so large that its cache does not serve second readings.
+fn has_room(target: &SurveyTarget, rate: f64) -> bool {
+    target.extent.length >= ROOM * away_bytes(target, rate)
 }
 
 /// The median of all readings of a point; of two the slower.

@@ -7,13 +7,11 @@
 
 use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
-use super::target::SurveyTarget;
 use crate::io::clock::Clock;
 use crate::io::errno::errno_name;
 use crate::io::{Backend, Extent};
 use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, OpKind};
-use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::CurvePoint;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -60,6 +58,8 @@ pub(crate) struct MeasuredCurve {
     pub rate: f64,
     /// The places of the points in the log.
     pub places: Vec<SamplePlace>,
+    /// Bytes read elsewhere between readings of a place, so that the disk's cache loses it.
+    pub washed_bytes: u64,
 }
 
 /// Where finished points go.
@@ -202,100 +202,95 @@ pub(crate) enum Sample {
     Stopped,
 }
 
-/// One sample.
-pub(crate) fn sample<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    sizing: CurveSizing,
-    place: Extent,
-    log: &SurveyLog,
-) -> io::Result<Sample> {
-    if target.cache == CachePolicy::Buffered {
-        queue.drop_cache();
-    }
-    let (mut sum, starved_ns) = (SampleSum::new(sizing), queue.starved_ns());
-    let (from, start, until) = (
-        place
-            .start
-            .saturating_sub(sizing.lead_bytes)
-            .max(target.extent.start),
-        place.start,
-        place.start + place.length,
-    );
-    let range = StreamRange {
-        from,
-        timed_from: start,
-        until,
-        tail_until: (until + sizing.tail_bytes).min(target.extent.start + target.extent.length),
-    };
-    if target.operation == OpKind::Write {
-        // From one flushed state to the next. Otherwise this would measure the disk's write cache.
-        let lead = StreamRange {
-            until: start,
-            tail_until: start,
-            ..range
+impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
+    /// One sample.
+    pub(crate) fn sample(&mut self, sizing: CurveSizing, place: Extent) -> io::Result<Sample> {
+        let (target, log) = (self.target, self.log);
+        self.drop_if_buffered();
+        let (mut sum, starved_ns) = (SampleSum::new(sizing), self.starved_ns());
+        let (from, start, until) = (
+            place
+                .start
+                .saturating_sub(sizing.lead_bytes)
+                .max(target.extent.start),
+            place.start,
+            place.start + place.length,
+        );
+        let range = StreamRange {
+            from,
+            timed_from: start,
+            until,
+            tail_until: (until + sizing.tail_bytes).min(target.extent.start + target.extent.length),
         };
-        stream(queue, sizing, lead, log, &mut sum)?;
-        queue.flush()?;
-        let timed = StreamRange {
-            from: start,
-            tail_until: until,
-            ..range
-        };
-        stream(queue, sizing, timed, log, &mut sum)?;
-        sum.busy_ns += queue.flush()?;
-    } else {
-        stream(queue, sizing, range, log, &mut sum)?;
-    }
-    sum.late_ns = queue.starved_ns().saturating_sub(starved_ns);
-    Ok(if log.is_stopped() {
-        Sample::Stopped
-    } else if sum.interrupted {
-        Sample::Interrupted
-    } else {
-        Sample::Done(sum.point(start))
-    })
-}
-
-fn stream<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    sizing: CurveSizing,
-    range: StreamRange,
-    log: &SurveyLog,
-    sum: &mut SampleSum,
-) -> io::Result<()> {
-    let StreamRange {
-        from,
-        timed_from,
-        until,
-        tail_until,
-    } = range;
-    let mut at = from;
-    // Once all timed requests have completed, the tail has done its work.
-    let left_bytes = Cell::new(until - timed_from);
-    let next = || {
-        let wanted = at < until || (at < tail_until && left_bytes.get() > 0);
-        (wanted && !log.is_stopped()).then(|| {
-            // No request crosses a border of the sample.
-            let (edge, tag) = match at {
-                _ if at < timed_from => (timed_from, LEAD),
-                _ if at < until => (until, 0),
-                _ => (tail_until, LEAD),
+        if target.operation == OpKind::Write {
+            // From one flushed state to the next. Otherwise this would measure the disk's write
+            // cache.
+            let lead = StreamRange {
+                until: start,
+                tail_until: start,
+                ..range
             };
-            let request = BlockRequest {
-                offset: at,
-                len: u64::from(sizing.request_bytes).min(edge - at) as u32,
-                tag,
+            self.stream(sizing, lead, &mut sum)?;
+            self.flush()?;
+            let timed = StreamRange {
+                from: start,
+                tail_until: until,
+                ..range
             };
-            at += u64::from(request.len);
-            request
-        })
-    };
-    queue.run(next, |completion| {
-        log.count_streamed(completion);
-        if completion.request.tag != LEAD {
-            left_bytes.set(left_bytes.get() - u64::from(completion.request.len));
-            sum.add(completion);
+            self.stream(sizing, timed, &mut sum)?;
+            sum.busy_ns += self.flush()?;
+        } else {
+            self.stream(sizing, range, &mut sum)?;
         }
-    })
+        sum.late_ns = self.starved_ns().saturating_sub(starved_ns);
+        Ok(if log.is_stopped() {
+            Sample::Stopped
+        } else if sum.interrupted {
+            Sample::Interrupted
+        } else {
+            Sample::Done(sum.point(start))
+        })
+    }
+
+    fn stream(
+        &mut self,
+        sizing: CurveSizing,
+        range: StreamRange,
+        sum: &mut SampleSum,
+    ) -> io::Result<()> {
+        let log = self.log;
+        let StreamRange {
+            from,
+            timed_from,
+            until,
+            tail_until,
+        } = range;
+        let mut at = from;
+        // Once all timed requests have completed, the tail has done its work.
+        let left_bytes = Cell::new(until - timed_from);
+        let next = || {
+            let wanted = at < until || (at < tail_until && left_bytes.get() > 0);
+            (wanted && !log.is_stopped()).then(|| {
+                // No request crosses a border of the sample.
+                let (edge, tag) = match at {
+                    _ if at < timed_from => (timed_from, LEAD),
+                    _ if at < until => (until, 0),
+                    _ => (tail_until, LEAD),
+                };
+                let bytes = u64::from(sizing.request_bytes).min(edge - at);
+                let request = BlockRequest {
+                    tag,
+                    ..BlockRequest::new(at, bytes)
+                };
+                at += u64::from(request.len);
+                request
+            })
+        };
+        self.run(next, |completion| {
+            if completion.request.tag != LEAD {
+                left_bytes.set(left_bytes.get() - u64::from(completion.request.len));
+                sum.add(completion);
+            }
+        })
+    }
 }

@@ -1,16 +1,14 @@
 //! Reads every block once, in order. Compares each with its neighbours to find slow ones, and
 //! narrows unreadable ones down to sectors. Does not know the other parts of a survey.
 
-use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
-use super::scan_log::{FailedRange, ScanLog};
+use super::scan_log::ScanLog;
 use super::slow_blocks::{SlowBlockDetector, SlowCandidate};
-use super::target::SurveyTarget;
-use crate::io::Backend;
-use crate::io::Extent;
 use crate::io::clock::Clock;
+use crate::io::errno::errno_name;
+use crate::io::{Backend, Extent};
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::surface::ScanPlan;
+use diskproof_model::surface::{ScanPlan, UnreadableRange};
 use std::io;
 
 /// A failed block is read in parts of this size, then the failed parts by sectors. A lone bad
@@ -31,41 +29,35 @@ const AWAY_BYTES: u64 = 64 << 20;
 /// They are read again no later than this, so that an interrupted scan has little to repeat.
 const LATEST_BYTES: u64 = 512 << 20;
 
-/// Reads everything and puts what was found into the log.
-pub(crate) fn measure<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    plan: &ScanPlan,
-    log: &SurveyLog,
-) -> io::Result<()> {
-    log.begin("scan");
-    let block = target.fitting(u64::from(plan.block_bytes));
-    let Extent { start, length } = target.extent;
-    // A resumed run uses the same block borders.
-    let from = start
-        + plan
-            .resume_bytes
-            .clamp(start, start + length)
-            .saturating_sub(start)
-            / block
-            * block;
-    log.seen().scan = Some(ScanLog::new(target, block, from));
-    Scanner {
-        queue,
-        target,
-        log,
-        detector: SlowBlockDetector::default(),
-        candidates: Vec::new(),
-        block,
-        unreadable_in_row: 0,
+impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
+    /// Reads everything and puts what was found into the log.
+    pub(crate) fn measure_scan(&mut self, plan: &ScanPlan) -> io::Result<()> {
+        let (target, log) = (self.target, self.log);
+        log.begin("scan");
+        let block = target.fitting(u64::from(plan.block_bytes));
+        let Extent { start, length } = target.extent;
+        // A resumed run uses the same block borders.
+        let from = start
+            + plan
+                .resume_bytes
+                .clamp(start, start + length)
+                .saturating_sub(start)
+                / block
+                * block;
+        log.seen().scan = Some(ScanLog::new(&target, block, from));
+        Scanner {
+            queue: self,
+            detector: SlowBlockDetector::default(),
+            candidates: Vec::new(),
+            block,
+            unreadable_in_row: 0,
+        }
+        .run(from)
     }
-    .run(from)
 }
 
-struct Scanner<'a, B, C> {
-    queue: &'a mut RequestQueue<B, C>,
-    target: &'a SurveyTarget,
-    log: &'a SurveyLog,
+struct Scanner<'a, 'l, B, C> {
+    queue: &'a mut RequestQueue<'l, B, C>,
     detector: SlowBlockDetector,
     /// Slow at the first reading.
     candidates: Vec<SlowCandidate>,
@@ -74,18 +66,19 @@ struct Scanner<'a, B, C> {
     unreadable_in_row: u32,
 }
 
-impl<B: Backend, C: Clock> Scanner<'_, B, C> {
+impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     fn run(&mut self, from: u64) -> io::Result<()> {
-        let end = self.target.extent.start + self.target.extent.length;
+        let end = self.queue.target.extent.start + self.queue.target.extent.length;
         let mut at = from;
         while at < end && self.unreadable_in_row < UNREADABLE_IN_ROW_MAX && self.read(at, end)? {
             at = (at + self.block).min(end);
             self.check_candidates(at, AWAY_BYTES, LATEST_BYTES)?;
             self.border(at);
-            self.log
+            self.queue
+                .log
                 .done((at - from) as f64 / (end - from).max(1) as f64);
         }
-        if self.log.is_stopped() {
+        if self.queue.log.is_stopped() {
             return Ok(());
         }
         let rest = self.detector.take_rest();
@@ -95,8 +88,8 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             self.check_candidates(at, 0, 0)?;
         }
         self.border(at);
-        if !self.log.is_stopped()
-            && let Some(log) = &mut self.log.seen().scan
+        if !self.queue.log.is_stopped()
+            && let Some(log) = &mut self.queue.log.seen().scan
         {
             log.finished = at >= end;
         }
@@ -112,28 +105,24 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             .min()
             .unwrap_or(at);
         let border = first.min(self.detector.first_waiting().unwrap_or(at));
-        self.log(|log| log.set_judged_to(border));
+        self.log(|log| log.judged_to = border);
     }
 
     fn log(&self, note: impl FnOnce(&mut ScanLog)) {
-        if let Some(log) = &mut self.log.seen().scan {
+        if let Some(log) = &mut self.queue.log.seen().scan {
             note(log);
         }
     }
 
     /// Reads the block at `at`; `false` where the user stopped the scan meanwhile.
     fn read(&mut self, at: u64, end: u64) -> io::Result<bool> {
-        if self.log.is_stopped() {
+        if self.queue.log.is_stopped() {
             return Ok(false);
         }
-        if self.target.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
+        if self.queue.target.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
             self.queue.drop_cache();
         }
-        let request = BlockRequest {
-            offset: at,
-            len: self.block.min(end - at) as u32,
-            tag: 0,
-        };
+        let request = BlockRequest::new(at, self.block.min(end - at));
         let completion = self.read_uninterrupted(request)?;
         if completion.errno == 0 {
             self.unreadable_in_row = 0;
@@ -152,13 +141,13 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         let Some(ranges) = self.narrow(request, completion.errno)? else {
             return Ok(false);
         };
-        let lost: u64 = ranges.iter().map(|bad| bad.length).sum();
+        let lost: u64 = ranges.iter().map(|bad| bad.length_bytes).sum();
         self.unreadable_in_row = if lost == u64::from(request.len) {
             self.unreadable_in_row + 1
         } else {
             0
         };
-        self.log(|log| log.failed(at, &ranges));
+        self.log(|log| log.failed(at, ranges));
         Ok(true)
     }
 
@@ -166,7 +155,6 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     fn read_uninterrupted(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
         loop {
             let completion = self.queue.read_one(request)?;
-            self.log.count(&completion);
             if !completion.interrupted || completion.errno != 0 {
                 return Ok(completion);
             }
@@ -174,7 +162,11 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     }
 
     /// The unreadable parts of a failed block; `None` where the user stopped the scan meanwhile.
-    fn narrow(&mut self, block: BlockRequest, errno: i32) -> io::Result<Option<Vec<FailedRange>>> {
+    fn narrow(
+        &mut self,
+        block: BlockRequest,
+        errno: i32,
+    ) -> io::Result<Option<Vec<UnreadableRange>>> {
         let end_ns = self.queue.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
         for part in parts(block.offset, u64::from(block.len), NARROW_BYTES) {
@@ -184,15 +176,20 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             if failed == 0 {
                 continue;
             }
-            for sector in parts(part.offset, u64::from(part.len), self.target.sector_bytes) {
+            for sector in parts(
+                part.offset,
+                u64::from(part.len),
+                self.queue.target.sector_bytes,
+            ) {
                 let Some(errno) = self.fails(sector, SECTOR_TRIES, end_ns, failed)? else {
                     return Ok(None);
                 };
                 if errno != 0 {
-                    bad.push(FailedRange {
-                        offset: sector.offset,
-                        length: u64::from(sector.len),
-                        errno,
+                    bad.push(UnreadableRange {
+                        offset_bytes: sector.offset,
+                        length_bytes: u64::from(sector.len),
+                        lba: sector.offset / self.queue.target.lba_bytes,
+                        errno: errno_name(errno),
                     });
                 }
             }
@@ -211,14 +208,13 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     ) -> io::Result<Option<i32>> {
         let mut last = errno;
         for _ in 0..tries {
-            if self.log.is_stopped() {
+            if self.queue.log.is_stopped() {
                 return Ok(None);
             }
             if self.queue.now() >= end_ns {
                 return Ok(Some(errno));
             }
             let completion = self.queue.read_one(request)?;
-            self.log.count(&completion);
             last = completion.errno;
             if last == 0 {
                 break;
@@ -258,27 +254,20 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     /// after the block before it, as the first time, and only once, because the disk's cache would
     /// serve the next read.
     fn again(&mut self, candidate: SlowCandidate) -> io::Result<Option<u64>> {
-        if self.log.is_stopped() {
+        if self.queue.log.is_stopped() {
             return Ok(None);
         }
         let before = candidate
             .offset
             .saturating_sub(self.block)
-            .max(self.target.extent.start);
+            .max(self.queue.target.extent.start);
         if before < candidate.offset {
-            let lead = self.queue.read_one(BlockRequest {
-                offset: before,
-                len: (candidate.offset - before) as u32,
-                tag: 0,
-            })?;
-            self.log.count(&lead);
+            let lead = BlockRequest::new(before, candidate.offset - before);
+            self.queue.read_one(lead)?;
         }
         let starved_ns = self.queue.starved_ns();
-        let completion = self.read_uninterrupted(BlockRequest {
-            offset: candidate.offset,
-            len: candidate.len,
-            tag: 0,
-        })?;
+        let block = BlockRequest::new(candidate.offset, u64::from(candidate.len));
+        let completion = self.read_uninterrupted(block)?;
         // Waiting for a processor is not the block's latency.
         let latency_ns = completion
             .latency_ns
@@ -292,7 +281,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
 
     /// Reads elsewhere for a while, so that the last blocks leave the disk's cache.
     fn read_elsewhere(&mut self, at: u64) -> io::Result<()> {
-        let Extent { start, length } = self.target.extent;
+        let Extent { start, length } = self.queue.target.extent;
         if length < 4 * AWAY_BYTES {
             return Ok(());
         }
@@ -302,11 +291,10 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             start + length - AWAY_BYTES
         };
         for part in parts(from, AWAY_BYTES, self.block) {
-            if self.log.is_stopped() {
+            if self.queue.log.is_stopped() {
                 break;
             }
-            let completion = self.queue.read_one(part)?;
-            self.log.count(&completion);
+            self.queue.read_one(part)?;
         }
         Ok(())
     }
@@ -316,10 +304,6 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
 fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = BlockRequest> {
     (0..length.div_ceil(step)).map(move |index| {
         let at = index * step;
-        BlockRequest {
-            offset: offset + at,
-            len: step.min(length - at) as u32,
-            tag: 0,
-        }
+        BlockRequest::new(offset + at, step.min(length - at))
     })
 }

@@ -3,7 +3,6 @@
 use super::slow_blocks::slow_from_ns;
 use super::target::SurveyTarget;
 use crate::io::Extent;
-use crate::io::errno::errno_name;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::progress::Found;
 use diskproof_model::surface::{Scan, ScanCell, SlowBlock, UnreadableRange};
@@ -13,13 +12,13 @@ const LIST_MAX: usize = 1000;
 /// Cells of the map.
 const CELLS_MAX: u64 = 1000;
 /// Results so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ScanLog {
     block_bytes: u32,
     lba_bytes: u64,
     from: u64,
     /// Everything before is judged.
-    judged_to: u64,
+    pub judged_to: u64,
     /// Whether it reached the end of the span.
     pub finished: bool,
     blocks: u64,
@@ -30,18 +29,11 @@ pub(crate) struct ScanLog {
     unreadable: Vec<UnreadableRange>,
     /// The last block that was read without an error.
     read_at: u64,
-    /// What the watcher has been told.
-    reported: Reported,
+    /// How many slow blocks and unreadable ranges the watcher has been told.
+    reported: (usize, usize),
     map: Vec<MapCell>,
     map_start: u64,
     cell_bytes: u64,
-}
-
-/// How many entries of each list the watcher has been told.
-#[derive(Debug, Clone, Copy, Default)]
-struct Reported {
-    slow: usize,
-    unreadable: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,29 +55,12 @@ impl ScanLog {
             lba_bytes: target.lba_bytes,
             from,
             judged_to: from,
-            finished: false,
-            blocks: 0,
-            latencies: LatencyHistogram::new(),
-            slow_blocks: 0,
-            slow: Vec::new(),
-            unreadable_bytes: 0,
-            unreadable: Vec::new(),
             read_at: from,
-            reported: Reported::default(),
             map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
             map_start: start,
             cell_bytes,
+            ..Self::default()
         }
-    }
-
-    /// Everything before is judged.
-    pub(crate) fn set_judged_to(&mut self, offset: u64) {
-        self.judged_to = offset;
-    }
-
-    /// Everything before is judged.
-    pub(crate) fn judged_to(&self) -> u64 {
-        self.judged_to
     }
 
     fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
@@ -106,32 +81,25 @@ impl ScanLog {
     }
 
     /// Parts of a block cannot be read.
-    pub(crate) fn failed(&mut self, offset: u64, ranges: &[FailedRange]) {
+    pub(crate) fn failed(&mut self, offset: u64, ranges: Vec<UnreadableRange>) {
         self.blocks += 1;
         if let Some(cell) = self.cell(offset) {
             (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
         }
-        ranges.iter().for_each(|bad| self.add_bad(bad));
+        ranges.into_iter().for_each(|bad| self.add_bad(bad));
     }
 
-    fn add_bad(&mut self, bad: &FailedRange) {
-        self.unreadable_bytes += bad.length;
-        let (errno, has_room) = (errno_name(bad.errno), self.unreadable.len() < LIST_MAX);
+    fn add_bad(&mut self, bad: UnreadableRange) {
+        self.unreadable_bytes += bad.length_bytes;
+        let has_room = self.unreadable.len() < LIST_MAX;
         match self.unreadable.last_mut() {
             Some(last)
-                if last.offset_bytes + last.length_bytes == bad.offset && last.errno == errno =>
+                if last.offset_bytes + last.length_bytes == bad.offset_bytes
+                    && last.errno == bad.errno =>
             {
-                last.length_bytes += bad.length
+                last.length_bytes += bad.length_bytes
             }
-            _ if has_room => {
-                let lba = bad.offset / self.lba_bytes;
-                self.unreadable.push(UnreadableRange {
-                    offset_bytes: bad.offset,
-                    length_bytes: bad.length,
-                    lba,
-                    errno,
-                });
-            }
+            _ if has_room => self.unreadable.push(bad),
             _ => {}
         }
     }
@@ -162,44 +130,32 @@ impl ScanLog {
         let slow = if self.slow_blocks > LIST_MAX as u64 {
             &[]
         } else {
-            &self.slow[self.reported.slow..]
+            &self.slow[self.reported.0..]
         };
         // The last range may continue in the next block.
         let whole =
             |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
         let whole = self.unreadable.len()
             - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
-        let unreadable = &self.unreadable[self.reported.unreadable.min(whole)..whole];
+        let unreadable = &self.unreadable[self.reported.1.min(whole)..whole];
         let found = slow
             .iter()
             .copied()
             .map(Found::Slow)
             .chain(unreadable.iter().cloned().map(Found::Unreadable))
             .collect();
-        self.reported = Reported {
-            slow: self.reported.slow + slow.len(),
-            unreadable: whole,
-        };
+        self.reported = (self.reported.0 + slow.len(), whole);
         found
     }
 
     /// The scan as a record holds it.
-    pub(crate) fn scan(&self) -> Scan {
-        let mut slow = self.slow.clone();
-        slow.sort_by_key(|block| block.offset_bytes);
+    pub(crate) fn scan(mut self) -> Scan {
+        self.slow.sort_by_key(|block| block.offset_bytes);
         // A resumed scan finds again what lies behind the border.
-        let unreadable: Vec<UnreadableRange> = self
-            .unreadable
-            .iter()
-            .filter(|bad| bad.offset_bytes < self.judged_to)
-            .cloned()
-            .collect();
-        let again: u64 = self
-            .unreadable
-            .iter()
-            .filter(|bad| bad.offset_bytes >= self.judged_to)
-            .map(|bad| bad.length_bytes)
-            .sum();
+        let is_judged = |bad: &UnreadableRange| bad.offset_bytes < self.judged_to;
+        let (unreadable, again): (Vec<_>, Vec<_>) =
+            self.unreadable.into_iter().partition(is_judged);
+        let again: u64 = again.iter().map(|bad| bad.length_bytes).sum();
         let latency_p50_ns = if self.latencies.count() == 0 {
             0
         } else {
@@ -226,21 +182,10 @@ impl ScanLog {
             latency_p50_ns,
             slow_from_ns: slow_from_ns(latency_p50_ns),
             slow_blocks: self.slow_blocks,
-            slow,
+            slow: self.slow,
             unreadable_bytes: self.unreadable_bytes - again,
             unreadable,
             map: map.collect(),
         }
     }
-}
-
-/// Bytes that could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FailedRange {
-    /// First byte.
-    pub offset: u64,
-    /// Bytes.
-    pub length: u64,
-    /// Why.
-    pub errno: i32,
 }

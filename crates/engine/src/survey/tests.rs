@@ -4,13 +4,12 @@ use super::log::SurveyLog;
 use super::queue::RequestQueue;
 use super::sample::STREAM_DEPTH;
 use super::target::SurveyTarget;
-use super::{access, burst, confirm, curve, scan};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
-use crate::sim_backend::{HOST_NS, SimBackend};
+use crate::tests::sim_backend::{HOST_NS, SimBackend};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{
@@ -55,17 +54,23 @@ impl Bench {
         }
     }
 
-    fn queue(&self, depth: u32, request_bytes: u64) -> RequestQueue<SimBackend, FakeClock> {
+    fn queue<'a>(
+        &self,
+        depth: u32,
+        request_bytes: u64,
+        log: &'a SurveyLog,
+    ) -> RequestQueue<'a, SimBackend, FakeClock> {
         let machine = Box::new(DiskMachine::start(&self.model, self.size_bytes));
-        self.queue_on(machine, depth, request_bytes)
+        self.queue_on(machine, depth, request_bytes, log)
     }
 
-    fn queue_on(
+    fn queue_on<'a>(
         &self,
         machine: Box<dyn models::TimingModel>,
         depth: u32,
         request_bytes: u64,
-    ) -> RequestQueue<SimBackend, FakeClock> {
+        log: &'a SurveyLog,
+    ) -> RequestQueue<'a, SimBackend, FakeClock> {
         let backend = SimBackend {
             clock: self.clock.clone(),
             machine,
@@ -78,7 +83,7 @@ impl Bench {
             pauses: self.pauses.clone(),
         };
         let sampler = Sampler::new(backend, self.clock.clone(), depth, 1);
-        RequestQueue::new(sampler, self.target.operation)
+        RequestQueue::new(sampler, self.target, log)
     }
 
     fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {
@@ -90,7 +95,7 @@ impl Bench {
                 time_ns: None,
             },
         );
-        curve::measure(&mut self.queue(8, MIB), &self.target, &plan, &log).unwrap();
+        self.queue(8, MIB, &log).measure_curve(&plan).unwrap();
         std::mem::take(&mut log.seen().curve)
     }
 
@@ -102,7 +107,7 @@ impl Bench {
             time_ns: 60_000_000_000,
         };
         let log = SurveyLog::default();
-        access::measure(&mut self.queue(1, 512), &self.target, &plan, &log).unwrap();
+        self.queue(1, 512, &log).measure_access(&plan).unwrap();
         std::mem::take(&mut log.seen().access)
     }
 
@@ -114,7 +119,7 @@ impl Bench {
                 resume_bytes,
             },
         );
-        scan::measure(&mut self.queue(1, MIB), &self.target, &plan, &log).unwrap();
+        self.queue(1, MIB, &log).measure_scan(&plan).unwrap();
         log.seen().scan.take().unwrap().scan()
     }
 
@@ -359,7 +364,7 @@ fn curve_time_limit_shrinks_samples_then_points() {
             time_ns: Some(seconds * 1_000_000_000),
         };
         let log = SurveyLog::default();
-        curve::measure(&mut bench.queue(8, MIB), &bench.target, &plan, &log).unwrap();
+        bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
         let taken = (bench.clock.now() - start) / 1_000_000;
         let found = log.seen().curve.len();
         assert!(
@@ -454,7 +459,7 @@ fn survey_of_slow_or_small_target_ends_in_time() {
         block_bytes: 512,
         time_ns: 1_000_000_000,
     };
-    access::measure(&mut broken.queue(1, 512), &broken.target, &plan, &log).unwrap();
+    broken.queue(1, 512, &log).measure_access(&plan).unwrap();
     let seen = log.seen();
     assert_eq!((seen.access.len(), seen.access_errors["EIO"]), (0, 75));
 }
@@ -462,18 +467,19 @@ fn survey_of_slow_or_small_target_ends_in_time() {
 /// Seconds that a curve and a burst take, and the points.
 fn quick_curve(model: &str, seconds: u64) -> (f64, Vec<CurvePoint>) {
     let bench = Bench::new(model, 4 * GIB);
-    let (log, queue) = (SurveyLog::default(), &mut bench.queue(8, MIB));
+    let log = SurveyLog::default();
+    let queue = &mut bench.queue(8, MIB, &log);
     let plan = CurvePlan {
         points: 24,
         coverage: SAMPLED,
         time_ns: Some(seconds * 1_000_000_000),
     };
-    curve::measure(queue, &bench.target, &plan, &log).unwrap();
+    queue.measure_curve(&plan).unwrap();
     let plan = BurstPlan {
         bytes: 512 << 10,
         time_ns: 500_000_000,
     };
-    burst::measure(queue, &bench.target, &plan, &log).unwrap();
+    queue.measure_burst(&plan).unwrap();
     let points = std::mem::take(&mut log.seen().curve);
     (bench.clock.now() as f64 / 1e9, points)
 }
@@ -503,13 +509,14 @@ fn survey_of_slow_disk_begins_with_few_bytes_in_flight() {
 #[test]
 fn curve_without_limit_moves_as_much_with_each_request_on_a_slow_disk() {
     let bench = Bench::new("iops=1", 16 * MIB);
-    let (log, queue) = (SurveyLog::default(), &mut bench.queue(8, MIB));
+    let log = SurveyLog::default();
+    let queue = &mut bench.queue(8, MIB, &log);
     let plan = CurvePlan {
         points: 4,
         coverage: Coverage::Full,
         time_ns: None,
     };
-    curve::measure(queue, &bench.target, &plan, &log).unwrap();
+    queue.measure_curve(&plan).unwrap();
     near(average(&log.seen().curve), 65_536.0, 0.05);
 }
 
@@ -517,16 +524,13 @@ fn curve_without_limit_moves_as_much_with_each_request_on_a_slow_disk() {
 fn burst_reports_link_rate() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     let log = SurveyLog::default();
-    burst::measure(
-        &mut bench.queue(8, MIB),
-        &bench.target,
-        &BurstPlan {
+    bench
+        .queue(8, MIB, &log)
+        .measure_burst(&BurstPlan {
             bytes: 512 << 10,
             time_ns: 500_000_000,
-        },
-        &log,
-    )
-    .unwrap();
+        })
+        .unwrap();
     let burst = log.seen().burst.take().unwrap();
     near(burst.throughput.value, 285e6, 0.03);
     assert!(burst.first_bytes_per_second < 100e6 && burst.throughput.half_width_95.is_some());
@@ -685,8 +689,8 @@ fn last_point_of_fast_disk_is_as_fast_as_the_others() {
                 time_ns: Some(4_000_000_000),
             };
             let log = SurveyLog::default();
-            let queue = &mut bench.queue_on(Box::new(link), 8, MIB);
-            curve::measure(queue, &bench.target, &plan, &log).unwrap();
+            let queue = &mut bench.queue_on(Box::new(link), 8, MIB, &log);
+            queue.measure_curve(&plan).unwrap();
             let curve = std::mem::take(&mut log.seen().curve);
             assert!(curve.len() >= 8, "{}", curve.len());
             let rates: Vec<f64> = curve.iter().map(|p| p.bytes_per_second).collect();
@@ -711,7 +715,7 @@ fn long_pause_in_a_sample_is_read_again() {
             time_ns: None,
         },
     );
-    curve::measure(&mut bench.queue(8, MIB), &bench.target, &plan, &log).unwrap();
+    bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
     let stalls = std::mem::take(&mut log.seen().stalls);
     assert!(stalls.len() == 1 && stalls[0].requests >= 4, "{stalls:?}");
     near(stalls[0].since_ns as f64, 10e9, 0.01);
@@ -738,21 +742,12 @@ fn second_reading_is_slow_where_the_place_is_and_fast_where_the_host_paused() {
             time_ns: None,
         },
     );
-    let queue = &mut bench.queue(8, MIB);
-    let mut measured = curve::measure(queue, &bench.target, &plan, &log)
-        .unwrap()
-        .unwrap();
+    let queue = &mut bench.queue(8, MIB, &log);
+    let mut measured = queue.measure_curve(&plan).unwrap().unwrap();
     // 62 to 68 are the slow ones.
     log.seen().curve[20].bytes_per_second /= 2.0;
     let points = vec![19, 20, 61, 64, 70];
-    confirm::measure(
-        queue,
-        &bench.target,
-        &mut measured,
-        (points.clone(), None),
-        &log,
-    )
-    .unwrap();
+    queue.confirm(&mut measured, points.clone(), None).unwrap();
     let curve = std::mem::take(&mut log.seen().curve);
     let later: Vec<usize> = (0..200)
         .filter(|i| curve[*i].later_bytes_per_second.is_some())

@@ -220,8 +220,10 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         }
         None => format!("{verb} without a limit"),
     };
-    let trims = plan.workloads.iter().any(|w| w.makes(OpKind::Trim));
-    let trims = trims.then(|| limit("trims", plan.trim_bytes_max()));
+    let drops = plan
+        .drops()
+        .map(|(kind, bytes)| limit(kind.plural(), bytes));
+    let drops: Vec<String> = drops.map(|drops| format!("{drops} of ")).collect();
     let place = || place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
     if let Some(files) = &plan.files {
         let (place, count) = (place(), glue(&counted(files.count, "file")));
@@ -236,10 +238,10 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
             .scratch_bytes
             .map(|bytes| format!(" of {}", glue(&format_bytes(bytes))));
         let (scratch, place) = (scratch.unwrap_or_default(), place());
-        let trims = trims.map_or(String::new(), |trims| format!(", {trims} of it"));
+        let drops: String = drops.iter().map(|drops| format!(", {drops}it")).collect();
         let writes = limit("writes", plan.scratch_write_bytes_max());
         return format!(
-            "{writes} into a scratch file{scratch} in {path}{place}{trims}, removed afterwards"
+            "{writes} into a scratch file{scratch} in {path}{place}{drops}, removed afterwards"
         );
     }
     if !plan.writes() {
@@ -253,16 +255,13 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         TargetKind::BlockDevice => ("device", "to"),
         _ => ("file", "into"),
     };
-    let only_trims = !plan.workloads.iter().any(|w| w.makes(OpKind::Write));
-    let done = match trims {
-        Some(trims) if only_trims => format!("{trims} of the {noun} {path}"),
-        trims => {
-            let trims = trims.map_or(String::new(), |trims| format!(" and {trims} of it"));
-            let writes = limit("writes", most);
-            format!("{writes} {preposition} the {noun} {path}{trims}")
-        }
-    };
-    format!("{done}; its content is lost")
+    let writes_data = surveyed || plan.workloads.iter().any(|w| w.makes(OpKind::Write));
+    let written = writes_data.then(|| format!("{} {preposition} ", limit("writes", most)));
+    let whole = format!("the {noun} {path}");
+    let objects = std::iter::once(whole.as_str()).chain(std::iter::repeat("it"));
+    let parts = written.into_iter().chain(drops).zip(objects);
+    let parts: Vec<String> = parts.map(|(part, object)| part + object).collect();
+    format!("{}; its content is lost", parts.join(" and "))
 }
 
 /// The filesystem and its free space.

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 fn uring_polling_delivers_completions() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4096).unwrap();
-    let shape = UringConfig {
-        depth: 1,
-        cache: CachePolicy::Cached,
-        submission: SubmitPolicy::Batched,
-    };
     let fd = file.as_fd().try_clone_to_owned().unwrap();
-    let Ok(mut backend) = UringBackend::new(fd, Buffers::new(1, 4096).unwrap(), shape) else {
+    let Ok(mut backend) = UringBackend::new(
+        fd,
+        Buffers::new(1, 4096).unwrap(),
+        1,
+        CachePolicy::Cached,
+        SubmitPolicy::Batched,
+    ) else {
         eprintln!("SKIPPED: uring_polling_delivers_completions: io_uring is blocked");
         return;
     };
@@ -41,15 +42,12 @@ fn uring_polling_delivers_completions() {
 fn uring_registers_only_small_buffers() {
     let file = tempfile::tempfile().unwrap();
     let is_registered = |block: usize| {
-        let shape = UringConfig {
-            depth: 2,
-            cache: CachePolicy::Direct,
-            submission: SubmitPolicy::Batched,
-        };
         let backend = UringBackend::new(
             file.as_fd().try_clone_to_owned().unwrap(),
             Buffers::new(2, block).unwrap(),
-            shape,
+            2,
+            CachePolicy::Direct,
+            SubmitPolicy::Batched,
         )
         .ok()?;
         Some(
@@ -73,13 +71,13 @@ fn uring_registers_only_small_buffers() {
 #[test]
 fn uring_leaks_buffers_while_io_is_in_flight() {
     let (read, _write) = std::io::pipe().unwrap();
-    let shape = UringConfig {
-        depth: 1,
-        cache: CachePolicy::Cached,
-        submission: SubmitPolicy::Batched,
-    };
-    let Ok(mut backend) = UringBackend::new(read.into(), Buffers::new(1, 4096).unwrap(), shape)
-    else {
+    let Ok(mut backend) = UringBackend::new(
+        read.into(),
+        Buffers::new(1, 4096).unwrap(),
+        1,
+        CachePolicy::Cached,
+        SubmitPolicy::Batched,
+    ) else {
         eprintln!(
             "SKIPPED: uring_leaks_buffers_while_io_is_in_flight: \
              io_uring is blocked"
@@ -110,14 +108,13 @@ fn uring_reused_entry_equals_new_one() {
     assert_eq!(size_of::<SubmissionEntry>(), 64);
     let file = tempfile::tempfile().unwrap();
     let buffers = Buffers::new(4, 8192).unwrap();
-    let shape = UringConfig {
-        depth: 2,
-        cache: CachePolicy::Direct,
-        submission: SubmitPolicy::Batched,
-    };
-    let Ok(mut backend) =
-        UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape)
-    else {
+    let Ok(mut backend) = UringBackend::new(
+        file.as_fd().try_clone_to_owned().unwrap(),
+        buffers,
+        2,
+        CachePolicy::Direct,
+        SubmitPolicy::Batched,
+    ) else {
         eprintln!(
             "SKIPPED: uring_reused_entry_equals_new_one: io_uring is \
              blocked"

@@ -1,7 +1,7 @@
 //! Operations on blocks without data of their own, and the write that may follow each of them in
 //! the same slot.
 
-use super::{GeneratorOptions, RequestGenerator};
+use super::RequestGenerator;
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request};
 use crate::load::block_calls::BlockCalls;
@@ -10,16 +10,6 @@ use crate::load::slots::{Slot, Stage};
 use diskproof_model::op::OpKind;
 
 impl RequestGenerator {
-    /// Makes these calls where the steps of its pattern move no data.
-    pub(crate) fn calling(mut self, calls: Option<BlockCalls>) -> Self {
-        if calls.is_some() {
-            self.options
-                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
-                .calls = calls;
-        }
-        self
-    }
-
     /// The call of `step` in slot `index`. The data of the write that may follow it is made now,
     /// before its latency begins.
     #[cold]
@@ -36,14 +26,7 @@ impl RequestGenerator {
             self.unique = self.unique.wrapping_add(1);
             self.fill(buffers, (index + self.write_buffer_shift, index), step);
         }
-        Some(Request {
-            slot: index,
-            buffer: index,
-            op: Op::Call(call),
-            offset: step.offset,
-            len: step.len,
-            skip: 0,
-        })
+        Some(Request::new(index, Op::Call(call), step.offset, step.len))
     }
 
     fn calls(&self) -> Option<&BlockCalls> {

@@ -1,9 +1,9 @@
 //! Requests of a paced workload, and of a batch of reads.
 
 use super::*;
-
+use crate::io::Extent;
 use diskproof_model::plan::{Access, Distribution, Workload};
-use diskproof_model::shape::{Arrivals, ThinkCount};
+use diskproof_model::shape::{Arrivals, ThinkCount, ThinkTime};
 use diskproof_model::stream::Streams;
 
 const BLOCK: u32 = 4096;
@@ -32,8 +32,11 @@ fn paced_start_waits_for_busy_block_and_is_not_dropped() {
     let pacer = Pacer::new(0, 1000.0, Arrivals::Even, 1);
     let journal = Arc::new(WriteJournal::new(1, 0, u64::from(BLOCK), BLOCK));
     let mut generator = RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::default())
-        .paced(Some(pacer.clone()), 0)
-        .verified(Some(journal));
+        .with_options(GeneratorOptions {
+            pacer: Some(pacer.clone()),
+            journal: Some(journal),
+            ..GeneratorOptions::default()
+        });
     let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
     let first = generator.next(2_500_000, &mut buffers).unwrap();
     // The only block is being written: the start at 1 ms stays reserved, and the one at 2 ms is
@@ -134,7 +137,10 @@ fn generator_pauses_after_each_operation() {
     };
     let pattern = Pattern::new(&workload, extent, 1, 0);
     let mut generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, Budget::default())
-        .pausing(Some(think), 0);
+        .with_options(GeneratorOptions {
+            pauses: Some(Pauses::new(think, 0)),
+            ..GeneratorOptions::default()
+        });
     let mut buffers = Buffers::new(1, BLOCK as usize).unwrap();
     assert!(generator.read_batch(0).is_none());
     let first = generator.next(10, &mut buffers).unwrap();

@@ -10,7 +10,8 @@ pub(crate) struct BlockSizes {
     /// (upper end of the weights so far, bytes); one entry means no draw.
     sizes: Vec<(u64, u32)>,
     total: u64,
-    only: u32,
+    /// The size, where there is only one; otherwise 0.
+    pub only: u32,
 }
 
 impl BlockSizes {
@@ -43,12 +44,6 @@ impl BlockSizes {
     /// Largest size.
     pub(crate) fn largest(&self) -> u32 {
         self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
-    }
-
-    /// The size, where there is only one; otherwise 0.
-    #[inline(always)]
-    pub(crate) fn only(&self) -> u32 {
-        self.only
     }
 
     /// The next size.

@@ -7,7 +7,6 @@ mod skewed;
 mod visit_map;
 mod walk;
 mod zipf;
-mod zone_walk;
 
 use crate::io::Extent;
 use crate::random::Random;
@@ -19,8 +18,7 @@ pub(crate) use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use visit_map::VisitMap;
-use walk::{OffsetWalk, RandomRuns, WalkPosition};
-use zone_walk::ZoneWalk;
+use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
 /// One operation to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,20 +89,17 @@ fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
 fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
     let (start, blocks, align) = match walk {
         OffsetWalk::Runs(runs) => {
-            let walk = each_once(runs.drawn(), next, seed)?;
-            return Some(OffsetWalk::Runs(Box::new(runs.drawing_from(walk))));
+            let mut runs = runs.clone();
+            runs.walk = each_once(&runs.walk, next, seed)?;
+            return Some(OffsetWalk::Runs(runs));
         }
-        OffsetWalk::Uniform {
-            start,
-            blocks,
-            align,
-        } => (*start, *blocks, *align),
+        OffsetWalk::Uniform(all) => (all.start, all.blocks, all.align),
         OffsetWalk::EachOnce {
             start,
             align,
             order,
             ..
-        } => (*start, order.len(), *align),
+        } => (*start, order.n, *align),
         _ => return None,
     };
     Some(OffsetWalk::EachOnce {
@@ -119,9 +114,7 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
 #[derive(Debug, Clone, Copy)]
 struct UniformWalk {
     len: u32,
-    start: u64,
-    blocks: u64,
-    align: u64,
+    blocks: UniformBlocks,
 }
 
 /// Reads of one size at uniformly random, aligned offsets.
@@ -135,7 +128,7 @@ impl UniformReads {
     /// The offset of the next read.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
-        self.walk.start + self.random.below(self.walk.blocks) * self.walk.align
+        self.walk.blocks.draw(&mut self.random)
     }
 
     /// Bytes of each.
@@ -168,16 +161,10 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<UniformWalk> {
         return None;
     };
     match only.walk {
-        OffsetWalk::Uniform {
-            start,
-            blocks,
-            align,
-        } if only.kind == OpKind::Read && only.sizes.only() != 0 => Some(UniformWalk {
-            len: only.sizes.only(),
-            start,
-            blocks,
-            align,
-        }),
+        OffsetWalk::Uniform(blocks) if only.kind == OpKind::Read && only.sizes.only != 0 => {
+            let len = only.sizes.only;
+            Some(UniformWalk { len, blocks })
+        }
         _ => None,
     }
 }
@@ -260,9 +247,9 @@ impl Pattern {
         if matches!(first.walk, OffsetWalk::EachOnce { .. }) {
             return self.with_each_block_once(cursors, key);
         }
-        let len = first.sizes.only();
+        let len = first.sizes.only;
         let is_shared = |one: &StreamWalk| {
-            matches!(one.walk, OffsetWalk::Sequential { .. }) && one.sizes.only() == len
+            matches!(one.walk, OffsetWalk::Sequential(_)) && one.sizes.only == len
         };
         if len > 0 && self.streams.iter().all(is_shared) {
             let len = u64::from(len);
@@ -320,7 +307,7 @@ impl Pattern {
     #[inline(always)]
     pub fn lap(&self) -> u64 {
         match &self.map {
-            Some(map) => map.lap(),
+            Some(map) => map.lap,
             None => self
                 .streams
                 .iter()

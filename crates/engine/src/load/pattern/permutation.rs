@@ -10,7 +10,8 @@ const ROUNDS: u64 = 4;
 /// A random order of the numbers below `n`, and another one for each lap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Permutation {
-    n: u64,
+    /// Numbers in a lap.
+    pub n: u64,
     key: u64,
     /// Bits of each half of a number.
     half_bits: u32,
@@ -25,11 +26,6 @@ impl Permutation {
             key,
             half_bits: bits.div_ceil(2).max(1),
         }
-    }
-
-    /// Numbers in a lap.
-    pub(crate) fn len(&self) -> u64 {
-        self.n
     }
 
     /// The number at `index`; every `n` indices make a lap.

@@ -1,7 +1,7 @@
 //! Blocks of which some are more popular than others, by the laws that fio knows. All laws but
 //! zones give a rank; popular ranks are scattered over the extent.
 
-use super::zipf::{Zipf, scatter};
+use super::zipf::{Scattered, Zipf};
 use crate::random::Random;
 use diskproof_model::plan::Distribution;
 
@@ -18,27 +18,6 @@ pub(crate) enum SkewedBlocks {
     Pareto { scattered: Scattered, power: f64 },
     /// The mean of uniform numbers, moved by up to half of `spread` either way.
     Normal { scattered: Scattered, spread: u64 },
-}
-
-/// Ranks 0..n at blocks that lie far apart.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scattered {
-    n: u64,
-    step: u64,
-}
-
-impl Scattered {
-    fn new(n: u64) -> Self {
-        let n = n.max(1);
-        Self {
-            n,
-            step: scatter(n),
-        }
-    }
-
-    fn block(self, rank: u64) -> u64 {
-        (u128::from(rank) * u128::from(self.step) % u128::from(self.n)) as u64
-    }
 }
 
 impl SkewedBlocks {

@@ -19,7 +19,8 @@ pub(crate) struct VisitMap {
     visited: Vec<u64>,
     /// Words of `visited` in which every bit is set.
     full: Vec<u64>,
-    lap: u64,
+    /// Laps that are over.
+    pub lap: u64,
 }
 
 impl VisitMap {
@@ -41,11 +42,6 @@ impl VisitMap {
         };
         map.clear();
         Some(map)
-    }
-
-    /// Laps that are over.
-    pub(crate) fn lap(&self) -> u64 {
-        self.lap
     }
 
     /// Forgets the visits. What lies behind the last unit counts as visited.
@@ -133,7 +129,7 @@ mod tests {
                 let mut seen = vec![false; units as usize];
                 while seen.contains(&false) {
                     let (offset, len) = map.visit(16384, &mut random);
-                    assert_eq!(map.lap(), lap);
+                    assert_eq!(map.lap, lap);
                     let first = (offset - 8192) / 4096;
                     assert!(len >= 4096 && len.is_multiple_of(4096) && len <= 16384);
                     for unit in first..first + u64::from(len) / 4096 {

@@ -2,24 +2,46 @@
 
 use super::permutation::Permutation;
 use super::skewed::SkewedBlocks;
-use super::zone_walk::ZoneWalk;
 use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
-use diskproof_model::shape::{RandomRun, RunFollow};
+use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The place of an ordered walk in an extent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OrderedWalk {
+    start: u64,
+    end: u64,
+    at: u64,
+    lap: u64,
+}
+
+/// Uniformly random, aligned offsets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UniformBlocks {
+    /// The first one.
+    pub start: u64,
+    /// How many.
+    pub blocks: u64,
+    /// Between two of them.
+    pub align: u64,
+}
+
+impl UniformBlocks {
+    /// The next offset.
+    #[inline(always)]
+    pub(crate) fn draw(&self, random: &mut Random) -> u64 {
+        self.start + random.below(self.blocks) * self.align
+    }
+}
 
 /// An order of offsets through an extent.
 #[derive(Debug, Clone)]
 pub(crate) enum OffsetWalk {
     /// Ascending; wraps.
-    Sequential {
-        start: u64,
-        end: u64,
-        at: u64,
-        lap: u64,
-    },
+    Sequential(OrderedWalk),
     /// Ascending, shared with other threads; wraps.
     Shared {
         start: u64,
@@ -30,23 +52,15 @@ pub(crate) enum OffsetWalk {
     /// Ascending through parts of the extent; wraps.
     ZonesInTurn(Box<ZoneWalk>),
     /// Descending; wraps.
-    Backward {
-        start: u64,
-        end: u64,
-        at: u64,
-        lap: u64,
-    },
+    Backward(OrderedWalk),
     /// Ascending in strides; each lap begins one block later.
     Stride {
-        start: u64,
-        end: u64,
-        at: u64,
-        lap: u64,
+        walk: OrderedWalk,
         stride: u64,
         align: u64,
     },
     /// Uniformly random.
-    Uniform { start: u64, blocks: u64, align: u64 },
+    Uniform(UniformBlocks),
     /// Random, shared with other threads; each block once per lap.
     EachOnce {
         start: u64,
@@ -82,26 +96,26 @@ impl OffsetWalk {
         let (start, end) = (extent.start, extent.start + extent.length);
         let (align, largest) = (u64::from(smallest), u64::from(largest));
         let blocks = blocks_in(extent.length, align, largest);
+        let walk = OrderedWalk {
+            start,
+            end,
+            at: start,
+            lap: 0,
+        };
         match access {
-            Access::Sequential => Self::Sequential {
-                start,
-                end,
-                at: start,
-                lap: 0,
-            },
-            Access::Backward => Self::Backward {
-                start,
-                end: start + extent.length / align * align,
-                at: end - extent.length % align,
-                lap: 0,
-            },
+            Access::Sequential => Self::Sequential(walk),
+            Access::Backward => {
+                let end = end - extent.length % align;
+                Self::Backward(OrderedWalk {
+                    end,
+                    at: end,
+                    ..walk
+                })
+            }
             Access::Stride { stride_bytes } => {
                 let stride = (*stride_bytes).max(align).next_multiple_of(align);
                 Self::Stride {
-                    start,
-                    end,
-                    at: start,
-                    lap: 0,
+                    walk,
                     stride,
                     align,
                 }
@@ -125,11 +139,11 @@ impl OffsetWalk {
             }
             Access::Random { distribution } => match SkewedBlocks::new(*distribution, blocks) {
                 Some(law) => Self::Skewed { start, align, law },
-                None => Self::Uniform {
+                None => Self::Uniform(UniformBlocks {
                     start,
                     blocks,
                     align,
-                },
+                }),
             },
             Access::Zoned { zones } => Self::zones(zones, extent, align, largest),
         }
@@ -137,9 +151,9 @@ impl OffsetWalk {
 
     /// Begins this many bytes further on, to whole blocks of `len`, where it is sequential; wraps.
     pub(crate) fn skip(&mut self, bytes: u64, len: u64) {
-        if let Self::Sequential { start, end, at, .. } = self {
-            let blocks = ((*end - *start) / len).max(1);
-            *at = *start + bytes / len % blocks * len;
+        if let Self::Sequential(walk) = self {
+            let blocks = ((walk.end - walk.start) / len).max(1);
+            walk.at = walk.start + bytes / len % blocks * len;
         }
     }
 
@@ -150,21 +164,19 @@ impl OffsetWalk {
             next.load(Ordering::Relaxed).saturating_sub(1) / blocks.max(1)
         };
         match self {
-            Self::Sequential { lap, .. }
-            | Self::Backward { lap, .. }
-            | Self::Stride { lap, .. } => *lap,
+            Self::Sequential(walk) | Self::Backward(walk) | Self::Stride { walk, .. } => walk.lap,
             Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
-            Self::EachOnce { order, next, .. } => of_draws(next, order.len()),
-            Self::ZonesInTurn(walk) => walk.lap(),
+            Self::EachOnce { order, next, .. } => of_draws(next, order.n),
+            Self::ZonesInTurn(walk) => walk.lap,
             Self::Runs(runs) => runs.lap(),
-            Self::Uniform { .. } | Self::Zones { .. } | Self::Skewed { .. } => 0,
+            Self::Uniform(_) | Self::Zones { .. } | Self::Skewed { .. } => 0,
         }
     }
 
     /// Bytes before the next offset of a sequential walk.
     pub(crate) fn passed(&self, extent: Extent) -> u64 {
         match self {
-            Self::Sequential { at, .. } => at.saturating_sub(extent.start),
+            Self::Sequential(walk) => walk.at.saturating_sub(extent.start),
             _ => 0,
         }
     }
@@ -208,23 +220,14 @@ impl OffsetWalk {
     pub(crate) fn next(&mut self, len: u32, random: &mut Random) -> u64 {
         let len = u64::from(len);
         match self {
-            Self::Sequential {
-                start,
-                end,
-                at,
-                lap,
-            } => {
-                if *at + len > *end {
-                    (*at, *lap) = (*start, *lap + 1);
+            Self::Sequential(walk) => {
+                if walk.at + len > walk.end {
+                    (walk.at, walk.lap) = (walk.start, walk.lap + 1);
                 }
-                *at += len;
-                *at - len
+                walk.at += len;
+                walk.at - len
             }
-            Self::Uniform {
-                start,
-                blocks,
-                align,
-            } => *start + random.below(*blocks) * *align,
+            Self::Uniform(blocks) => blocks.draw(random),
             Self::Shared {
                 start,
                 blocks,
@@ -237,35 +240,28 @@ impl OffsetWalk {
                 order,
                 next,
             } => *start + order.at(next.fetch_add(1, Ordering::Relaxed)) * *align,
-            Self::Backward {
-                start,
-                end,
-                at,
-                lap,
-            } => {
-                let is_over = *at < *start + len;
-                *lap += u64::from(is_over);
-                *at = if is_over { *end } else { *at } - len;
-                *at
+            Self::Backward(walk) => {
+                let is_over = walk.at < walk.start + len;
+                walk.lap += u64::from(is_over);
+                walk.at = if is_over { walk.end } else { walk.at } - len;
+                walk.at
             }
             Self::Stride {
-                start,
-                end,
-                at,
-                lap,
+                walk,
                 stride,
                 align,
             } => {
-                if *at + len > *end {
-                    *lap = (*lap + *align) % *stride;
-                    *at = if *start + *lap + len > *end {
-                        *start
+                if walk.at + len > walk.end {
+                    walk.lap = (walk.lap + *align) % *stride;
+                    let begin = walk.start + walk.lap;
+                    walk.at = if begin + len > walk.end {
+                        walk.start
                     } else {
-                        *start + *lap
+                        begin
                     };
                 }
-                let offset = *at;
-                *at += *stride;
+                let offset = walk.at;
+                walk.at += *stride;
                 offset
             }
             Self::Zones { zones, align } => {
@@ -298,12 +294,12 @@ impl OffsetWalk {
     /// `None` where the walk does not ascend block by block.
     pub(crate) fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
         let (start, end, front) = match self {
-            Self::Sequential {
+            Self::Sequential(OrderedWalk {
                 start,
                 end,
                 at,
                 lap,
-            } => (*start, *end, WalkPosition { lap: *lap, at: *at }),
+            }) => (*start, *end, WalkPosition { lap: *lap, at: *at }),
             Self::Shared {
                 start,
                 blocks,
@@ -342,7 +338,8 @@ impl OffsetWalk {
 /// each direction goes on from its own last operation.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomRuns {
-    walk: OffsetWalk,
+    /// Draws the offsets.
+    pub walk: OffsetWalk,
     run: RandomRun,
     start: u64,
     end: u64,
@@ -367,19 +364,6 @@ impl RandomRuns {
             end: extent.start + extent.length,
             last: (extent.start, extent.start),
             done,
-        }
-    }
-
-    /// The walk that draws the offsets.
-    pub(crate) fn drawn(&self) -> &OffsetWalk {
-        &self.walk
-    }
-
-    /// The same runs at the offsets of another walk.
-    pub(crate) fn drawing_from(&self, walk: OffsetWalk) -> Self {
-        Self {
-            walk,
-            ..self.clone()
         }
     }
 
@@ -412,4 +396,45 @@ impl RandomRuns {
 /// Aligned starts in `length` bytes from which the largest block still fits; at least one.
 fn blocks_in(length: u64, align: u64, largest: u64) -> u64 {
     (length.saturating_sub(largest) / align) + 1
+}
+
+/// Ascends through parts of an extent, and skips what is between them.
+#[derive(Debug, Clone)]
+pub(crate) struct ZoneWalk {
+    start: u64,
+    end: u64,
+    at: u64,
+    /// Laps that have begun after the first.
+    pub lap: u64,
+    /// Where the current part begins.
+    zone: u64,
+    stride: ZoneStride,
+}
+
+impl ZoneWalk {
+    /// From the start of `extent` on.
+    pub(crate) fn new(extent: Extent, stride: ZoneStride) -> Self {
+        Self {
+            start: extent.start,
+            end: extent.start + extent.length,
+            at: extent.start,
+            lap: 0,
+            zone: extent.start,
+            stride,
+        }
+    }
+
+    /// The next offset. Not inlined: the other walks share the loop that calls it.
+    #[inline(never)]
+    pub(crate) fn next(&mut self, len: u64) -> u64 {
+        if self.at >= self.zone + self.stride.zone_bytes {
+            self.zone += self.stride.zone_bytes + self.stride.skip_bytes;
+            self.at = self.zone;
+        }
+        if self.at + len > self.end {
+            (self.at, self.zone, self.lap) = (self.start, self.start, self.lap + 1);
+        }
+        self.at += len;
+        self.at - len
+    }
 }

@@ -7,20 +7,41 @@ use crate::random::Random;
 /// Draws blocks 0..n so that the k-th most popular one comes in proportion to k^−theta.
 #[derive(Debug, Clone)]
 pub(crate) struct Zipf {
-    n: u64,
+    scattered: Scattered,
     theta: f64,
     integral_first: f64,
     integral_last: f64,
     shortcut: f64,
-    /// From one rank's block to the next one's, modulo n.
-    scatter: u64,
+}
+
+/// Ranks 0..n at blocks that lie far apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scattered {
+    /// How many.
+    pub n: u64,
+    /// From one rank's block to the next one's, modulo `n`.
+    step: u64,
+}
+
+impl Scattered {
+    /// At least one block.
+    pub(crate) fn new(n: u64) -> Self {
+        let n = n.max(1);
+        let step = scatter(n);
+        Self { n, step }
+    }
+
+    /// The block of a rank.
+    pub(crate) fn block(self, rank: u64) -> u64 {
+        (u128::from(rank) * u128::from(self.step) % u128::from(self.n)) as u64
+    }
 }
 
 /// Steps of the golden section of `n` spread any number of first steps evenly over 0..n (Knuth, The
 /// Art of Computer Programming, 6.4): popular blocks must not lie side by side, where a disk's head
 /// or cache would find them together. Without a common divisor with `n`, n steps reach every block
 /// once.
-pub(crate) fn scatter(n: u64) -> u64 {
+fn scatter(n: u64) -> u64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let section = ((u128::from(n) * u128::from(GOLDEN)) >> 64) as u64;
     (section.max(1)..)
@@ -36,15 +57,14 @@ impl Zipf {
     /// For `n` blocks.
     pub(crate) fn new(n: u64, theta: f64) -> Self {
         let mut zipf = Self {
-            n: n.max(1),
+            scattered: Scattered::new(n),
             theta,
             integral_first: 0.0,
             integral_last: 0.0,
             shortcut: 0.0,
-            scatter: scatter(n.max(1)),
         };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
-        zipf.integral_last = zipf.integral(zipf.n as f64 + 0.5);
+        zipf.integral_last = zipf.integral(zipf.scattered.n as f64 + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
         zipf
     }
@@ -79,7 +99,7 @@ impl Zipf {
         loop {
             let u = self.integral_last + random.unit() * (self.integral_first - self.integral_last);
             let x = self.inverse(u);
-            let k = (x + 0.5).clamp(1.0, self.n as f64).floor();
+            let k = (x + 0.5).clamp(1.0, self.scattered.n as f64).floor();
             if k - x <= self.shortcut || u >= self.integral(k + 0.5) - self.weight(k) {
                 return k as u64;
             }
@@ -88,8 +108,7 @@ impl Zipf {
 
     /// The next block, from 0 to n − 1.
     pub(crate) fn block(&self, random: &mut Random) -> u64 {
-        let rank = self.rank(random);
-        (u128::from(rank) * u128::from(self.scatter) % u128::from(self.n)) as u64
+        self.scattered.block(self.rank(random))
     }
 }
 
@@ -118,8 +137,7 @@ mod tests {
     fn zipf_scatters_popular_blocks_one_rank_each() {
         for n in [1, 2, 3, 7, 100, 4096, 131_072, 131_071, 1 << 28] {
             let zipf = Zipf::new(n, 1.1);
-            let block =
-                |rank: u64| (u128::from(rank) * u128::from(zipf.scatter) % u128::from(n)) as u64;
+            let block = |rank: u64| zipf.scattered.block(rank);
             let mut first: Vec<u64> = (1..=n.min(5000)).map(block).collect();
             first.sort_unstable();
             first.dedup();

@@ -4,7 +4,7 @@
 use super::*;
 use crate::io::buffers::Buffers;
 use crate::io::clock::FakeClock;
-use crate::io::{Extent, Request};
+use crate::io::{Extent, Request, RequestSource};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::Pattern;
@@ -34,10 +34,7 @@ struct Moody {
 }
 
 impl Backend for &mut Moody {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             self.waiting.push(request);
         }
@@ -138,10 +135,7 @@ struct Lapped {
 }
 
 impl Backend for &mut Lapped {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             self.asked += 1;
             self.waiting.push(request.slot);
@@ -361,10 +355,7 @@ impl Whimsical {
 }
 
 impl Backend for &mut Whimsical {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while self.in_flight.len() < self.whim.takes
             && let Some(request) = source(&mut self.buffers)
         {
@@ -639,10 +630,7 @@ struct Slow {
 }
 
 impl Backend for &mut Slow {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             self.waiting = Some((request.slot, self.clock.now() + LONG_NS));
         }

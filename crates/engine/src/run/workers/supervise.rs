@@ -31,7 +31,7 @@ impl WorkerGroup<'_> {
         let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
         let mut is_ended = false;
         let mut known = vec![false; self.group.workloads.len()];
-        while self.working.iter().any(|working| *working > 0) {
+        while self.states.iter().any(|state| state.working > 0) {
             let schedule = self.decided(schedule, clock.now());
             let due_ns = counter_log.due_in_ns(schedule.measure_ns, clock.now());
             let at_most = CHECK_EVERY.min(Duration::from_nanos(due_ns));
@@ -91,7 +91,7 @@ impl WorkerGroup<'_> {
     fn mark_finished(&mut self, number: usize) -> usize {
         let handle = &mut self.handles[number];
         handle.state = WorkerState::Finished;
-        self.working[handle.assignment] -= 1;
+        self.states[handle.assignment].working -= 1;
         handle.assignment
     }
 
@@ -100,12 +100,12 @@ impl WorkerGroup<'_> {
     /// figures would belong to another load from here on.
     fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
         let assignment = self.mark_finished(number);
-        self.results[assignment].push(done);
-        self.cpu[assignment].user_ns += cpu.user_ns;
-        self.cpu[assignment].system_ns += cpu.system_ns;
+        let state = &mut self.states[assignment];
+        state.results.push(done);
+        state.cpu.user_ns += cpu.user_ns;
+        state.cpu.system_ns += cpu.system_ns;
         let is_early = |y: &WorkerResult| !matches!(y.ending, EndReason::Time | EndReason::Stopped);
-        let is_over =
-            self.working[assignment] == 0 && self.results[assignment].iter().all(is_early);
+        let is_over = state.working == 0 && state.results.iter().all(is_early);
         let ends_alone = self.assignments[assignment].workload.ends_alone;
         if is_over && !ends_alone && !self.group.is_alone() {
             self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
@@ -119,7 +119,8 @@ impl WorkerGroup<'_> {
             let is_stopping = now >= schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
             let orders = if is_stopping {
                 Orders::End
-            } else if self.is_endless() {
+            } else if self.group.time_ns().is_none() {
+                // Only a budget of operations or bytes ends the run.
                 let silence_ns = self.silence_of(target, schedule, now);
                 Orders::ContinueWithoutDeadline { silence_ns }
             } else {
@@ -176,13 +177,9 @@ impl WorkerGroup<'_> {
                 late,
             };
             let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
-            self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
-            self.results[assignment].push(done);
+            let state = &mut self.states[assignment];
+            state.hang = Some(join(state.hang, hang));
+            state.results.push(done);
         }
-    }
-
-    /// Whether only a budget of operations or bytes ends the run.
-    fn is_endless(&self) -> bool {
-        self.group.time_ns().is_none()
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
-use crate::io::{Backend, Op, Request, WAIT_MAX_NS, WaitMode};
+use crate::io::{Backend, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use diskproof_simdisk::models;
 use diskproof_simdisk::models::faults::Faults;
 use std::io;
@@ -28,10 +28,7 @@ pub(crate) struct SimBackend {
 }
 
 impl Backend for SimBackend {
-    fn enqueue(
-        &mut self,
-        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
-    ) -> io::Result<()> {
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             let operation = match request.op {
                 Op::Read => models::Operation::Read,
