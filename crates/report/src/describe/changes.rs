@@ -196,10 +196,11 @@ fn to_decide(candidate: &Candidate) -> Option<String> {
     let open = headline.filter(|metric| metric.verdict.is_open());
     let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
     let longest = open.max_by(|one, other| times(one).total_cmp(&times(other)))?;
-    Some(format!(
-        "To decide every workload: {}.",
-        needed_text(longest)
-    ))
+    let needed = needed_text(longest);
+    Some(match longest.ratio {
+        Some(_) => format!("To decide all, each workload needs {needed}."),
+        None => format!("To decide every workload: {needed}."),
+    })
 }
 
 /// A side and its figures.
