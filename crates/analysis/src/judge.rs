@@ -38,7 +38,9 @@ use diskproof_model::target::{HostFacts, TargetIdentity};
 ///
 /// 3: `disturbed` knows the block bitmaps that ext4 reads, and the evidence of a stall points into
 /// the lists of a series.
-pub const JUDGING_VERSION: u32 = 3;
+///
+/// 4: a figure in a sentence has at least two digits, however wide its interval is.
+pub const JUDGING_VERSION: u32 = 4;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
 /// show.
 const SERIES_CELLS_MAX: usize = 1200;

@@ -29,7 +29,7 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
     });
     let trend = |of: &Headline| Trend {
         subject: of.workload.clone(),
-        operation: of.operation,
+        operation: of.operation.clone(),
         unit: of.unit.clone(),
         points: points(&runs, of),
     };
@@ -43,7 +43,7 @@ fn disks(run: &SavedRun) -> impl Iterator<Item = &str> {
 
 fn points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
     let is_same = |other: &&Headline| {
-        (&other.workload, other.operation, &other.unit) == (&of.workload, of.operation, &of.unit)
+        (&other.workload, &other.operation, &other.unit) == (&of.workload, &of.operation, &of.unit)
     };
     let mut points: Vec<TrendPoint> = Vec::new();
     let mut before: Vec<f64> = Vec::new();
@@ -86,7 +86,7 @@ fn change(before: &[f64], value: f64) -> Option<TrendChange> {
 fn is_of(trend: &Trend, limit: &Limit) -> bool {
     let (subject, metric) = (&trend.subject, trend.metric());
     limit.metric == format!("{subject}.{metric}")
-        || limit.metric == format!("{subject}.{}.{metric}", trend.operation.as_str())
+        || limit.metric == format!("{subject}.{}.{metric}", trend.operation)
 }
 
 /// Holds a condition such as `commit-fdatasync.iops<-10%` against the newest run. A change that
@@ -109,12 +109,11 @@ pub fn outcome(limit: &Limit, trends: &[Trend]) -> ConditionOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::measurement::OpKind;
 
     fn run(day: u32, values: &[(&str, f64)]) -> SavedRun {
         let headline = |(name, value): &(&str, f64)| Headline {
             workload: (*name).to_owned(),
-            operation: OpKind::Commit,
+            operation: "commit".to_owned(),
             value: *value,
             half_width_95: None,
             unit: "1/s".to_owned(),

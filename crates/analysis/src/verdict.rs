@@ -472,13 +472,13 @@ fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
     }
     if let Some(limit) = &matrix.bandwidth_limit {
         let size = |bytes: u32| format_bytes(u64::from(bytes));
-        let low = size(limit.block_bytes_low);
-        let sizes = match limit.block_bytes_high {
-            Some(high) if high == limit.block_bytes_low => low,
-            Some(high) => format!("{low} to {}", size(high)),
-            None => format!("{low} or more"),
+        let (from, low) = (size(limit.block_bytes), size(limit.block_bytes_low));
+        let range = match limit.block_bytes_high {
+            Some(high) if high == limit.block_bytes_low => String::new(),
+            Some(high) => format!(" ({low} to {})", size(high)),
+            None => format!(" ({low} or more)"),
         };
-        clause.push_str(&format!(", bandwidth limits from {sizes} on"));
+        clause.push_str(&format!(", bandwidth limits from {from} on{range}"));
     }
     Some(clause)
 }

@@ -6,11 +6,12 @@ use crate::units::format_percent;
 
 /// More digits than this say nothing about a disk: ten equal runs of 5 s differed by 5 to 15 %.
 const DIGITS_MAX: i32 = 3;
-/// Digits of a figure without an interval.
-const DIGITS_UNKNOWN: i32 = 2;
+/// Digits of a figure without an interval, and with a wide one: one digit would be off by up to a
+/// third, and figures that belong together (IOPS and MB/s) would contradict each other.
+const DIGITS_MIN: i32 = 2;
 
 /// A value rounded to the digits that its half-width supports: the last digit printed is that of
-/// the half-width's first digit, and there are at most three. Without a half-width two digits
+/// the half-width's first digit, and there are two or three. Without a half-width two digits
 /// remain.
 /// Zeros that are not known are kept as zeros: 13,688 ± 821 is `13,700`.
 pub fn rounded(value: f64, half_width: Option<f64>) -> String {
@@ -23,10 +24,10 @@ pub fn rounded(value: f64, half_width: Option<f64>) -> String {
     let first = exponent(value);
     let last = match half_width.filter(|half_width| half_width.is_finite()) {
         Some(half_width) if half_width > 0.0 => {
-            exponent(half_width).clamp(first - DIGITS_MAX + 1, first)
+            exponent(half_width).clamp(first - DIGITS_MAX + 1, first - DIGITS_MIN + 1)
         }
         Some(_) => first - DIGITS_MAX + 1,
-        None => first - DIGITS_UNKNOWN + 1,
+        None => first - DIGITS_MIN + 1,
     };
     to_place(value, last)
 }
@@ -45,8 +46,10 @@ fn to_place(value: f64, last: i32) -> String {
 /// How many digits of a value its half-width supports.
 pub fn digits_of(value: f64, half_width: Option<f64>) -> i32 {
     match half_width.filter(|half_width| *half_width > 0.0 && half_width.is_finite()) {
-        Some(half_width) => (exponent(value) - exponent(half_width) + 1).clamp(1, DIGITS_MAX),
-        None => DIGITS_UNKNOWN,
+        Some(half_width) => {
+            (exponent(value) - exponent(half_width) + 1).clamp(DIGITS_MIN, DIGITS_MAX)
+        }
+        None => DIGITS_MIN,
     }
 }
 
@@ -180,7 +183,7 @@ mod tests {
         let cases = [
             (13_688.0, Some(821.0), "13,700"),
             (13_688.0, Some(9_000.0), "14,000"),
-            (13_688.0, Some(20_000.0), "10,000"),
+            (15_355.0, Some(12_000.0), "15,000"),
             (13_688.0, Some(1.0), "13,700"),
             (13_688.0, Some(0.0), "13,700"),
             (13_688.0, None, "14,000"),

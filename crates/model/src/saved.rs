@@ -75,8 +75,8 @@ pub struct WorstFinding {
 pub struct Headline {
     /// Name of the workload; `curve` and `access` for a survey.
     pub workload: String,
-    /// What was done.
-    pub operation: OpKind,
+    /// What was done, such as `read`, or `create` of files.
+    pub operation: String,
     /// Rate in operations or bytes per second, or a time.
     pub value: f64,
     /// Half-width of the 95 % interval; `null` when there was too little to tell.
@@ -211,19 +211,21 @@ fn headlines(record: &Record) -> Vec<Headline> {
     ranked.into_iter().map(|(_, figure)| figure).collect()
 }
 
+/// The name of a figure in lists: of the workload, and what was done where that does not say it.
+pub fn named(workload: &str, operation: &str) -> String {
+    match operation {
+        "read" | "write" if !workload.contains(operation) => format!("{workload} {operation}"),
+        _ => workload.to_owned(),
+    }
+}
+
 fn headline(figure: &Figure<'_>) -> Headline {
-    let operation = OpKind::ALL.into_iter();
-    let mut operation = operation.filter(|kind| kind.as_str() == figure.key.op);
     Headline {
         workload: match figure.key.part {
             Part::Access(_) => "access".to_owned(),
             _ => figure.key.subject.to_string(),
         },
-        // Only an operation on files is none on blocks.
-        operation: operation.next().unwrap_or(match figure.key.op {
-            "stat" => OpKind::Read,
-            _ => OpKind::Write,
-        }),
+        operation: figure.key.op.to_owned(),
         value: figure.value,
         half_width_95: figure.half_width_95,
         unit: figure.unit.to_owned(),

@@ -1,6 +1,5 @@
 //! A figure of a target from run to run.
 
-use crate::op::OpKind;
 use serde::Serialize;
 
 /// A figure from run to run.
@@ -8,8 +7,8 @@ use serde::Serialize;
 pub struct Trend {
     /// The workload, or the part of a survey.
     pub subject: String,
-    /// The kind of operation.
-    pub operation: OpKind,
+    /// What was done, such as `read`, or `create` of files.
+    pub operation: String,
     /// `1/s`, `B/s` or `ns`.
     pub unit: String,
     /// The runs that have it, the oldest first.

@@ -2,7 +2,7 @@
 //! it where it is known. Does not know how they were tried.
 
 use super::fitness::leave_alone;
-use diskproof_model::digits::rounded;
+use diskproof_model::digits::{figure_to_digits, rounded};
 use diskproof_model::record::{Advice, Record};
 use diskproof_model::trial::{TrialOutcome, TrialRecord};
 
@@ -114,7 +114,7 @@ fn sentence(tried: &TrialRecord) -> String {
         format!(
             "{}× ± {}",
             rounded(gain.value, Some(half(gain))),
-            rounded(half(gain), Some(half(gain)))
+            figure_to_digits(half(gain), 1, "1")
         )
     });
     let range = tried.gain.as_ref().map_or(String::new(), |gain| {

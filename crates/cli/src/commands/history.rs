@@ -180,8 +180,8 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     if let Some(first) = unreadable.first() {
         let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
         eprint_line(&format!(
-            "warning: skipped {count} that cannot be read, such as {id}: that part of the history \
-             was overwritten"
+            "warning: skipped {count} that cannot be read, such as {id}: damaged, or saved by \
+             another version of diskproof"
         ));
     }
     if runs.is_empty() && !list.json {

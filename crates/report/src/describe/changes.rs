@@ -180,7 +180,10 @@ fn to_decide(candidate: &Candidate) -> Option<String> {
     let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
     let longest = open.max_by(|one, other| times(one).total_cmp(&times(other)))?;
     let needed = needed_text(longest);
-    Some(format!("To decide every workload: {needed}."))
+    Some(match longest.ratio {
+        Some(_) => format!("To decide all, each workload needs {needed}."),
+        None => format!("To decide every workload: {needed}."),
+    })
 }
 
 /// A side and its figures.

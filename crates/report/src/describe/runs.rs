@@ -6,8 +6,7 @@ use crate::text::{clean, glue, list, shortened};
 use diskproof_model::block::{Block, Column, Narrow, Place, Row, Table, Tone};
 use diskproof_model::digits;
 use diskproof_model::finding::Severity;
-use diskproof_model::measurement::OpKind;
-use diskproof_model::saved::{Headline, SavedRun};
+use diskproof_model::saved::{Headline, SavedRun, named};
 
 /// Digits of an id that identify a run; `show` accepts them.
 const ID_DIGITS: usize = 8;
@@ -82,13 +81,5 @@ pub(crate) fn run_id(id: &str) -> String {
 
 fn figure_text(figure: &Headline) -> String {
     let value = digits::figure_text(figure.value, figure.half_width_95, &figure.unit);
-    let name = &figure.workload;
-    // A name that contains the operation does not need it twice.
-    let is_named = name.contains("read") || name.contains("write");
-    match figure.operation {
-        of @ (OpKind::Read | OpKind::Write) if !is_named => {
-            format!("{name} {} {value}", of.as_str())
-        }
-        _ => format!("{name} {value}"),
-    }
+    format!("{} {value}", named(&figure.workload, &figure.operation))
 }

@@ -121,14 +121,13 @@ mod tests {
     use crate::style::Color;
     use crate::text::columns;
     use diskproof_model::finding::Severity;
-    use diskproof_model::measurement::OpKind;
     use diskproof_model::saved::Headline;
     use diskproof_model::saved::{SavedDisk, WorstFinding};
 
     fn run() -> SavedRun {
         let figure = |workload: &str, value, unit: &str| Headline {
             workload: workload.to_owned(),
-            operation: OpKind::Read,
+            operation: "read".to_owned(),
             value,
             half_width_95: Some(value * 1e-3),
             unit: unit.to_owned(),

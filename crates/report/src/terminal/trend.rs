@@ -8,6 +8,7 @@ use crate::style::Style;
 use crate::table::{Align, Columns};
 use crate::text::clean;
 use diskproof_model::digits::figure_text;
+use diskproof_model::saved::named;
 use diskproof_model::trend::{Trend, TrendPoint};
 use std::io::{self, Write};
 
@@ -21,7 +22,7 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
         if index > 0 {
             page.blank()?;
         }
-        let name = format!("{} {}", clean(&trend.subject), trend.operation.as_str());
+        let name = named(&clean(&trend.subject), &trend.operation);
         page.unbroken(TextStyle::Bold.of(name))?;
         let points = || trend.points.iter();
         let largest = points().map(|point| point.value).fold(0.0, f64::max);
@@ -81,7 +82,6 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::measurement::OpKind;
     use diskproof_model::trend::TrendChange;
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         };
         let trend = Trend {
             subject: "commit-fdatasync".to_owned(),
-            operation: OpKind::Commit,
+            operation: "commit".to_owned(),
             unit: "1/s".to_owned(),
             points: vec![
                 point(1, 2000.0, None),
