@@ -16,7 +16,7 @@ pub(crate) use batches::{BATCHES_MIN, widening};
 pub(crate) use even::scatter;
 pub(crate) use paired::PairedDifference;
 pub(crate) use single::{mean_latency, mean_rate};
-pub(crate) use stats::{mean, variance};
+pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 
 use batches::{BatchMeans, batch_means, burst};
 use diskproof_model::record::Estimate;
@@ -54,6 +54,14 @@ pub struct RateEstimate {
     pub settling_ns: u64,
     /// Whether the rate settled; `None` when there was too little to tell.
     pub settled: Option<bool>,
+}
+
+/// The sum of several series; `None` where there is none.
+pub(crate) fn summed<'a>(all: impl IntoIterator<Item = &'a TimeSeries>) -> Option<TimeSeries> {
+    let mut all = all.into_iter();
+    let mut sum = all.next()?.clone();
+    all.for_each(|series| sum.merge(series));
+    Some(sum)
 }
 
 /// Where the steady part of a run begins.

@@ -2,6 +2,7 @@
 //! names its threshold and where it comes from. Knows the figures of `DiskHealth`, nothing of a
 //! measurement.
 
+use super::evidence::evidence_at;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -225,12 +226,12 @@ impl ReportedDisk<'_> {
         threshold: impl Into<f64>,
         unit: &str,
     ) -> Evidence {
-        Evidence {
-            path: format!("/health/{}/{place}", self.index),
-            observed: observed.into(),
-            threshold: threshold.into(),
-            unit: unit.to_owned(),
-        }
+        evidence_at(
+            format!("/health/{}/{place}", self.index),
+            observed.into(),
+            threshold.into(),
+            unit,
+        )
     }
 
     fn count(self, place: &str, observed: u64, threshold: u64) -> Evidence {
@@ -263,13 +264,12 @@ fn diagnosis(
             evidence.extend(issue.evidence);
         }
     }
-    Some(Diagnosis {
-        severity: severity?,
-        claim: format!("{}. {consequence}", claims.join("; ")),
+    Some(Diagnosis::new(
+        severity?,
+        format!("{}. {consequence}", claims.join("; ")),
         evidence,
-        remedy: remedy.to_owned(),
-        reproduce: None,
-    })
+        remedy,
+    ))
 }
 
 /// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
