@@ -226,10 +226,10 @@ fn metric(
     let judged = joined
         .zip(p_adjusted)
         .map(|(joined, p)| ratio::judge(joined, p, margin, row.better, family));
-    let (verdict, times) = match (&judged, row.reasons.is_empty()) {
+    let (verdict, times) = match (judged, row.reasons.is_empty()) {
         (_, false) => (Verdict::NotComparable, None),
         _ if row.is_load => (Verdict::Observed, None),
-        (Some(judged), true) => (judged.verdict, judged.times),
+        (Some(judged), true) => judged,
         (None, true) => (Verdict::Undecided, None),
     };
     let variation = joined.and_then(Joined::variation);
