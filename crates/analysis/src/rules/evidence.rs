@@ -41,7 +41,7 @@ pub(super) fn together<'a>(
 }
 
 /// An observation at `/measurements/INDEX/PLACE`.
-pub(super) fn evidence(
+pub(crate) fn evidence(
     index: usize,
     place: &str,
     observed: f64,
@@ -171,7 +171,7 @@ pub(super) fn layers(record: &Record) -> impl Iterator<Item = (String, &Layer)> 
 }
 
 /// Requests that this workload wants in flight.
-pub(super) fn wanted_depth(m: &MeasurementRecord) -> f64 {
+pub(crate) fn wanted_depth(m: &MeasurementRecord) -> f64 {
     f64::from(m.workload.depth) * f64::from(m.workload.workers)
 }
 
