@@ -235,11 +235,8 @@ fn commit_delay_of_zero(experiment_us: Option<f64>, why: String, from: &str) -> 
 
 /// The mean latency of one request at a time, which is known as well as its rate.
 fn latency_text(op: &OpRecord) -> String {
-    figure_text(
-        op.latency.mean,
-        Some(op.latency.mean * width(&op.iops)),
-        "ns",
-    )
+    let mean_ns = op.latency.mean;
+    figure_text(mean_ns, Some(mean_ns * width(&op.iops)), "ns")
 }
 
 /// Why the figures of these workloads must not become a setting.

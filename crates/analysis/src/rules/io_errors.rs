@@ -4,6 +4,7 @@ use super::evidence::{evidence, evidence_at, gigabytes, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use crate::verdict::sentence;
 use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
@@ -67,14 +68,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
         seen,
         remedy,
     ))
-}
-
-/// A clause as a sentence.
-fn sentence(clause: &str) -> String {
-    let mut letters = clause.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}.", first.to_uppercase(), letters.as_str())
-    })
 }
 
 /// Where operations failed; adds what the survey saw. The scan has its own findings.
