@@ -140,22 +140,11 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         expectations: Vec::new(),
         data: None,
     };
-    let varying = match facts.variation {
-        RunVariation::Earlier(earlier) => run_to_run(&record, &earlier),
-        RunVariation::Known(known) => known,
-    };
-    for (m, varying) in record.measurements.iter_mut().zip(varying) {
-        m.run_to_run = varying;
-        widen_to_runs(m);
-    }
+    add_run_to_run(&mut record, facts.variation);
     record.sweep = sweep_record(&record.plan, &record.measurements);
     record.layers = layers_record(&record, &data.layer_places);
     record.findings = rules::findings(&record);
-    let indices = 0..record.measurements.len();
-    let limits: Vec<_> = indices.map(|index| limited_by(&record, index)).collect();
-    for (m, limit) in record.measurements.iter_mut().zip(limits) {
-        m.limited_by = Some(limit);
-    }
+    add_limits(&mut record);
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
@@ -164,6 +153,27 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     verdict::answer_fitness(&mut record);
     record.data = kept(data, &record).map(Box::new);
     record
+}
+
+/// What limited each workload, which its findings tell.
+fn add_limits(record: &mut Record) {
+    let indices = 0..record.measurements.len();
+    let limits: Vec<_> = indices.map(|index| limited_by(record, index)).collect();
+    for (m, limit) in record.measurements.iter_mut().zip(limits) {
+        m.limited_by = Some(limit);
+    }
+}
+
+/// How much each workload varies from run to run, and its intervals widened to that.
+fn add_run_to_run(record: &mut Record, variation: RunVariation) {
+    let varying = match variation {
+        RunVariation::Earlier(earlier) => run_to_run(record, &earlier),
+        RunVariation::Known(known) => known,
+    };
+    for (m, varying) in record.measurements.iter_mut().zip(varying) {
+        m.run_to_run = varying;
+        widen_to_runs(m);
+    }
 }
 
 /// The command that shows a figure again, with everything that ran at the same time on its target;

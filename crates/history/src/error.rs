@@ -1,7 +1,7 @@
 //! Every error of a history, with the file and the remedy. The only place that interprets SQLite's
 //! result codes, above all which of them mean damage.
 
-use crate::place::folder_of;
+use crate::filesystem::folder_of;
 use diskproof_model::units::format_bytes;
 use rusqlite::{ErrorCode, ffi};
 use rustix::process::{Resource, getrlimit};

@@ -42,3 +42,10 @@ pub(crate) fn journal_for(folder: &Path) -> JournalMode {
         false => JournalMode::Delete,
     }
 }
+
+/// The folder of a file, as the kernel takes it.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent();
+    let named = parent.filter(|parent| !parent.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
+}

@@ -2,6 +2,7 @@
 //! readable by their owner only because records name machines and disks.
 
 use crate::error::HistoryError;
+use crate::filesystem::folder_of;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata};
@@ -164,14 +165,6 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-/// The folder of a file, as the kernel takes it.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 /// Makes a folder and every missing one above it, and syncs each into its parent.

@@ -37,7 +37,8 @@ impl<'a> EarlierRuns<'a> {
         Self { groups }
     }
 
-    /// In each group, what `find` finds in its runs and repeats `first`. One run shows no variation.
+    /// In each group, what `find` finds in its runs and repeats `first`. One run shows no
+    /// variation.
     pub(super) fn repeats_of<'s, T: Compared>(
         &'s self,
         first: T,
