@@ -26,21 +26,15 @@ pub(crate) fn name_in_check(w: &WorkloadRecord) -> Option<&'static str> {
     };
     let only_reads = w.streams.is_only(OpKind::Read);
     let reads = |depth: u32| only_reads && w.access == uniform && is_page && w.depth == depth;
+    let only_writes = w.streams.is_only(OpKind::Write);
+    let is_sequential = w.access == Access::Sequential;
+    let commits = only_writes && w.sync == each_commits && is_page && w.depth == 1;
     let (name, is_so) = match w.name.as_str() {
-        "sequential-read" => (
-            "sequential-read",
-            w.streams.is_only(OpKind::Read) && w.access == Access::Sequential,
-        ),
-        "sequential-write" => (
-            "sequential-write",
-            w.streams.is_only(OpKind::Write) && w.access == Access::Sequential,
-        ),
+        "sequential-read" => ("sequential-read", only_reads && is_sequential),
+        "sequential-write" => ("sequential-write", only_writes && is_sequential),
         "random-read-d1" => ("random-read-d1", reads(1)),
         "random-read-d32" => ("random-read-d32", reads(32)),
-        "commit-fdatasync" | "fdatasync" => (
-            "commit-fdatasync",
-            w.streams.is_only(OpKind::Write) && w.sync == each_commits && is_page && w.depth == 1,
-        ),
+        "commit-fdatasync" | "fdatasync" => ("commit-fdatasync", commits),
         _ => return None,
     };
     (is_plain && is_so).then_some(name)
@@ -52,11 +46,8 @@ pub(crate) fn has_usual_write_cache(record: &Record, m: &MeasurementRecord) -> b
     let Some(state) = m.workload.write_cache else {
         return true;
     };
-    let disks = record
-        .targets
-        .get(m.target)
-        .into_iter()
-        .flat_map(|target| target.disks());
+    let target = record.targets.get(m.target).into_iter();
+    let disks = target.flat_map(|target| target.disks());
     let mut found = disks.filter_map(|disk| disk.reported_write_cache);
     found.all(|found| found == state)
 }

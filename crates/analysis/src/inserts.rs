@@ -4,9 +4,9 @@
 use crate::estimate::mean_rate;
 use crate::trials::trial_record;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::postgres::PostgresRecord;
 use diskproof_model::postgres::{
     InsertTime, LoadMeasurement, LoadRecord, OwnCommits, PostgresLoad, PostgresMeasurement,
+    PostgresRecord,
 };
 use diskproof_model::record::MeasurementRecord;
 
@@ -62,6 +62,8 @@ fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRec
     let wal_bytes: u64 = slices.iter().map(|slice| slice.wal_bytes).sum();
     let cpu_ns: Option<u64> = slices.iter().map(|slice| slice.client_cpu_ns).sum();
     let syncs: Option<u64> = slices.iter().map(|slice| slice.wal_syncs).sum();
+    let cpu_ns = cpu_ns.filter(|_| commits > 0);
+    let syncs = syncs.filter(|syncs| *syncs > 0 && measured.load.synchronous_commit);
     let latency = Some(&measured.latency).filter(|latency| latency.count() > 0);
     LoadRecord {
         iops: mean_rate(&rates),
@@ -70,12 +72,8 @@ fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRec
         latency_max_ns: latency.map(|latency| latency.max_ns()),
         hdr: latency.map(|latency| latency.to_hdr_base64()),
         wal_bytes_per_commit: wal_bytes as f64 / commits.max(1) as f64,
-        commits_per_sync: syncs
-            .filter(|syncs| *syncs > 0 && measured.load.synchronous_commit)
-            .map(|syncs| commits as f64 / syncs as f64),
-        client_cpu_ns: cpu_ns
-            .filter(|_| commits > 0)
-            .map(|ns| ns as f64 / commits as f64),
+        commits_per_sync: syncs.map(|syncs| commits as f64 / syncs as f64),
+        client_cpu_ns: cpu_ns.map(|ns| ns as f64 / commits as f64),
         own: own_commits(&measured.load, own),
         parts: None,
         slices: slices.clone(),

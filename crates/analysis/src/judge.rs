@@ -22,13 +22,13 @@ use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::data::RunData;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::measurement::Measurement;
+use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{
     ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
 use diskproof_model::run_to_run::RunToRun;
-use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
+use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 
 /// Version of the rules that derive a record from what was measured.
@@ -96,6 +96,13 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         m.reproduce = command;
     }
     let surface = data.surface.as_ref();
+    let surveyed = surface.map(|s| {
+        let target = facts.targets.get(s.target);
+        SurfaceRecord {
+            reproduce: target.map_or_else(String::new, |target| reproduce::curve(s, target)),
+            ..surface_record(s, &measurements)
+        }
+    });
     // A run that ended before its first step still is one on files.
     let files = match (&data.files, &facts.plan.files) {
         (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
@@ -123,7 +130,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         files,
         layers: None,
         observed: data.observed.clone(),
-        surface: surface.map(|s| with_command(surface_record(s, &measurements), s, &facts.targets)),
+        surface: surveyed,
         targets: facts.targets,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
         access: surface.map_or_else(Vec::new, |s| s.access.clone()),
@@ -150,27 +157,16 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record
 }
 
-fn with_command(
-    record: SurfaceRecord,
-    measured: &SurfaceMeasurement,
-    targets: &[TargetIdentity],
-) -> SurfaceRecord {
-    let target = targets.get(measured.target);
-    SurfaceRecord {
-        reproduce: target.map_or_else(String::new, |one| reproduce::curve(measured, one)),
-        ..record
-    }
-}
-
+/// What limited each workload, which its findings tell.
 fn add_limits(record: &mut Record) {
-    let limits: Vec<_> = (0..record.measurements.len())
-        .map(|index| limited_by(record, index))
-        .collect();
+    let indices = 0..record.measurements.len();
+    let limits: Vec<_> = indices.map(|index| limited_by(record, index)).collect();
     for (m, limit) in record.measurements.iter_mut().zip(limits) {
         m.limited_by = Some(limit);
     }
 }
 
+/// How much each workload varies from run to run, and its intervals widened to that.
 fn add_run_to_run(record: &mut Record, variation: RunVariation) {
     let varying = match variation {
         RunVariation::Earlier(earlier) => run_to_run(record, &earlier),
@@ -189,20 +185,16 @@ fn reproduce_command(
     all: &[MeasurementRecord],
     facts: &RunFacts,
 ) -> String {
-    let (Some(target), Some(group)) = (
-        facts.targets.get(of.target),
-        facts.plan.group_of(&of.workload.name),
-    ) else {
+    let target = facts.targets.get(of.target);
+    let Some((target, group)) = target.zip(facts.plan.group_of(&of.workload.name)) else {
         return String::new();
     };
     if let Some(ping) = &facts.plan.ping {
         let asked = &group.workloads[0];
         return reproduce::ioping::ping((&of.workload, asked, ping), target);
     }
-    let ran = |name: &str| {
-        all.iter()
-            .find(|m| m.target == of.target && m.workload.name == name)
-    };
+    let own = all.iter().filter(|m| m.target == of.target);
+    let ran = |name: &str| own.clone().find(|m| m.workload.name == name);
     let members = group.workloads.iter().filter_map(|asked| {
         let ran = ran(&asked.name)?;
         Some(RanWorkload {
@@ -221,10 +213,9 @@ fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<Measure
         let steady = SteadyPart::of(m, falls[index]);
         let burst_end_ns = steady.burst_end_ns().filter(|_| falls[index].is_none());
         let is_machines = burst_end_ns.is_some_and(|at_ns| machine_fell(&all, index, at_ns));
-        let steady = if is_machines {
-            SteadyPart::unsettled(m)
-        } else {
-            steady
+        let steady = match is_machines {
+            true => SteadyPart::unsettled(m),
+            false => steady,
         };
         let mut record = measurement_record(m, &steady, plan);
         slices::widen(&mut record.ops, m, record.settling_ns);
@@ -235,24 +226,20 @@ fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<Measure
 
 fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> MeasurementRecord {
     let row = steady.row_figures();
-    let workload = workload_record(m, plan);
+    let op = |(kind, op): (&OpKind, &OpMeasurement)| {
+        let series = shown_series(&op.series, SERIES_CELLS_MAX);
+        (*kind, steady.op_record(*kind, op, series))
+    };
     MeasurementRecord {
         target: m.target,
-        workload,
+        workload: workload_record(m, plan),
         start_ns: m.start_ns,
         wall_ns: m.wall_ns,
         settling_ns: steady.settling.settling_ns,
         settled: steady.settling.settled,
         phases: steady.phases(),
         cpu: row.cpu,
-        ops: m
-            .ops
-            .iter()
-            .map(|(kind, op)| {
-                let series = shown_series(&op.series, SERIES_CELLS_MAX);
-                (*kind, steady.op_record(*kind, op, series))
-            })
-            .collect(),
+        ops: m.ops.iter().map(op).collect(),
         asked: row.asked,
         device: row.device,
         cache: m.cache.clone(),

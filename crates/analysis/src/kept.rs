@@ -5,7 +5,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{DeviceUse, Measurement, OpMeasurement};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
-use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::series::TimeSeries;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::window::{Window, joined};
 
@@ -15,10 +15,9 @@ const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
 /// A series as rows show it.
 pub(crate) fn shown_series(series: &TimeSeries, cells_max: usize) -> TimeSeries {
     let mut shown = series.thinned(SERIES_INTERVAL_NS_MIN, cells_max);
-    shown
-        .cells
-        .iter_mut()
-        .for_each(|cell| cell.latency_sum_ns = 0);
+    for cell in &mut shown.cells {
+        cell.latency_sum_ns = 0;
+    }
     shown
 }
 
@@ -132,11 +131,7 @@ impl Way {
 /// Estimates take rates from the cells; rows show the longest latency of coarser ones.
 fn without_latencies(op: &mut OpMeasurement) {
     for cell in &mut op.series.cells {
-        *cell = Cell {
-            latency_max_ns: 0,
-            latency_sum_ns: 0,
-            ..*cell
-        };
+        (cell.latency_max_ns, cell.latency_sum_ns) = (0, 0);
     }
 }
 

@@ -30,10 +30,8 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
             format!("no depth keeps {share} within {latency}: at depth {depth}, {late} take longer")
         });
     };
-    let m = record
-        .measurements
-        .iter()
-        .find(|m| m.workload.name == found.workload);
+    let mut measurements = record.measurements.iter();
+    let m = measurements.find(|m| m.workload.name == found.workload);
     let rate = m.map(rate_text).unwrap_or_default();
     let limit = match (first_miss, search.is_settled) {
         (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),

@@ -23,11 +23,8 @@ pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<La
     let layers = measured_layers(plan, places);
     let workloads = record.plan.workloads.iter();
     let costs = workloads.flat_map(|workload| {
-        let of_workload = record
-            .measurements
-            .iter()
-            .filter(|m| m.workload.name == workload.name);
-        let measured: Vec<&MeasurementRecord> = of_workload.collect();
+        let all = record.measurements.iter();
+        let measured: Vec<_> = all.filter(|m| m.workload.name == workload.name).collect();
         costs(&measured, &layers)
     });
     Some(LayersRecord {
@@ -63,13 +60,9 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
         layer.map_or(String::new(), |layer| layer.name.clone())
     };
     let text = |cost: &LayerCost| {
-        let LayerDifference {
-            difference,
-            half_width_95,
-            ..
-        } = cost.own_time;
+        let difference = cost.own_time.difference;
         let percent = share_text(&cost.share);
-        let time = figure_text(difference.abs(), half_width_95, "ns");
+        let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
         match (cost.meaning, difference < 0.0) {
             (CostMeaning::Lowest, _) => {
                 format!("{time} ({percent}) in the bottom layer, {}", named(cost))
@@ -84,9 +77,8 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
     let half = first.own_time.half_width_95;
     let whole = figure_text(whole_ns, half.or(Some(whole_ns / 100.0)), "ns");
     let noise = of_first().filter(|cost| cost.meaning == CostMeaning::Noise);
-    let bound = noise
-        .filter_map(|cost| cost.own_time.bound())
-        .fold(0.0, f64::max);
+    let bounds = noise.filter_map(|cost| cost.own_time.bound());
+    let bound = bounds.fold(0.0, f64::max);
     let rest = match bound {
         0.0 => String::new(),
         // Wider than the whole latency: nothing is known.
@@ -96,12 +88,8 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
             format!("; no other layer costs more than {bound}")
         }
     };
-    (!parts.is_empty()).then(|| {
-        format!(
-            "the median read of {whole} spends {}{rest}",
-            parts.join(" and ")
-        )
-    })
+    let parts = Some(parts.join(" and ")).filter(|parts| !parts.is_empty());
+    parts.map(|parts| format!("the median read of {whole} spends {parts}{rest}"))
 }
 
 /// With as many digits as its interval allows, as in the table.
@@ -126,9 +114,8 @@ fn costs(measured: &[&MeasurementRecord], layers: &[MeasuredLayer<'_>]) -> Vec<L
         let Some(own) = figures(layer) else {
             continue;
         };
-        let lower = layers[index + 1..]
-            .iter()
-            .find(|one| figures(one).is_some());
+        let mut lower = layers[index + 1..].iter();
+        let lower = lower.find(|one| figures(one).is_some());
         let below = lower.and_then(figures);
         let zeros = vec![0.0; own.latencies_ns.len()];
         let below_ns = below.as_ref().map_or(&zeros, |below| &below.latencies_ns);
@@ -164,10 +151,8 @@ struct SliceFigures {
 
 impl SliceFigures {
     fn of(m: &MeasurementRecord) -> Self {
-        let reads = m
-            .slices
-            .iter()
-            .filter_map(|slice| slice.ops.get(&OpKind::Read));
+        let slices = m.slices.iter();
+        let reads = slices.filter_map(|slice| slice.ops.get(&OpKind::Read));
         let (mut rates, mut latencies_ns) = (Vec::new(), Vec::new());
         for read in reads {
             rates.push(read.iops);
@@ -219,8 +204,8 @@ fn meaning(
         return CostMeaning::Unknown;
     };
     let is_known = |one: &MeasuredLayer<'_>| {
-        one.place
-            .is_some_and(|place| place.blocks != BlockMatch::Unknown)
+        let blocks = one.place.map(|place| place.blocks);
+        blocks.is_some_and(|blocks| blocks != BlockMatch::Unknown)
     };
     if own_time.difference.abs() <= half {
         CostMeaning::Noise

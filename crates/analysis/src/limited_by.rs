@@ -1,6 +1,8 @@
 //! What limited the rate of a workload, where the record shows it: the record says unknown rather
 //! than guess. docs/verdict.md explains the evidence of each limit.
 
+use crate::estimate::largest_by;
+use crate::rules::evidence::{evidence, wanted_depth as in_flight};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
@@ -51,7 +53,7 @@ pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
         return unknown("other workloads ran at the same time");
     }
     let known = by_rate(m, index)
-        .or_else(|| by_syncs(m, index))
+        .or_else(|| by_flushes(m, index, OpKind::Sync, "syncs"))
         .or_else(|| by_durable_writes(m, index))
         .or_else(|| by_link(record, m, index))
         .or_else(|| by_serialisation(record, m, index))
@@ -67,12 +69,11 @@ fn unknown(why: &str) -> LimitedBy {
     }
 }
 
-fn observed(index: usize, place: &str, observed: f64, threshold: f64, unit: &str) -> Evidence {
-    Evidence {
-        path: format!("/measurements/{index}/{place}"),
-        observed,
-        threshold,
-        unit: unit.to_owned(),
+fn known(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
+    LimitedBy {
+        limit,
+        why,
+        evidence: vec![evidence],
     }
 }
 
@@ -109,31 +110,20 @@ fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
         true => "requests were sent at a fixed pace",
         false => "every operation started on schedule",
     };
-    Some(LimitedBy {
-        limit: RateLimit::RequestedRate,
-        why: why.to_owned(),
-        evidence: vec![observed(index, "workload/rate", rate, rate, "1/s")],
-    })
+    let evidence = evidence(index, "workload/rate", rate, rate, "1/s");
+    Some(known(RateLimit::RequestedRate, why.to_owned(), evidence))
 }
 
-fn by_syncs(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let sync = m.ops.get(&OpKind::Sync).filter(|op| op.count > 1)?;
+fn by_flushes(m: &MeasurementRecord, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
+    let op = m.ops.get(&kind).filter(|op| op.count > 1)?;
     let worker_ns = m.steady_ns() as f64 * f64::from(m.workload.workers);
-    let share = sync.latency.mean * sync.count as f64 / worker_ns;
-    (share >= SYNC_SHARE_MIN).then(|| LimitedBy {
-        limit: RateLimit::Flush,
-        why: format!(
-            "{} of the time was spent in syncs",
-            format_percent(share.min(1.0))
-        ),
-        evidence: vec![observed(
-            index,
-            "ops/sync/latency/mean",
-            sync.latency.mean,
-            SYNC_SHARE_MIN * worker_ns / sync.count as f64,
-            "ns",
-        )],
-    })
+    let share = op.latency.mean * op.count as f64 / worker_ns;
+    let percent = format_percent(share.min(1.0));
+    let why = format!("{percent} of the time was spent in {what}");
+    let place = format!("ops/{}/latency/mean", kind.as_str());
+    let threshold = SYNC_SHARE_MIN * worker_ns / op.count as f64;
+    let evidence = evidence(index, &place, op.latency.mean, threshold, "ns");
+    (share >= SYNC_SHARE_MIN).then(|| known(RateLimit::Flush, why, evidence))
 }
 
 /// Writes of one session that are durable when they return: the flush is a part of each.
@@ -141,23 +131,9 @@ fn by_durable_writes(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     let w = &m.workload;
     let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
     let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
-    let commit = m.ops.get(&OpKind::Commit).filter(|op| op.count > 1)?;
-    let steady_ns = m.steady_ns() as f64;
-    let share = commit.latency.mean * commit.count as f64 / steady_ns;
-    (is_alone && is_durable && share >= SYNC_SHARE_MIN).then(|| LimitedBy {
-        limit: RateLimit::Flush,
-        why: format!(
-            "{} of the time was spent in writes that return when they are durable",
-            format_percent(share.min(1.0))
-        ),
-        evidence: vec![observed(
-            index,
-            "ops/commit/latency/mean",
-            commit.latency.mean,
-            SYNC_SHARE_MIN * steady_ns / commit.count as f64,
-            "ns",
-        )],
-    })
+    let what = "writes that return when they are durable";
+    let found = by_flushes(m, index, OpKind::Commit, what);
+    found.filter(|_| is_alone && is_durable)
 }
 
 fn by_link(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
@@ -167,30 +143,13 @@ fn by_link(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limit
     };
     let link = disk.link.as_ref()?.bytes_per_second_max? as f64;
     // Reads and writes have their own lanes.
-    let (kind, op) = m
-        .headline_ops()
-        .into_iter()
-        .max_by(|a, b| a.1.throughput.value.total_cmp(&b.1.throughput.value))?;
+    let (kind, op) = largest_by(m.headline_ops(), |(_, op)| op.throughput.value)?;
     let rate = op.throughput.value;
-    (rate >= LINK_SHARE_MIN * link && rate <= link).then(|| LimitedBy {
-        limit: RateLimit::Link,
-        why: format!(
-            "{} of the {} that the link carries",
-            format_percent(rate / link),
-            format_throughput(link)
-        ),
-        evidence: vec![observed(
-            index,
-            &format!("ops/{}/throughput/value", kind.as_str()),
-            rate,
-            LINK_SHARE_MIN * link,
-            "B/s",
-        )],
-    })
-}
-
-fn in_flight(m: &MeasurementRecord) -> f64 {
-    f64::from(m.workload.depth) * f64::from(m.workload.workers)
+    let (percent, most) = (format_percent(rate / link), format_throughput(link));
+    let why = format!("{percent} of the {most} that the link carries");
+    let place = format!("ops/{}/throughput/value", kind.as_str());
+    let evidence = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
+    (rate >= LINK_SHARE_MIN * link && rate <= link).then(|| known(RateLimit::Link, why, evidence))
 }
 
 /// Many random writes in flight of which the disk sees one at a time: the filesystem holds the
@@ -205,20 +164,13 @@ fn by_serialisation(record: &Record, m: &MeasurementRecord, index: usize) -> Opt
     );
     let writes = m.ops.contains_key(&OpKind::Write) && !m.ops.contains_key(&OpKind::Sync);
     let held = m.achieved_depth >= HELD_MIN;
-    (is_file && is_random && writes && held && queued <= SERIAL_MAX).then(|| LimitedBy {
-        limit: RateLimit::FilesystemLock,
-        why: format!(
-            "{:.1} requests were in flight, but the disk had only {queued:.1} of them",
-            m.achieved_depth
-        ),
-        evidence: vec![observed(
-            index,
-            "device/queue_depth",
-            queued,
-            SERIAL_MAX,
-            "requests",
-        )],
-    })
+    let why = format!(
+        "{:.1} requests were in flight, but the disk had only {queued:.1} of them",
+        m.achieved_depth
+    );
+    let evidence = evidence(index, "device/queue_depth", queued, SERIAL_MAX, "requests");
+    (is_file && is_random && writes && held && queued <= SERIAL_MAX)
+        .then(|| known(RateLimit::FilesystemLock, why, evidence))
 }
 
 /// The least and the largest gain that the intervals of both rates allow: both must lead to the
@@ -243,12 +195,10 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
             && other.rate.is_none()
             && one.rate.is_none()
     };
-    let mut others: Vec<&MeasurementRecord> = record
-        .measurements
-        .iter()
+    let others = record.measurements.iter();
+    let mut others: Vec<&MeasurementRecord> = others
         .filter(|other| other.target == m.target && other.total_iops() > 0.0)
-        .filter(other_depth)
-        .filter(|other| in_flight(other) != in_flight(m))
+        .filter(|other| other_depth(other) && in_flight(other) != in_flight(m))
         .collect();
     others.sort_by(|a, b| in_flight(a).total_cmp(&in_flight(b)));
     let deeper = others.iter().find(|other| in_flight(other) > in_flight(m));
@@ -282,24 +232,18 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
         _ if limit == RateLimit::QueueDepth => SURE_GAIN,
         _ => SAME_GAIN,
     };
-    Some(LimitedBy {
-        limit,
-        why: format!(
-            "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
-            in_flight(more),
-            in_flight(less)
-        ),
-        evidence: vec![observed(
-            index,
-            &format!("ops/{}/iops/value", kind.as_str()),
-            op.iops.value,
-            match deeper {
-                Some(_) => more.total_iops() / needed,
-                None => less.total_iops() * needed,
-            },
-            "1/s",
-        )],
-    })
+    let why = format!(
+        "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
+        in_flight(more),
+        in_flight(less)
+    );
+    let threshold = match deeper {
+        Some(_) => more.total_iops() / needed,
+        None => less.total_iops() * needed,
+    };
+    let place = format!("ops/{}/iops/value", kind.as_str());
+    let evidence = evidence(index, &place, op.iops.value, threshold, "1/s");
+    Some(known(limit, why, evidence))
 }
 
 /// A rate that is this many times as high at a larger depth was limited by the smaller one.

@@ -44,16 +44,12 @@ pub(crate) fn mechanics(record: &Record) -> Mechanics {
 /// What the access times say.
 pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Mechanics {
     let median = |seek| {
-        surface
-            .seeks
-            .get(&seek)
-            .filter(|s| s.n >= ACCESSES_MIN)
-            .map(|s| s.p50_ns as f64)
+        let summary = surface.seeks.get(&seek);
+        let known = summary.filter(|s| s.n >= ACCESSES_MIN);
+        known.map(|s| s.p50_ns as f64)
     };
-    let (Some(random), Some(near)) = (
-        median(SeekPattern::Random),
-        median(SeekPattern::TrackToTrack),
-    ) else {
+    let (random, near) = (SeekPattern::Random, SeekPattern::TrackToTrack);
+    let Some((random, near)) = median(random).zip(median(near)) else {
         return Mechanics::Unknown;
     };
     if random < RANDOM_NS_MIN {
@@ -63,10 +59,9 @@ pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Me
         return Mechanics::Rotating;
     }
     // In a small part of the surface the arm has nowhere to go.
-    if reach(record, surface) == Reach::Whole && near < FAR_TO_NEAR_MIN * random {
-        Mechanics::Solid
-    } else {
-        Mechanics::Unknown
+    match reach(record, surface) == Reach::Whole && near < FAR_TO_NEAR_MIN * random {
+        true => Mechanics::Solid,
+        false => Mechanics::Unknown,
     }
 }
 
@@ -74,22 +69,13 @@ fn reported_mechanics(record: &Record) -> Mechanics {
     let Some(target) = surveyed_target(record) else {
         return Mechanics::Unknown;
     };
-    let disks: Vec<&Layer> = target.disks().collect();
-    let rpm = |disk: &Layer| {
-        record
-            .health
-            .iter()
-            .find(|h| h.disk == disk.name)
-            .and_then(|h| h.rotation_rpm)
-    };
-    let rotates = |disk: &Layer| match rpm(disk) {
-        Some(rpm) => Some(rpm > 0),
+    let rotates = |disk: &Layer| {
         // Virtual disks, loop devices and the like say anything.
-        None => disk.rotational.filter(|_| {
-            disk.kind == LayerKind::Disk && record.host.hypervisor.is_none() && has_real_bus(disk)
-        }),
+        let is_real = disk.kind == LayerKind::Disk && record.host.hypervisor.is_none();
+        let reported = disk.rotational.filter(|_| is_real && has_real_bus(disk));
+        health_rpm(record, disk).map(|rpm| rpm > 0).or(reported)
     };
-    let all: Option<Vec<bool>> = disks.iter().map(|disk| rotates(disk)).collect();
+    let all: Option<Vec<bool>> = target.disks().map(rotates).collect();
     match all {
         Some(all) if !all.is_empty() && all.iter().all(|r| *r) => Mechanics::Rotating,
         Some(all) if !all.is_empty() && all.iter().all(|r| !*r) => Mechanics::Solid,
@@ -109,9 +95,14 @@ pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
 }
 
 fn has_real_bus(disk: &Layer) -> bool {
-    disk.link
-        .as_ref()
-        .is_some_and(|link| ["SATA", "SAS", "USB", "PCIe"].contains(&link.bus.as_str()))
+    let link = disk.link.as_ref();
+    link.is_some_and(|link| ["SATA", "SAS", "USB", "PCIe"].contains(&link.bus.as_str()))
+}
+
+/// Revolutions per minute by the disk's own health report; 0 of flash.
+fn health_rpm(record: &Record, disk: &Layer) -> Option<u32> {
+    let mut reports = record.health.iter();
+    reports.find(|h| h.disk == disk.name)?.rotation_rpm
 }
 
 /// The target that was surveyed.
@@ -122,10 +113,9 @@ pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
 /// How much of the surface was surveyed.
 pub(crate) fn reach(record: &Record, surface: &SurfaceRecord) -> Reach {
     let surface_bytes = surveyed_target(record).map_or(0, surface_bytes);
-    if surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
-        Reach::Whole
-    } else {
-        Reach::Part
+    match surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
+        true => Reach::Whole,
+        false => Reach::Part,
     }
 }
 
@@ -159,46 +149,34 @@ pub(crate) struct LinkAt<'a> {
 /// The links of the disks at the bottom of a target.
 pub(crate) fn links(record: &Record, target: usize) -> Vec<LinkAt<'_>> {
     let layers = record.targets.get(target).map_or(&[][..], |t| &t.layers);
-    let bottom = layers
-        .iter()
-        .enumerate()
-        .filter(|(_, layer)| layer.below.is_empty());
-    bottom
-        .filter_map(|(index, layer)| {
-            Some(LinkAt {
-                path: format!("/targets/{target}/layers/{index}/link"),
-                layer,
-                link: layer.link.as_ref()?,
-            })
+    let bottom = layers.iter().enumerate();
+    let bottom = bottom.filter(|(_, layer)| layer.below.is_empty());
+    let links = bottom.filter_map(|(index, layer)| {
+        Some(LinkAt {
+            path: format!("/targets/{target}/layers/{index}/link"),
+            layer,
+            link: layer.link.as_ref()?,
         })
-        .collect()
+    });
+    links.collect()
 }
 
 /// What the links of all disks below the target carry together; `None` where one of them does not
 /// tell.
 pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f64> {
     let disks = record.targets.get(target)?.disks().count();
-    let rates: Option<Vec<f64>> = links(record, target)
-        .iter()
-        .map(|at| at.link.bytes_per_second_max.map(|rate| rate as f64))
-        .collect();
-    rates
-        .filter(|rates| !rates.is_empty() && rates.len() == disks)
-        .map(|rates| rates.iter().sum())
+    let links = links(record, target);
+    let rates = links.iter().map(|at| at.link.bytes_per_second_max);
+    let rates = rates.collect::<Option<Vec<u64>>>()?;
+    let is_known = !rates.is_empty() && rates.len() == disks;
+    is_known.then(|| rates.iter().map(|rate| *rate as f64).sum())
 }
 
 /// Revolutions per minute as the disks below the target report them; of several the fastest. `None`
 /// where one does not, or does not turn.
 pub(crate) fn reported_rpm(record: &Record) -> Option<u32> {
     let target = surveyed_target(record)?;
-    let rpm = |disk: &Layer| {
-        record
-            .health
-            .iter()
-            .find(|h| h.disk == disk.name)?
-            .rotation_rpm
-            .filter(|rpm| *rpm > 0)
-    };
+    let rpm = |disk: &Layer| health_rpm(record, disk).filter(|rpm| *rpm > 0);
     let all: Option<Vec<u32>> = target.disks().map(rpm).collect();
     all?.into_iter().max()
 }

@@ -37,7 +37,7 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
 }
 
 /// What moved before a moment, from when on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct MovedBefore {
     /// Requests.
     pub(crate) requests: f64,
@@ -71,17 +71,10 @@ pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
 pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: bool) -> MovedBefore {
     let fallen = &record.measurements[index];
     let moment_ns = moment_ns(record, index, at_ns);
-    let mut moved = MovedBefore {
-        requests: 0.0,
-        bytes: 0.0,
-        took_ns: 0.0,
-    };
+    let mut moved = MovedBefore::default();
     let mut first_ns = moment_ns;
-    for m in record
-        .measurements
-        .iter()
-        .filter(|m| m.target == fallen.target)
-    {
+    let measurements = record.measurements.iter();
+    for m in measurements.filter(|m| m.target == fallen.target) {
         let is_own = std::ptr::eq(m, fallen);
         for part in parts(record, m) {
             let end_ns = part.begin_ns + part.wall_ns;
@@ -114,20 +107,17 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
 /// Operations and bytes in a part of the measured time.
 fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
     let (mut requests, mut bytes) = (0.0, 0.0);
-    for kind in [OpKind::Read, OpKind::Write] {
-        if writes_only && kind == OpKind::Read {
-            continue;
-        }
-        let Some(op) = m.ops.get(&kind) else {
-            continue;
-        };
+    let kinds: &[OpKind] = match writes_only {
+        true => &[OpKind::Write],
+        false => &[OpKind::Read, OpKind::Write],
+    };
+    for op in kinds.iter().filter_map(|kind| m.ops.get(kind)) {
         let series = &op.series;
         let cell_ns = series.interval_ns.max(1);
         for (number, cell) in (0u64..).zip(&series.cells) {
             let begin_ns = series.start_ns + number * cell_ns;
-            let covered = (begin_ns + cell_ns)
-                .min(to_ns)
-                .saturating_sub(begin_ns.max(from_ns));
+            let end_ns = to_ns.min(begin_ns + cell_ns);
+            let covered = end_ns.saturating_sub(begin_ns.max(from_ns));
             let share = covered as f64 / cell_ns as f64;
             requests += cell.ops as f64 * share;
             bytes += cell.bytes as f64 * share;
@@ -137,12 +127,9 @@ fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -
 }
 
 fn parts(record: &Record, m: &MeasurementRecord) -> Vec<RunPart> {
-    let planned = record.plan.workloads.iter();
-    let warmup_ns = planned
-        .filter(|workload| workload.name == m.workload.name)
-        .map(|workload| workload.warmup_ns)
-        .next()
-        .unwrap_or(0);
+    let mut planned = record.plan.workloads.iter();
+    let planned = planned.find(|workload| workload.name == m.workload.name);
+    let warmup_ns = planned.map_or(0, |workload| workload.warmup_ns);
     if m.slices.is_empty() {
         return vec![RunPart {
             begin_ns: m.start_ns as f64,

@@ -3,7 +3,7 @@
 
 use crate::estimate::mean_latency;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::ping::{IdlePoint, PingLatency, PingRecord, REQUESTS_MAX, SingleRequest};
+use diskproof_model::ping::{IdlePoint, PingLatency, PingRecord, REQUESTS_MAX};
 use std::collections::BTreeMap;
 
 /// A request is slow from this multiple of the median without idle time on.
@@ -17,12 +17,9 @@ const USUAL_SHARE: f64 = 0.9;
 pub(crate) fn ping_record(m: &Measurement) -> PingRecord {
     let mut latency = BTreeMap::new();
     for (kind, op) in &m.ops {
-        let own: Vec<f64> = m
-            .requests
-            .iter()
-            .filter(|request| request.counts() && request.op == *kind)
-            .map(|request| request.latency_ns as f64)
-            .collect();
+        let requests = m.requests.iter();
+        let own = requests.filter(|request| request.counts() && request.op == *kind);
+        let own: Vec<f64> = own.map(|request| request.latency_ns as f64).collect();
         if own.is_empty() {
             continue;
         }
@@ -45,15 +42,9 @@ pub(crate) fn ping_record(m: &Measurement) -> PingRecord {
 
 fn with_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     let mut by_idle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let counting = m.requests.iter().filter(|request| request.counts());
-    for SingleRequest {
-        idle_ns,
-        latency_ns,
-        ..
-    } in counting
-    {
-        if let Some(idle_ns) = idle_ns {
-            by_idle.entry(*idle_ns).or_default().push(*latency_ns);
+    for request in m.requests.iter().filter(|request| request.counts()) {
+        if let Some(idle_ns) = request.idle_ns {
+            by_idle.entry(idle_ns).or_default().push(request.latency_ns);
         }
     }
     by_idle
@@ -66,11 +57,8 @@ fn slow_from_ns(m: &Measurement) -> Option<u64> {
     let mut awake = by_idle.get(&0)?.clone();
     awake.sort_unstable();
     let median_ns = quantile(&awake, 0.5);
-    Some(
-        (SLOW_FACTOR * median_ns)
-            .max(median_ns + SLOW_NS)
-            .max(quantile(&awake, USUAL_SHARE)),
-    )
+    let slow_ns = (SLOW_FACTOR * median_ns).max(median_ns + SLOW_NS);
+    Some(slow_ns.max(quantile(&awake, USUAL_SHARE)))
 }
 
 fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {

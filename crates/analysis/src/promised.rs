@@ -35,22 +35,18 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
         return Vec::new();
     };
     let rpm = sheet.rpm.map(f64::from).filter(|rpm| *rpm > 0.0);
-    let access_ns = rpm
-        .zip(sheet.seek_ns)
-        .map(|(rpm, seek)| 30e9 / rpm + seek as f64);
+    let turn = rpm.zip(sheet.seek_ns);
+    let access_ns = turn.map(|(rpm, seek)| 30e9 / rpm + seek as f64);
     let access = access_ns.map(|ns| on("access.mean", "random access", ns, TIME_ALLOWED));
     let workload = |name, figure, rate: Option<f64>| {
         rate.map(|rate| on(figure, &with_size(plan, name, figure), rate, RATE_ALLOWED))
     };
+    let writes = sheet.write_bytes_per_second;
     [
         rpm.map(rotation),
         access,
         sheet.bytes_per_second.map(|rate| read_rate(plan, rate)),
-        workload(
-            "sequential writes",
-            "sequential-write.throughput",
-            sheet.write_bytes_per_second,
-        ),
+        workload("sequential writes", "sequential-write.throughput", writes),
         workload("random reads", "random-read-d32.iops", sheet.read_iops),
         workload("random writes", "random-write-d32.iops", sheet.write_iops),
     ]
@@ -126,10 +122,10 @@ fn on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
     let (limit, unit) = (allowed * promised, named.metric.unit);
     let (relation, text) = match unit {
         "ns" => (Relation::AtMost, format!("{figure}<={:.0}us", limit / 1e3)),
-        "B/s" => (
-            Relation::AtLeast,
-            format!("{figure}>={}MB/s", short(limit / 1e6)),
-        ),
+        "B/s" => {
+            let text = format!("{figure}>={}MB/s", short(limit / 1e6));
+            (Relation::AtLeast, text)
+        }
         _ => (Relation::AtLeast, format!("{figure}>={}", short(limit))),
     };
     Promised {

@@ -7,8 +7,8 @@ pub mod ioping;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy,
-    Workload, WriteFlag, Zone,
+    Access, BlockShare, CachePolicy, Distribution, EngineKind, Layout, Span, SyncPolicy, Workload,
+    WriteFlag, Zone,
 };
 use diskproof_model::record::WorkloadRecord;
 use diskproof_model::rw::Rw;
@@ -40,9 +40,8 @@ impl RanWorkload<'_> {
     /// Huge pages that each of fio's jobs takes for its buffers; `None` where ours used none.
     fn huge_pages(&self) -> Option<u64> {
         let is_huge = self.engine.features.iter().any(|f| f == HUGE_PAGES);
-        let block = std::iter::once(self.ran.block_bytes)
-            .chain(self.ran.block_mix.iter().map(|share| share.block_bytes))
-            .max();
+        let mixed = self.ran.block_mix.iter().map(|share| share.block_bytes);
+        let block = mixed.chain([self.ran.block_bytes]).max();
         let bytes = u64::from(block?) * u64::from(self.ran.depth);
         // fio takes a page more, to align its buffers.
         (is_huge && !is_blocking(self.ran.engine)).then_some(bytes / HUGE_PAGE_BYTES + 1)
@@ -80,21 +79,14 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
     };
     let mut huge_pages = 0;
     for (index, member) in members.iter().enumerate() {
-        let RanWorkload {
-            ran: workload,
-            asked,
-            ..
-        } = *member;
+        let (workload, asked) = (member.ran, member.asked);
         words.push(quoted(&format!("--name={}", workload.name)));
         if index > 0 {
             // Otherwise the figures of all jobs are added up.
             words.push("--new_group".to_owned());
         }
-        words.extend(
-            place(workload, target, asked.layout, file)
-                .iter()
-                .map(|word| quoted(word)),
-        );
+        let place = place(workload, target, asked.layout, file);
+        words.extend(place.iter().map(|word| quoted(word)));
         words.push(format!("--rw={}", direction(workload)));
         words.extend(blocks(workload));
         words.extend(queue(workload));
@@ -111,10 +103,8 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
     }
     if target.kind == TargetKind::Directory && file == ScratchFile::Shared {
         // The first job that ends would take the file away from one that has not begun.
-        words.push(format!(
-            "&& rm -f {}",
-            quoted(&format!("{}/{SHARED_FILE}", target.path))
-        ));
+        let path = quoted(&format!("{}/{SHARED_FILE}", target.path));
+        words.push(format!("&& rm -f {path}"));
     }
     if writing && target.kind != TargetKind::Directory {
         words.push(DESTROYS.to_owned());
@@ -149,14 +139,11 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     }
     let cell = mib(surface.span_bytes / surface.curve.len() as u64).max(1);
     let is_part = surface.survey.span != Span::default();
-    let part = if is_part {
-        format!(
-            "-r {}:{} ",
-            mib(surface.span_start_bytes),
-            mib(surface.span_start_bytes + surface.span_bytes)
-        )
-    } else {
-        String::new()
+    let start = surface.span_start_bytes;
+    let end = start + surface.span_bytes;
+    let part = match is_part {
+        true => format!("-r {}:{} ", mib(start), mib(end)),
+        false => String::new(),
     };
     format!("zcav -b {cell} {part}-u root -f {}", quoted(&target.path))
 }
@@ -167,10 +154,9 @@ fn writes(w: &WorkloadRecord) -> bool {
 
 /// Interfaces that hold one request per thread need as many jobs as requests must be in flight.
 fn jobs(w: &WorkloadRecord) -> u32 {
-    if is_blocking(w.engine) {
-        w.workers * w.depth
-    } else {
-        w.workers
+    match is_blocking(w.engine) {
+        true => w.workers * w.depth,
+        false => w.workers,
     }
 }
 
@@ -222,10 +208,9 @@ fn direction(w: &WorkloadRecord) -> String {
         Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
         _ => w.shape.random_run.map_or(0, |run| i128::from(run.run_ops)),
     };
-    if modifier == 0 {
-        kind.to_owned()
-    } else {
-        format!("{kind}:{modifier}")
+    match modifier {
+        0 => kind.to_owned(),
+        _ => format!("{kind}:{modifier}"),
     }
 }
 
@@ -240,11 +225,8 @@ fn blocks(w: &WorkloadRecord) -> Vec<String> {
         (true, _) => words.push(format!("--bs={}", w.block_bytes)),
         (false, true) => words.push(format!("--bssplit={}", split(&w.block_mix))),
         (false, false) => {
-            words.push(format!(
-                "--bssplit={},{}",
-                split(&w.block_mix),
-                split(writes)
-            ));
+            let (reads, writes) = (split(&w.block_mix), split(writes));
+            words.push(format!("--bssplit={reads},{writes}"));
         }
     }
     words
@@ -254,9 +236,8 @@ fn blocks(w: &WorkloadRecord) -> Vec<String> {
 fn split(mix: &[BlockShare]) -> String {
     let weights: Vec<f64> = mix.iter().map(|share| f64::from(share.weight)).collect();
     let shares = mix.iter().zip(percents(&weights));
-    let shares: Vec<String> = shares
-        .map(|(share, percent)| format!("{}/{percent}", share.block_bytes))
-        .collect();
+    let shares = shares.map(|(share, percent)| format!("{}/{percent}", share.block_bytes));
+    let shares: Vec<String> = shares.collect();
     shares.join(":")
 }
 
@@ -266,10 +247,8 @@ fn shaped(shape: &LoadShape) -> Vec<String> {
     if let Some(bytes) = shape.align_bytes {
         words.push(format!("--blockalign={bytes}"));
     }
-    if shape
-        .random_run
-        .is_some_and(|run| run.follow == RunFollow::Identical)
-    {
+    let run = shape.random_run;
+    if run.is_some_and(|run| run.follow == RunFollow::Identical) {
         words.push("--rw_sequencer=identical".to_owned());
     }
     if shape.arrivals == Arrivals::Poisson {
@@ -289,10 +268,8 @@ fn shaped(shape: &LoadShape) -> Vec<String> {
     }
     words.extend(shape.content.iter().flat_map(content));
     if shape.start_delay_ns > 0 {
-        words.push(format!(
-            "--startdelay={}us",
-            shape.start_delay_ns.div_ceil(1000)
-        ));
+        let delay_us = shape.start_delay_ns.div_ceil(1000);
+        words.push(format!("--startdelay={delay_us}us"));
     }
     words
 }
@@ -337,12 +314,12 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
         EngineKind::Mmap => "mmap",
         EngineKind::Null => "null",
     };
-    let mut words = vec![format!("--ioengine={engine}")];
-    words.push(format!(
-        "--iodepth={}",
-        if is_blocking(w.engine) { 1 } else { w.depth }
-    ));
-    words.push(format!("--numjobs={}", jobs(w)));
+    let depth = if is_blocking(w.engine) { 1 } else { w.depth };
+    let mut words = vec![
+        format!("--ioengine={engine}"),
+        format!("--iodepth={depth}"),
+        format!("--numjobs={}", jobs(w)),
+    ];
     if jobs(w) > 1 {
         words.push("--thread".to_owned());
     }
@@ -375,40 +352,29 @@ fn offsets(w: &WorkloadRecord) -> Vec<String> {
         words.push(format!("--offset={}", w.span_start_bytes));
     }
     words.push(format!("--size={}", w.span_bytes));
-    match &w.access {
+    let distribution = match &w.access {
         Access::Sequential | Access::Backward | Access::Stride { .. } => return words,
-        Access::Random {
-            distribution: Distribution::Uniform,
-        } => {}
-        Access::Random {
-            distribution: Distribution::Zipf { theta },
-        } => words.push(format!("--random_distribution=zipf:{theta}")),
-        Access::Random {
-            distribution: Distribution::Pareto { share },
-        } => words.push(format!("--random_distribution=pareto:{share}")),
-        Access::Random {
-            distribution: Distribution::Normal { spread_percent },
-        } => words.push(format!("--random_distribution=normal:{spread_percent}")),
-        Access::Random {
-            distribution:
-                Distribution::HotCold {
+        Access::Zoned { zones } => zoned(zones),
+        Access::Random { distribution } => match distribution {
+            Distribution::Uniform => String::new(),
+            Distribution::Zipf { theta } => format!("zipf:{theta}"),
+            Distribution::Pareto { share } => format!("pareto:{share}"),
+            Distribution::Normal { spread_percent } => format!("normal:{spread_percent}"),
+            Distribution::HotCold {
+                access_percent,
+                size_percent,
+            } => {
+                let zone = |access_percent, size_percent| Zone {
                     access_percent,
                     size_percent,
-                },
-        } => {
-            let cold = Zone {
-                access_percent: 100.0 - access_percent,
-                size_percent: 100.0 - size_percent,
-            };
-            words.push(zoned(&[
-                Zone {
-                    access_percent: *access_percent,
-                    size_percent: *size_percent,
-                },
-                cold,
-            ]));
-        }
-        Access::Zoned { zones } => words.push(zoned(zones)),
+                };
+                let cold = zone(100.0 - access_percent, 100.0 - size_percent);
+                zoned(&[zone(*access_percent, *size_percent), cold])
+            }
+        },
+    };
+    if !distribution.is_empty() {
+        words.push(format!("--random_distribution={distribution}"));
     }
     if !w.shape.each_block_once {
         words.push("--norandommap".to_owned());
@@ -420,12 +386,11 @@ fn offsets(w: &WorkloadRecord) -> Vec<String> {
 fn zoned(zones: &[Zone]) -> String {
     let accesses = percents(&zones.iter().map(|z| z.access_percent).collect::<Vec<_>>());
     let sizes = percents(&zones.iter().map(|z| z.size_percent).collect::<Vec<_>>());
-    let zones: Vec<String> = accesses
-        .iter()
-        .zip(sizes)
+    let zones = accesses.iter().zip(sizes);
+    let zones: Vec<String> = zones
         .map(|(access, size)| format!("{access}/{size}"))
         .collect();
-    format!("--random_distribution=zoned:{}", zones.join(":"))
+    format!("zoned:{}", zones.join(":"))
 }
 
 /// Whole percents, which is all that fio takes, that add up to 100: cumulative shares are rounded,
@@ -450,26 +415,20 @@ fn percents(weights: &[f64]) -> Vec<u32> {
 }
 
 fn durability(sync: SyncPolicy) -> Vec<String> {
-    match sync {
-        SyncPolicy::None => Vec::new(),
-        SyncPolicy::AtEnd => vec!["--end_fsync=1".to_owned()],
-        SyncPolicy::Every {
-            writes,
-            call: SyncCall::Fsync,
-        } => vec![format!("--fsync={writes}")],
-        SyncPolicy::Every {
-            writes,
-            call: SyncCall::Fdatasync,
-        } => vec![format!("--fdatasync={writes}")],
-        SyncPolicy::WithWrite { flag } => vec![match flag {
+    let word = match sync {
+        SyncPolicy::None => return Vec::new(),
+        SyncPolicy::AtEnd => "--end_fsync=1".to_owned(),
+        SyncPolicy::Every { writes, call } => format!("--{}={writes}", call.as_str()),
+        SyncPolicy::WithWrite { flag } => match flag {
             // fio has no RWF_DSYNC; the kernel treats a write with it as one with O_DSYNC
             // (iocb_flags() and kiocb_set_rw_flags() in Linux's include/linux/fs.h).
             WriteFlag::OpenDsync | WriteFlag::RwfDsync => "--sync=dsync".to_owned(),
             WriteFlag::OpenSync => "--sync=sync".to_owned(),
-        }],
+        },
         // fio has neither; see `command`.
-        SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => Vec::new(),
-    }
+        SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return Vec::new(),
+    };
+    vec![word]
 }
 
 /// fio's rates are per job and per direction. Where a schedule leaves time to sleep, fio first
@@ -480,11 +439,8 @@ fn offered(w: &WorkloadRecord) -> Vec<String> {
     let Some(rate) = w.rate else {
         return Vec::new();
     };
-    let share = |permille: u16| {
-        (rate / f64::from(jobs(w)) * f64::from(permille) / 1000.0)
-            .round()
-            .max(1.0) as u64
-    };
+    let each = rate / f64::from(jobs(w));
+    let share = |permille: u16| (each * f64::from(permille) / 1000.0).round().max(1.0) as u64;
     let reads = w.streams.permille(OpKind::Read);
     let rates = match reads {
         0 | 1000 => share(1000).to_string(),
@@ -499,23 +455,15 @@ fn offered(w: &WorkloadRecord) -> Vec<String> {
 /// fio's limits are per job. One who runs as long as the others has none of his own.
 fn ending(w: &WorkloadRecord, asked: &Workload, group: Group<'_>) -> Vec<String> {
     let each = |all: u64| all.div_ceil(u64::from(jobs(w).max(1)));
+    let (bytes, ops) = (asked.stop.bytes, asked.stop.ops);
     let mut words = Vec::new();
-    words.extend(
-        asked
-            .stop
-            .bytes
-            .map(|bytes| format!("--io_size={}", each(bytes))),
-    );
-    words.extend(
-        asked
-            .stop
-            .ops
-            .map(|ops| format!("--number_ios={}", each(ops))),
-    );
-    let endless = !group.is_alone() && asked.stop.bytes.is_none() && asked.stop.ops.is_none();
+    words.extend(bytes.map(|bytes| format!("--io_size={}", each(bytes))));
+    words.extend(ops.map(|ops| format!("--number_ios={}", each(ops))));
+    let is_timed = bytes.is_none() && ops.is_none();
+    let endless = !group.is_alone() && is_timed;
     if let Some(time_ns) = group.time_ns().or(endless.then_some(ENDLESS_NS)) {
         words.push(format!("--runtime={}", time(time_ns)));
-        if asked.stop.bytes.is_none() && asked.stop.ops.is_none() {
+        if is_timed {
             words.push("--time_based".to_owned());
         }
     }

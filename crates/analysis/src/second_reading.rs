@@ -80,9 +80,8 @@ pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> 
         return SecondReading::Missing;
     };
     let depth = mean(&beside) - inside;
-    if depth >= DEPTH_SHARE * (dip.beside / dip.rate).ln() {
-        SecondReading::Confirmed(inside.exp())
-    } else {
-        SecondReading::Refuted
+    match depth >= DEPTH_SHARE * (dip.beside / dip.rate).ln() {
+        true => SecondReading::Confirmed(inside.exp()),
+        false => SecondReading::Refuted,
     }
 }

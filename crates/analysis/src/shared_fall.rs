@@ -47,33 +47,27 @@ struct Levels {
 impl<'a> WorkloadSlices<'a> {
     /// Of what was measured.
     pub(crate) fn of(m: &'a Measurement) -> Self {
-        let w = &m.workload;
-        let is_saturating = w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1);
         let kinds = match m.ops.contains_key(&OpKind::Commit) {
             true => vec![OpKind::Commit],
             false => vec![OpKind::Read, OpKind::Write],
         };
-        Self::with(m.target, &m.slices, kinds, is_saturating)
+        let w = &m.workload;
+        Self {
+            target: m.target,
+            slices: &m.slices,
+            is_saturating: w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1),
+            kinds,
+        }
     }
 
     /// Of its record.
     pub(crate) fn of_record(m: &'a MeasurementRecord) -> Self {
-        let w = &m.workload;
-        let is_saturating = w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1);
         let kinds = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
-        Self::with(m.target, &m.slices, kinds, is_saturating)
-    }
-
-    fn with(
-        target: usize,
-        slices: &'a [TimeSlice],
-        kinds: Vec<OpKind>,
-        is_saturating: bool,
-    ) -> Self {
+        let w = &m.workload;
         Self {
-            target,
-            slices,
-            is_saturating,
+            target: m.target,
+            slices: &m.slices,
+            is_saturating: w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1),
             kinds,
         }
     }
@@ -85,11 +79,10 @@ impl<'a> WorkloadSlices<'a> {
 
     /// Operations per second in some slices.
     fn rate_of(&self, slices: &[TimeSlice]) -> f64 {
-        let ops: f64 = slices
+        let ops = slices
             .iter()
-            .map(|slice| self.rate(slice) * slice.wall_ns as f64)
-            .sum();
-        ops / time_of(slices)
+            .map(|slice| self.rate(slice) * slice.wall_ns as f64);
+        ops.sum::<f64>() / time_of(slices)
     }
 
     /// The levels before and after a moment of the run; `None` where one of them is unknown.
@@ -215,6 +208,15 @@ mod tests {
     use diskproof_model::slice::SliceOp;
     use std::collections::BTreeMap;
 
+    fn saturating_reads(target: usize, slices: &[TimeSlice]) -> WorkloadSlices<'_> {
+        WorkloadSlices {
+            target,
+            slices,
+            kinds: vec![OpKind::Read],
+            is_saturating: true,
+        }
+    }
+
     const SECOND: u64 = 1_000_000_000;
 
     /// Workloads in turns: one slice of a second each a round, with these rates.
@@ -244,7 +246,7 @@ mod tests {
 
     fn found(rates: &[&[f64]]) -> Vec<Option<usize>> {
         let slices = slices(rates);
-        let of_one = |own| WorkloadSlices::with(0, own, vec![OpKind::Read], true);
+        let of_one = |own| saturating_reads(0, own);
         shared_fall(&slices.iter().map(|own| of_one(own)).collect::<Vec<_>>())
     }
 
@@ -296,7 +298,7 @@ mod tests {
     fn fall_of_all_workloads_without_a_limit_is_the_machines() {
         let fell = |rates: &[&[f64]]| {
             let slices = slices(rates);
-            let of_one = |own| WorkloadSlices::with(0, own, vec![OpKind::Read], true);
+            let of_one = |own| saturating_reads(0, own);
             let all: Vec<_> = slices.iter().map(|own| of_one(own)).collect();
             machine_fell(&all, 0, 2 * SECOND)
         };
@@ -314,7 +316,7 @@ mod tests {
     #[test]
     fn each_target_has_a_limiter_of_its_own() {
         let slices = slices(&[FAST, SLOW]);
-        let of_one = |(target, own)| WorkloadSlices::with(target, own, vec![OpKind::Read], true);
+        let of_one = |(target, own)| saturating_reads(target, own);
         let all: Vec<WorkloadSlices<'_>> = slices
             .iter()
             .enumerate()

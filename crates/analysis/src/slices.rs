@@ -5,19 +5,13 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{self, mean, variance};
 use diskproof_model::measurement::{Measurement, OpKind, PerOp};
 use diskproof_model::record::{Estimate, OpRecord};
-use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::{SLICES_MIN, SliceOp, TimeSlice};
 
 /// Whether a workload in slices may end before its time, because its rate is known to `goal`: as a
 /// whole, and by how its slices differ.
 pub fn may_end(m: &Measurement, goal: f64) -> bool {
-    let mut series: Option<TimeSeries> = None;
-    for op in m.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync) {
-        match &mut series {
-            Some(all) => all.merge(&op.1.series),
-            None => series = Some(op.1.series.clone()),
-        }
-    }
+    let counted = m.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
+    let series = estimate::summed(counted.map(|(_, op)| &op.series));
     let rates = rates(&m.slices, |slice| {
         let counted = slice.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
         counted.map(|(_, op)| op.iops).sum()
@@ -36,10 +30,9 @@ pub(crate) fn widen(ops: &mut PerOp<OpRecord>, m: &Measurement, settling_ns: u64
         for (kind, op) in ops.iter_mut() {
             let series = &m.ops[kind].series;
             if let Some(slow) = estimate::slow_changes(series, m.wall_ns, settling_ns) {
-                op.iops
-                    .widen(slow.relative_half_width * op.iops.value, slow.parts);
-                op.throughput
-                    .widen(slow.relative_half_width * op.throughput.value, slow.parts);
+                for rate in [&mut op.iops, &mut op.throughput] {
+                    rate.widen(slow.relative_half_width * rate.value, slow.parts);
+                }
             }
         }
     }
@@ -76,13 +69,11 @@ pub(crate) fn are_apart(slices: &[TimeSlice]) -> bool {
 /// Whether a fall of the rate at `at_ns` of the measured time may be that from one slice to the
 /// next by chance.
 pub(crate) fn fall_by_chance(slices: &[TimeSlice], at_ns: u64) -> bool {
-    let ends_ns: Vec<u64> = slices
-        .iter()
-        .scan(0, |end_ns, slice| {
-            *end_ns += slice.wall_ns;
-            Some(*end_ns)
-        })
-        .collect();
+    let ends = slices.iter().scan(0, |end_ns, slice| {
+        *end_ns += slice.wall_ns;
+        Some(*end_ns)
+    });
+    let ends_ns: Vec<u64> = ends.collect();
     are_apart(slices) && estimate::falls_by_chance(at_ns, &ends_ns)
 }
 

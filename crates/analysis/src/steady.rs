@@ -54,22 +54,13 @@ impl<'a> SteadyPart<'a> {
             (true, None) => common_settling(measurement),
             (false, _) => NOTHING_TO_SETTLE,
         };
-        let whole = |settled| Self {
-            measurement,
-            settling: Settling {
-                settling_ns: 0,
-                settled,
-            },
-            parts: None,
-        };
         if found.settling_ns == 0 {
-            return whole(found.settled);
+            return Self::whole(measurement, found.settled);
         }
         let windows = &measurement.windows;
         let settled_ns = found.settling_ns + turnover_ns(measurement, found.settling_ns);
-        let first = windows
-            .iter()
-            .position(|window| window.start_ns >= settled_ns);
+        let mut all = windows.iter();
+        let first = all.position(|window| window.start_ns >= settled_ns);
         match first.map(|first| windows.split_at(first)) {
             Some((earlier, steady))
                 if !earlier.is_empty()
@@ -87,17 +78,21 @@ impl<'a> SteadyPart<'a> {
             }
             // Without windows the latencies of the parts are unknown. A stall is no warm-up: it
             // stays in the row. After a shared fall each request waits as long as in one.
-            _ => whole(Some(false)),
+            _ => Self::whole(measurement, Some(false)),
         }
     }
 
     /// All of a measurement whose rate changed for a reason that is not the disk.
     pub(crate) fn unsettled(measurement: &'a Measurement) -> Self {
+        Self::whole(measurement, Some(false))
+    }
+
+    fn whole(measurement: &'a Measurement, settled: Option<bool>) -> Self {
         Self {
             measurement,
             settling: Settling {
                 settling_ns: 0,
-                settled: Some(false),
+                settled,
             },
             parts: None,
         }
@@ -151,10 +146,8 @@ impl<'a> SteadyPart<'a> {
         }
         let least_rate = (BURST_SHARE * level).max((level + of(steady)) / 2.0);
         let is_burst = |window: &Window| of(window) >= least_rate;
-        earlier
-            .iter()
-            .rposition(is_burst)
-            .map_or(0, |last| last + 1)
+        let last = earlier.iter().rposition(is_burst);
+        last.map_or(0, |last| last + 1)
     }
 
     fn phase(&self, name: PhaseKind, window: &Window) -> PhaseRecord {
@@ -163,14 +156,11 @@ impl<'a> SteadyPart<'a> {
             let cells = window.end_ns.div_ceil(series.interval_ns) as usize;
             series.cells.truncate(cells);
             let total = series.total_between(window.start_ns, window.end_ns);
-            let rate = estimate::rate_after(
-                &series,
-                window.end_ns,
-                Settling {
-                    settling_ns: window.start_ns,
-                    settled: None,
-                },
-            );
+            let from = Settling {
+                settling_ns: window.start_ns,
+                settled: None,
+            };
+            let rate = estimate::rate_after(&series, window.end_ns, from);
             let phase = PhaseOp {
                 count: total.ops,
                 bytes: total.bytes,
@@ -205,10 +195,8 @@ impl<'a> SteadyPart<'a> {
             Some((_, steady)) => {
                 let total = op.series.total_between(steady.start_ns, u64::MAX);
                 (count, bytes) = (total.ops, total.bytes);
-                let intended = op
-                    .latency_intended
-                    .as_ref()
-                    .map(|_| histogram(steady, kind, |op| &op.intended));
+                let intended = op.latency_intended.is_some();
+                let intended = intended.then(|| histogram(steady, kind, |op| &op.intended));
                 (
                     LatencySummary::of(&histogram(steady, kind, |op| &op.latency)),
                     intended.as_ref().map(LatencySummary::of),
@@ -282,12 +270,9 @@ fn first_write(m: &Measurement) -> PhaseRecord {
 /// Time between two requests of a worker with one request in flight; that of the `whole` where
 /// nothing completed in the window.
 fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
-    let done = m
-        .ops
-        .iter()
-        .filter(|(kind, _)| **kind != OpKind::Commit)
-        .map(|(_, op)| op.series.total_between(steady.start_ns, u64::MAX).ops)
-        .sum::<u64>();
+    let counted = m.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit);
+    let done = counted.map(|(_, op)| op.series.total_between(steady.start_ns, u64::MAX).ops);
+    let done: u64 = done.sum();
     if done == 0 {
         return whole;
     }
@@ -312,17 +297,13 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
         trim_bytes: disks.trim_bytes,
         ..m.device.clone()
     };
-    let accounted = m
-        .device
-        .accounted
-        .and_then(|_| device.share_of(steady.asked));
-    (
-        steady.asked,
-        DeviceUse {
-            accounted,
-            ..device
-        },
-    )
+    let accounted = m.device.accounted;
+    let accounted = accounted.and_then(|_| device.share_of(steady.asked));
+    let device = DeviceUse {
+        accounted,
+        ..device
+    };
+    (steady.asked, device)
 }
 
 /// Whether a request waited for longer than half of the window.
@@ -360,10 +341,9 @@ fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
 /// cut.
 fn common_settling(m: &Measurement) -> Settling {
     headline_series(&m.ops).map_or(NOTHING_TO_SETTLE, |series| {
-        if slices::are_apart(&m.slices) {
-            estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
-        } else {
-            estimate::settling(&series, m.wall_ns)
+        match slices::are_apart(&m.slices) {
+            true => estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m)),
+            false => estimate::settling(&series, m.wall_ns),
         }
     })
 }
@@ -404,14 +384,7 @@ fn slice_rates(m: &Measurement) -> Vec<SliceRate> {
 
 /// The operations that a reader looks at, over time.
 fn headline_series(ops: &PerOp<OpMeasurement>) -> Option<TimeSeries> {
-    let mut all: Option<TimeSeries> = None;
-    for (_, op) in OpKind::headline(ops) {
-        match &mut all {
-            Some(all) => all.merge(&op.series),
-            None => all = Some(op.series.clone()),
-        }
-    }
-    all
+    estimate::summed(OpKind::headline(ops).map(|(_, op)| &op.series))
 }
 
 #[cfg(test)]

@@ -69,20 +69,18 @@ fn share(part: f64, whole: f64) -> f64 {
 /// sample's middle, and the average is the span over the sum of these times. So it does not matter
 /// whether the points lie evenly, and the neighbours of a point that failed stand in for it.
 fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
-    let mut points: Vec<&CurvePoint> = curve
-        .iter()
-        .filter(|p| p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite())
-        .collect();
+    let is_rate = |p: &&CurvePoint| p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite();
+    let mut points: Vec<&CurvePoint> = curve.iter().filter(is_rate).collect();
     points.sort_by_key(|p| p.offset_bytes);
-    let rates = points.iter().map(|p| p.bytes_per_second);
-    let (min, max) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
-        (low.min(rate), high.max(rate))
-    });
+    let rates = || points.iter().map(|p| p.bytes_per_second);
+    let (min, max) = (
+        rates().fold(f64::INFINITY, f64::min),
+        rates().fold(0.0, f64::max),
+    );
     let samples: Vec<CurveSample> = points.iter().map(|p| CurveSample::of(p)).collect();
     let weights = weights(&samples, span);
-    let seconds_per_byte: f64 = samples
-        .iter()
-        .zip(&weights)
+    let weighted = samples.iter().zip(&weights);
+    let seconds_per_byte: f64 = weighted
         .map(|(s, weight)| weight * s.seconds_per_byte)
         .sum();
     (seconds_per_byte > 0.0).then(|| {
@@ -126,39 +124,28 @@ fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
         [first, .., last] => (last.middle_bytes - first.middle_bytes) / (samples.len() - 1) as f64,
         _ => f64::INFINITY,
     };
-    let (first, last) = (
-        samples.first().map_or(0.0, |s| s.middle_bytes),
-        samples.last().map_or(0.0, |s| s.middle_bytes),
-    );
-    let (start, end) = (
-        (span.start as f64).max(first - step),
-        (span.end as f64).min(last + step),
-    );
-    // Samples alongside the span have no share of it.
+    let middle = |sample: Option<&CurveSample>| sample.map_or(0.0, |s| s.middle_bytes);
+    let (first, last) = (middle(samples.first()), middle(samples.last()));
+    let start = (span.start as f64).max(first - step);
+    let end = (span.end as f64).min(last + step);
     let end = end.max(start);
     let mut bounds = vec![start];
-    bounds.extend(
-        samples
-            .windows(2)
-            .map(|pair| (pair[0].middle_bytes + pair[1].middle_bytes) / 2.0),
-    );
+    let pairs = samples.windows(2);
+    bounds.extend(pairs.map(|pair| (pair[0].middle_bytes + pair[1].middle_bytes) / 2.0));
     bounds.push(end);
+    // Samples alongside the span have no share of it.
+    let within = |pair: &[f64]| pair[1].clamp(start, end) - pair[0].clamp(start, end);
     let cells: Vec<f64> = bounds
         .windows(2)
-        .map(|pair| (pair[1].clamp(start, end) - pair[0].clamp(start, end)).max(0.0))
+        .map(|pair| within(pair).max(0.0))
         .collect();
     let total: f64 = cells.iter().sum();
     // Without a span, or with all samples at one place of it, each counts the same.
-    cells
-        .iter()
-        .map(|cell| {
-            if total > 0.0 {
-                cell / total
-            } else {
-                1.0 / cells.len() as f64
-            }
-        })
-        .collect()
+    let weight = |cell: &f64| match total > 0.0 {
+        true => cell / total,
+        false => 1.0 / cells.len() as f64,
+    };
+    cells.iter().map(weight).collect()
 }
 
 /// Half-width of the 95 % interval of the weighted mean time per byte: the error of having looked
@@ -170,10 +157,9 @@ fn half_width_95(samples: &[CurveSample], weights: &[f64]) -> Option<f64> {
     let surprise = |w: &[CurveSample]| {
         let (before, at, after) = (&w[0], &w[1], &w[2]);
         let width = after.middle_bytes - before.middle_bytes;
-        let share = if width > 0.0 {
-            (at.middle_bytes - before.middle_bytes) / width
-        } else {
-            0.5
+        let share = match width > 0.0 {
+            true => (at.middle_bytes - before.middle_bytes) / width,
+            false => 0.5,
         };
         let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
         // Three independent errors make it: one whole and the neighbours' in their shares.
@@ -200,17 +186,15 @@ fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> 
 fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
     let mut latencies: Vec<u64> = points.iter().map(|p| p.latency_ns).collect();
     latencies.sort_unstable();
-    let mean = mean_estimate(
-        &latencies.iter().map(|ns| *ns as f64).collect::<Vec<_>>(),
-        "ns",
-    )?;
+    let values: Vec<f64> = latencies.iter().map(|ns| *ns as f64).collect();
+    let mean = mean_estimate(&values, "ns")?;
+    let distances: f64 = points.iter().map(|p| p.distance_bytes as f64).sum();
     Some(SeekSummary {
         n: latencies.len() as u64,
         min_ns: latencies[0],
         p50_ns: latencies[latencies.len() / 2],
         max_ns: latencies[latencies.len() - 1],
-        distance_mean_bytes: points.iter().map(|p| p.distance_bytes as f64).sum::<f64>()
-            / points.len() as f64,
+        distance_mean_bytes: distances / points.len() as f64,
         iops: share(1e9, mean.value),
         mean,
     })
@@ -233,16 +217,15 @@ fn mean_estimate(values: &[f64], unit: &str) -> Option<Estimate> {
 
 /// From the measurements that carry the name of a short stroke, the longest span first.
 fn short_strokes(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> Vec<ShortStroke> {
-    let mut strokes: Vec<ShortStroke> = measurements
-        .iter()
-        .enumerate()
+    let all = measurements.iter().enumerate();
+    let mut strokes: Vec<ShortStroke> = all
         .filter_map(|(index, m)| short_stroke(s, index, m))
         .collect();
     strokes.sort_by(|a, b| b.percent.total_cmp(&a.percent));
     let whole = strokes.first().map_or(0.0, |longest| longest.iops.value);
-    strokes
-        .iter_mut()
-        .for_each(|stroke| stroke.gain = share(stroke.iops.value, whole));
+    for stroke in &mut strokes {
+        stroke.gain = share(stroke.iops.value, whole);
+    }
     strokes
 }
 
@@ -251,27 +234,19 @@ fn short_stroke(
     measurement: usize,
     m: &MeasurementRecord,
 ) -> Option<ShortStroke> {
-    let percent = m
-        .workload
-        .name
-        .strip_prefix(SHORT_STROKE)?
-        .parse()
-        .ok()
-        .filter(|p: &f64| p.is_finite() && m.target == s.target)?;
+    let w = &m.workload;
+    let percent: f64 = w.name.strip_prefix(SHORT_STROKE)?.parse().ok()?;
     let read = m.ops.get(&OpKind::Read)?;
-    let stroke = m.workload.span_start_bytes
-        ..m.workload
-            .span_start_bytes
-            .saturating_add(m.workload.span_bytes);
-    let within: Vec<CurvePoint> = s
-        .curve
-        .iter()
-        .filter(|p| stroke.contains(&p.offset_bytes))
-        .cloned()
-        .collect();
+    if !percent.is_finite() || m.target != s.target {
+        return None;
+    }
+    let stroke = w.span_start_bytes..w.span_start_bytes.saturating_add(w.span_bytes);
+    let points = s.curve.iter();
+    let within = points.filter(|p| stroke.contains(&p.offset_bytes)).cloned();
+    let within: Vec<CurvePoint> = within.collect();
     Some(ShortStroke {
         percent,
-        span_bytes: m.workload.span_bytes,
+        span_bytes: w.span_bytes,
         measurement,
         iops: read.iops.clone(),
         gain: 1.0,

@@ -1,7 +1,7 @@
 //! Settings that a server tried: which value is tried where the INSERTs of the run decide it, and
 //! how much faster it is. Pure; knows no server.
 
-use crate::estimate::{PairedDifference, mean};
+use crate::estimate::{PairedDifference, largest_by, mean};
 use diskproof_model::postgres::LoadMeasurement;
 use diskproof_model::trial::{
     PlannedTrial, TrialGain, TrialMeasurement, TrialOutcome, TrialPair, TrialRecord,
@@ -40,10 +40,9 @@ pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<Stri
         .collect();
     if trial.setting == "wal_sync_method" {
         let others = rates.iter().filter(|(method, _)| *method != trial.default);
-        let best = others.max_by(|a, b| a.1.total_cmp(&b.1));
-        return best
-            .map(|(method, _)| (*method).to_owned())
-            .ok_or("no other method was measured");
+        let best = largest_by(others, |(_, rate)| *rate);
+        let method = best.map(|(method, _)| (*method).to_owned());
+        return method.ok_or("no other method was measured");
     }
     let first = rates.first().ok_or("no INSERTs were measured")?;
     let delay_us = (5e5 / first.1).min(COMMIT_DELAY_MAX_US);
@@ -57,10 +56,9 @@ pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<Stri
 pub(crate) fn trial_record(measured: &TrialMeasurement) -> TrialRecord {
     let gain = gain(&measured.pairs);
     let is_scan = measured.trial.load.is_scan();
-    let read_share = measured
-        .disk_bytes
-        .filter(|_| is_scan && measured.asked_bytes > 0)
-        .map(|bytes| bytes as f64 / measured.asked_bytes as f64);
+    let disk_bytes = measured.disk_bytes;
+    let disk_bytes = disk_bytes.filter(|_| is_scan && measured.asked_bytes > 0);
+    let read_share = disk_bytes.map(|bytes| bytes as f64 / measured.asked_bytes as f64);
     let is_proven = !is_scan || read_share.is_some_and(|share| share >= READ_SHARE_MIN);
     TrialRecord {
         outcome: match gain {

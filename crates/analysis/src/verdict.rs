@@ -121,16 +121,13 @@ pub fn verdict(record: &Record) -> RunVerdict {
         Some(outcome) => format!("{outcome} {figures}"),
         None => figures,
     };
+    let caveats = [span_caveat(record), unseen_burst(record), no_scan(record)];
     RunVerdict {
         headline,
         grades,
         worst: worst(record).map(leading),
         trust: trust(record),
-        caveats: span_caveat(record)
-            .into_iter()
-            .chain(unseen_burst(record))
-            .chain(no_scan(record))
-            .collect(),
+        caveats: caveats.into_iter().flatten().collect(),
     }
 }
 
@@ -150,10 +147,8 @@ fn fitness_headline(record: &Record) -> Option<String> {
         let such = judged.filter(move |one| one.outcome() == outcome);
         such.map(|one| one.expression.as_str()).collect::<Vec<_>>()
     };
-    let (missed, undecided) = (
-        of(ExpectationOutcome::Missed),
-        of(ExpectationOutcome::Undecided),
-    );
+    let missed = of(ExpectationOutcome::Missed);
+    let undecided = of(ExpectationOutcome::Undecided);
     Some(match (missed.as_slice(), undecided.as_slice()) {
         ([], []) if record.expectations.is_empty() => {
             format!("Undecided for {profile}: nothing was measured.")
@@ -184,10 +179,8 @@ fn span_caveat(record: &Record) -> Option<String> {
         format_bytes(whole.span_bytes),
         format_bytes(whole.disk_bytes),
     );
-    let (_, op) = record.measurements[index]
-        .headline_ops()
-        .into_iter()
-        .next()?;
+    let ops = record.measurements[index].headline_ops();
+    let (_, op) = ops.into_iter().next()?;
     Some(match whole.known {
         Some((known, slowdown)) => format!(
             "Look-ups are graded for the whole rotating disk: {} at an access time of {} (run {}). \
@@ -269,9 +262,8 @@ fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
         Some((known, slowdown)) => &scaled((use_.figure)(op), known, slowdown),
         None => (use_.figure)(op),
     };
-    let doubts: Vec<&Finding> = record
-        .findings
-        .iter()
+    let findings = record.findings.iter();
+    let doubts: Vec<&Finding> = findings
         .filter(|finding| finding.severity >= Severity::Warning && finding.concerns(index))
         .collect();
     let not_graded = not_graded(op, figure, &doubts);
@@ -283,12 +275,8 @@ fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
     let grade = not_graded.is_none().then(|| reached(figure.value));
     // Up to ±25 % an interval reaches one threshold at most: they lie a factor of four apart.
     let half_width = figure.half_width_95.unwrap_or(0.0);
-    let or = grade.and_then(|grade| {
-        [figure.value - half_width, figure.value + half_width]
-            .map(reached)
-            .into_iter()
-            .find(|other| *other != grade)
-    });
+    let ends = [figure.value - half_width, figure.value + half_width].map(reached);
+    let or = grade.and_then(|grade| ends.into_iter().find(|other| *other != grade));
     UseGrade {
         name: use_.name.to_owned(),
         measurement: index,
@@ -324,22 +312,18 @@ fn not_graded(op: &OpRecord, figure: &Estimate, doubts: &[&Finding]) -> Option<S
 
 /// `Good for scans and commits; limited for look-ups; poor for bulk load.`
 fn graded_headline(grades: &[UseGrade]) -> String {
+    let names = |grade: Option<Grade>| -> Vec<&str> {
+        let such = grades.iter().filter(|of| of.grade == grade);
+        such.map(|of| of.name.as_str()).collect()
+    };
     let mut clauses = Vec::new();
     for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
-        let names: Vec<&str> = grades
-            .iter()
-            .filter(|of| of.grade == Some(grade))
-            .map(|of| of.name.as_str())
-            .collect();
+        let names = names(Some(grade));
         if !names.is_empty() {
             clauses.push(format!("{} for {}", grade.as_str(), enumerated(&names)));
         }
     }
-    let ungraded: Vec<&str> = grades
-        .iter()
-        .filter(|of| of.grade.is_none())
-        .map(|of| of.name.as_str())
-        .collect();
+    let ungraded = names(None);
     if !ungraded.is_empty() {
         clauses.push(format!("not graded: {}", enumerated(&ungraded)));
     }
@@ -365,10 +349,9 @@ fn plain_headline(record: &Record) -> String {
         let each = trusted.flat_map(|(_, m)| measurement_clauses(m));
         clauses.extend(each.take(CLAUSES_MAX));
     }
-    if clauses.is_empty() {
-        "Nothing was measured.".to_owned()
-    } else {
-        sentence(&clauses.join("; "))
+    match clauses.is_empty() {
+        true => "Nothing was measured.".to_owned(),
+        false => sentence(&clauses.join("; ")),
     }
 }
 
@@ -378,10 +361,9 @@ fn survey_clauses(record: &Record) -> Vec<String> {
     };
     let mut clauses = Vec::new();
     if let Some(rate) = &surface.rate {
-        let verb = if surface.operation == OpKind::Write {
-            "writes"
-        } else {
-            "reads"
+        let verb = match surface.operation {
+            OpKind::Write => "writes",
+            _ => "reads",
         };
         let half_width = rate.average.half_width_95;
         clauses.push(format!(
@@ -437,22 +419,15 @@ fn observed_clauses(record: &Record) -> Vec<String> {
         return vec!["no device had a request".to_owned()];
     }
     let clause = |device: &&ObservedDevice| {
-        let rates: Vec<String> = device
-            .ops
-            .iter()
-            .map(|(kind, op)| {
-                let rate = rounded(op.iops.value, op.iops.half_width_95);
-                format!("{rate} {}s/s", kind.as_str())
-            })
-            .collect();
+        let rates = device.ops.iter().map(|(kind, op)| {
+            let rate = rounded(op.iops.value, op.iops.half_width_95);
+            format!("{rate} {}s/s", kind.as_str())
+        });
+        let rates: Vec<String> = rates.collect();
         let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
-        let share = device.seek_share().unwrap_or(0.0);
-        let seeks = format_percent(share);
-        format!(
-            "observed on {}: {}, {seeks} of them seeks",
-            device.name,
-            enumerated(&rates)
-        )
+        let seeks = format_percent(device.seek_share().unwrap_or(0.0));
+        let (name, rates) = (&device.name, enumerated(&rates));
+        format!("observed on {name}: {rates}, {seeks} of them seeks")
     };
     busy.iter().take(CLAUSES_MAX).map(clause).collect()
 }
@@ -463,10 +438,11 @@ fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
     let throughput = matrix.best_throughput()?.throughput.as_ref()?.value_text();
     let mut clause = format!("{} up to {iops} and {throughput}", matrix.operation.words());
     if let Some(knee) = &matrix.knee {
-        let depths = match knee.depth_high {
-            Some(high) if high == knee.depth_low => knee.depth.to_string(),
-            Some(high) => format!("{} to {high}", knee.depth_low),
-            None => format!("{} or more", knee.depth_low),
+        let (low, high) = (knee.depth_low, knee.depth_high);
+        let depths = match high {
+            Some(high) if high == low => knee.depth.to_string(),
+            Some(high) => format!("{low} to {high}"),
+            None => format!("{low} or more"),
         };
         clause.push_str(&format!(", knee at depth {depths}"));
     }
@@ -531,14 +507,15 @@ fn ping_clauses(ping: &PingRecord) -> Vec<String> {
 
 /// The first of the most severe findings; notes are none.
 fn worst(record: &Record) -> Option<&Finding> {
-    let mut worst: Option<&Finding> = None;
-    for finding in &record.findings {
-        let is_worse = worst.is_none_or(|worst| finding.severity > worst.severity);
-        if finding.severity >= Severity::Warning && is_worse {
-            worst = Some(finding);
+    let findings = record.findings.iter();
+    let serious = findings.filter(|finding| finding.severity >= Severity::Warning);
+    serious.reduce(|worst, one| {
+        if one.severity > worst.severity {
+            one
+        } else {
+            worst
         }
-    }
-    worst
+    })
 }
 
 fn leading(finding: &Finding) -> LeadingFinding {
@@ -604,12 +581,11 @@ fn enumerated(names: &[&str]) -> String {
     }
 }
 
-fn sentence(text: &str) -> String {
+/// A clause as a sentence.
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
-        None => String::new(),
-    }
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.map_or_else(String::new, |first| format!("{first}{}.", letters.as_str()))
 }
 
 #[cfg(test)]

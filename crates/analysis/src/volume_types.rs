@@ -78,10 +78,8 @@ pub(crate) fn documented(target: &TargetIdentity, rate: f64, unit: &str) -> Opti
         let is_type = |(_, base, each): &&(&str, f64, f64)| {
             unit == "1/s" && is_near(rate, base + each * size_gib, EXACT)
         };
-        GOOGLE
-            .iter()
-            .find(is_type)
-            .map(|(name, ..)| (*name).to_owned())
+        let found = GOOGLE.iter().find(is_type);
+        found.map(|(name, ..)| (*name).to_owned())
     } else {
         None
     }
@@ -112,10 +110,11 @@ pub(crate) fn is_round(rate: f64, unit: &str) -> bool {
     match unit {
         "1/s" => has_two_digits(rate),
         _ => {
-            let usual = [rate / MIB, rate / 1e6]
-                .into_iter()
-                .any(|mega| USUAL.iter().any(|usual| is_near(mega, *usual, ROUND)));
-            usual || has_two_digits(rate) || has_two_digits(rate / MIB * 1e6)
+            let is_usual = |mega: f64| USUAL.iter().any(|usual| is_near(mega, *usual, ROUND));
+            is_usual(rate / MIB)
+                || is_usual(rate / 1e6)
+                || has_two_digits(rate)
+                || has_two_digits(rate / MIB * 1e6)
         }
     }
 }

@@ -21,9 +21,8 @@ pub(crate) struct WholeDisk<'a> {
 
 /// Of the workload with this index, where the finding concerns it.
 pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>> {
-    let is_short = |code: &str| code == SHORT_SPAN;
     let mut findings = record.findings.iter();
-    findings.find(|finding| is_short(&finding.code) && finding.concerns(index))?;
+    findings.find(|finding| finding.code == SHORT_SPAN && finding.concerns(index))?;
     let m = &record.measurements[index];
     let disk = record.targets.get(m.target)?.disks().next()?;
     let known = record.plan.disk_access.as_ref();

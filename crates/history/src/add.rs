@@ -57,10 +57,8 @@ impl<'a> PackedRun<'a> {
         };
         let run = SavedRun::of(new.record, new.label);
         let started: jiff::Timestamp = run.started.parse().map_err(|error| {
-            unusable(format!(
-                "its start '{}' is not a time: {error}",
-                run.started
-            ))
+            let start = &run.started;
+            unusable(format!("its start '{start}' is not a time: {error}"))
         })?;
         let json = serde_json::to_vec(new.record).map_err(|error| unusable(error.to_string()))?;
         if json.len() > DOCUMENT_BYTES_MAX {
@@ -102,17 +100,13 @@ impl<'a> PackedRun<'a> {
         }
         let seq = transaction.last_insert_rowid();
         for path in &run.targets {
-            transaction.execute(
-                "INSERT INTO run_targets (run, path) VALUES (?1, ?2)",
-                params![seq, path],
-            )?;
+            let insert = "INSERT INTO run_targets (run, path) VALUES (?1, ?2)";
+            transaction.execute(insert, params![seq, path])?;
         }
         for disk in &run.disks {
             let row = params![seq, disk.name, disk.model, disk.serial];
-            transaction.execute(
-                "INSERT INTO run_disks (run, name, model, serial) VALUES (?1, ?2, ?3, ?4)",
-                row,
-            )?;
+            let insert = "INSERT INTO run_disks (run, name, model, serial) VALUES (?1, ?2, ?3, ?4)";
+            transaction.execute(insert, row)?;
         }
         Ok(SaveOutcome::Added)
     }

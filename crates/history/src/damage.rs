@@ -49,9 +49,7 @@ pub(crate) fn move_damaged(path: &Path) -> Result<Option<MovedHistory>, HistoryE
 
 /// `X.corrupt-TIME`, with a number where one of its files exists.
 fn free_name(path: &Path) -> PathBuf {
-    let stamp = jiff::Timestamp::now()
-        .strftime("%Y%m%dT%H%M%SZ")
-        .to_string();
+    let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let mut name = with_suffix(path, &format!(".corrupt-{stamp}"));
     let mut number = 0;
     let is_taken = |name: &Path| {
@@ -84,13 +82,11 @@ pub(crate) fn first_fault(
     connection: &Connection,
     check: &str,
 ) -> rusqlite::Result<Option<String>> {
-    let verdict: String =
-        connection.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
+    let check = format!("PRAGMA {check}(1)");
+    let verdict: String = connection.query_row(&check, [], |row| row.get(0))?;
     // A line before the fault names the database.
-    let fault = verdict
-        .lines()
-        .find(|line| !line.starts_with("***"))
-        .unwrap_or(&verdict)
-        .trim();
+    let mut lines = verdict.lines();
+    let fault = lines.find(|line| !line.starts_with("***"));
+    let fault = fault.unwrap_or(&verdict).trim();
     Ok((fault != "ok").then(|| fault.to_owned()))
 }

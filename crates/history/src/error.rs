@@ -1,6 +1,7 @@
 //! Every error of a history, with the file and the remedy. The only place that interprets SQLite's
 //! result codes, above all which of them mean damage.
 
+use crate::filesystem::folder_of;
 use diskproof_model::units::format_bytes;
 use rusqlite::{ErrorCode, ffi};
 use rustix::process::{Resource, getrlimit};
@@ -18,9 +19,8 @@ const FREE_BYTES_MIN: u64 = 256 << 10;
 pub enum HistoryError {
     /// Its folder or the file cannot be made or reached.
     #[error(
-        "cannot open the history {}: {source}. Name a writable file with --history FILE, or use \
-         --no-history",
-        path.display()
+        "cannot open the history {path}: {source}. Name a writable file with --history FILE, or \
+         use --no-history"
     )]
     Unreachable {
         /// The file.
@@ -30,9 +30,8 @@ pub enum HistoryError {
     },
     /// The path names something that is no regular file.
     #[error(
-        "the history {} is not a regular file and was not touched. Name another file with \
-         --history FILE",
-        path.display()
+        "the history {path} is not a regular file and was not touched. Name another file with \
+         --history FILE"
     )]
     NotAFile {
         /// The path.
@@ -40,10 +39,8 @@ pub enum HistoryError {
     },
     /// The path is a symlink to nothing.
     #[error(
-        "the history {} is a symbolic link to {}, which does not exist. Remove the link, or name \
-         another file with --history FILE",
-        path.display(),
-        target.display()
+        "the history {path} is a symbolic link to {target}, which does not exist. Remove the link, \
+         or name another file with --history FILE"
     )]
     DanglingLink {
         /// The symlink.
@@ -53,9 +50,8 @@ pub enum HistoryError {
     },
     /// Other processes held the lock for too long.
     #[error(
-        "another process held the history {} for 20 s. Find it with 'fuser -v {}', and try again",
-        path.display(),
-        path.display()
+        "another process held the history {path} for 20 s. Find it with 'fuser -v {path}', and try \
+         again"
     )]
     Busy {
         /// The file.
@@ -63,9 +59,8 @@ pub enum HistoryError {
     },
     /// Its filesystem does not answer.
     #[error(
-        "the filesystem of the history {} did not answer for {seconds} s. Check its server or \
-         mount, or name another file with --history FILE",
-        path.display()
+        "the filesystem of the history {path} did not answer for {seconds} s. Check its server or \
+         mount, or name another file with --history FILE"
     )]
     NoAnswer {
         /// The file.
@@ -75,9 +70,8 @@ pub enum HistoryError {
     },
     /// No room for one more run.
     #[error(
-        "the disk of the history {} is full. Free some space, remove old runs with 'diskproof \
-         history prune', or name another file with --history FILE",
-        path.display()
+        "the disk of the history {path} is full. Free some space, remove old runs with 'diskproof \
+         history prune', or name another file with --history FILE"
     )]
     Full {
         /// The file.
@@ -85,9 +79,8 @@ pub enum HistoryError {
     },
     /// The file can be read but not written.
     #[error(
-        "the history {} is not writable. Name another file with --history FILE, or use \
-         --no-history",
-        path.display()
+        "the history {path} is not writable. Name another file with --history FILE, or use \
+         --no-history"
     )]
     ReadOnly {
         /// The file.
@@ -95,9 +88,8 @@ pub enum HistoryError {
     },
     /// A write failed while this process has a limit on the size of its files: EFBIG.
     #[error(
-        "a file of the history {} cannot grow: this process may write files of at most {} (EFBIG). \
-         Raise the limit (ulimit -f), or name another file with --history FILE",
-        path.display(),
+        "a file of the history {path} cannot grow: this process may write files of at most {} \
+         (EFBIG). Raise the limit (ulimit -f), or name another file with --history FILE",
         format_bytes(*limit_bytes)
     )]
     FileSizeLimit {
@@ -108,9 +100,8 @@ pub enum HistoryError {
     },
     /// The disk below failed.
     #[error(
-        "the disk of the history {} failed ({what}). See the kernel log (dmesg), and name another \
-         file with --history FILE",
-        path.display()
+        "the disk of the history {path} failed ({what}). See the kernel log (dmesg), and name \
+         another file with --history FILE"
     )]
     Io {
         /// The file.
@@ -120,9 +111,8 @@ pub enum HistoryError {
     },
     /// Its content makes no sense.
     #[error(
-        "the history {} is damaged ({what}). The next saved run renames it and starts a new \
-         history with every run that can still be read",
-        path.display()
+        "the history {path} is damaged ({what}). The next saved run renames it and starts a new \
+         history with every run that can still be read"
     )]
     Damaged {
         /// The file.
@@ -132,8 +122,8 @@ pub enum HistoryError {
     },
     /// A file that diskproof did not make.
     #[error(
-        "{} is not a diskproof history and was not touched. Name another file with --history FILE",
-        path.display()
+        "{path} is not a diskproof history and was not touched. Name another file with --history \
+         FILE"
     )]
     Foreign {
         /// The file.
@@ -141,9 +131,8 @@ pub enum HistoryError {
     },
     /// A file of the history, or one with the name that such a file needs, is not this program's.
     #[error(
-        "{} {why}, so it was not touched. Name another history with --history FILE, or use \
-         --no-history",
-        path.display()
+        "{path} {why}, so it was not touched. Name another history with --history FILE, or use \
+         --no-history"
     )]
     NotOurs {
         /// The file.
@@ -153,9 +142,8 @@ pub enum HistoryError {
     },
     /// A history whose version was overwritten.
     #[error(
-        "the history {} contains tables, but its format version is {found}, so it was not touched. \
-         Restore it from a backup, or name another file with --history FILE",
-        path.display()
+        "the history {path} contains tables, but its format version is {found}, so it was not \
+         touched. Restore it from a backup, or name another file with --history FILE"
     )]
     NoVersion {
         /// The file.
@@ -165,10 +153,9 @@ pub enum HistoryError {
     },
     /// A later version of this program made it.
     #[error(
-        "a newer diskproof created the history {} (format {found}; this one supports up to \
+        "a newer diskproof created the history {path} (format {found}; this one supports up to \
          {known}), so it was not touched. Use that diskproof, or name another file with --history \
-         FILE",
-        path.display()
+         FILE"
     )]
     Newer {
         /// The file.
@@ -187,7 +174,7 @@ pub enum HistoryError {
         what: String,
     },
     /// Any other error of SQLite.
-    #[error("cannot use the history {}: {what}", path.display())]
+    #[error("cannot use the history {path}: {what}")]
     Other {
         /// The file.
         path: PathBuf,
@@ -270,12 +257,8 @@ fn limit_met(error: &rusqlite::Error) -> Option<u64> {
 
 /// Whether the filesystem of this file is full; false when unknown.
 pub(crate) fn is_full(path: &Path) -> bool {
-    let folder = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    rustix::fs::statvfs(folder)
-        .is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < FREE_BYTES_MIN)
+    let space = rustix::fs::statvfs(folder_of(path));
+    space.is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < FREE_BYTES_MIN)
 }
 
 #[cfg(test)]

@@ -37,9 +37,15 @@ const LOCAL: [u64; 14] = [
 pub(crate) fn journal_for(folder: &Path) -> JournalMode {
     // The type is a signed or an unsigned word, by architecture; magic numbers have 32 bits.
     let kind = rustix::fs::statfs(folder).map(|facts| facts.f_type as u64 & 0xffff_ffff);
-    if kind.is_ok_and(|kind| LOCAL.contains(&kind)) {
-        JournalMode::Wal
-    } else {
-        JournalMode::Delete
+    match kind.is_ok_and(|kind| LOCAL.contains(&kind)) {
+        true => JournalMode::Wal,
+        false => JournalMode::Delete,
     }
+}
+
+/// The folder of a file, as the kernel takes it.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent();
+    let named = parent.filter(|parent| !parent.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
 }

@@ -76,28 +76,24 @@ impl PlaceLock {
     /// Opens the lock file, or makes it.
     fn open(history: &Path) -> Result<Self, HistoryError> {
         let path = with_suffix(history, ".lock");
+        let of = |file, is_new, unmarked| Self {
+            file,
+            path: path.clone(),
+            is_new,
+            unmarked,
+        };
         let mut options = File::options();
         options.read(true).write(true).mode(0o600);
         match options.clone().create_new(true).open(&path) {
             Ok(mut file) => {
                 // A history that exists can be used without the mark, as on a full disk.
                 let unmarked = file.write_all(MARK).err();
-                Ok(Self {
-                    file,
-                    path,
-                    is_new: true,
-                    unmarked,
-                })
+                Ok(of(file, true, unmarked))
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 read_mark(history)?;
                 match open_own(&path, &options)? {
-                    Some(file) => Ok(Self {
-                        file,
-                        path,
-                        is_new: false,
-                        unmarked: None,
-                    }),
+                    Some(file) => Ok(of(file, false, None)),
                     None => Self::open(history),
                 }
             }

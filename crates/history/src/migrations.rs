@@ -43,12 +43,11 @@ fn migrate_by(
     for migration in migrations.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration).map_err(failed)?;
     }
-    transaction
-        .pragma_update(None, "application_id", APPLICATION_ID)
-        .map_err(failed)?;
-    transaction
-        .pragma_update(None, "user_version", known)
-        .map_err(failed)?;
+    for (pragma, value) in [("application_id", APPLICATION_ID), ("user_version", known)] {
+        transaction
+            .pragma_update(None, pragma, value)
+            .map_err(failed)?;
+    }
     transaction.commit().map_err(failed)
 }
 
@@ -59,10 +58,8 @@ fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, Hist
             .query_row(text, [], |row| row.get::<_, i64>(0))
             .map_err(|error| HistoryError::sqlite(path, &error))
     };
-    let (mark, version) = (
-        number("PRAGMA application_id")?,
-        number("PRAGMA user_version")?,
-    );
+    let mark = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
     let tables = || number("SELECT count(*) FROM sqlite_schema");
     match mark {
         APPLICATION_ID if version > known => Err(HistoryError::Newer {

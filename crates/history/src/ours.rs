@@ -75,16 +75,16 @@ pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
         false => None,
     };
     let is_marked = read_mark(history)?;
-    let is_ours = header
-        .as_ref()
-        .map(|header| match header.strip_prefix(MAGIC) {
-            Some(_) => match header.get(APPLICATION_ID_AT) {
-                // SQLite writes the header first, and the id with the tables.
-                Some([0, 0, 0, 0]) => is_marked,
-                id => id == Some(&(APPLICATION_ID as u32).to_be_bytes()),
-            },
-            None => is_marked,
-        });
+    let is_ours = header.as_ref().map(|header| {
+        let id = header
+            .strip_prefix(MAGIC)
+            .map(|_| header.get(APPLICATION_ID_AT));
+        match id {
+            // SQLite writes the header first, and the id with the tables.
+            None | Some(Some([0, 0, 0, 0])) => is_marked,
+            Some(id) => id == Some(&(APPLICATION_ID as u32).to_be_bytes()),
+        }
+    });
     if is_ours == Some(false) {
         return Err(HistoryError::Foreign {
             path: history.to_owned(),

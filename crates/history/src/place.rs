@@ -2,6 +2,7 @@
 //! readable by their owner only because records name machines and disks.
 
 use crate::error::HistoryError;
+use crate::filesystem::folder_of;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata};
@@ -51,17 +52,11 @@ impl HistoryPlace {
             return Ok(path);
         }
         refuse_dangling_link(&self.path)?;
-        let name = self
-            .path
-            .file_name()
-            .ok_or_else(|| HistoryError::NotAFile {
-                path: self.path.clone(),
-            })?;
-        let folder = self
-            .path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let name = self.path.file_name();
+        let name = name.ok_or_else(|| HistoryError::NotAFile {
+            path: self.path.clone(),
+        })?;
+        let folder = folder_of(&self.path);
         if self.folders == Folders::Made {
             make_folders(folder).map_err(failed)?;
         }
@@ -134,30 +129,24 @@ pub(crate) fn open_own(
     path: &Path,
     options: &std::fs::OpenOptions,
 ) -> Result<Option<File>, HistoryError> {
+    let failed = |error| HistoryError::kernel(path, error);
+    let not_ours = |why| HistoryError::NotOurs {
+        path: path.to_owned(),
+        why,
+    };
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match options
-        .clone()
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)
-    {
+    let mut options = options.clone();
+    let file = match options.custom_flags(flags.bits().cast_signed()).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(HistoryError::NotOurs {
-                path: path.to_owned(),
-                why: "is a symbolic link",
-            });
+            return Err(not_ours("is a symbolic link"));
         }
-        result => result.map_err(|error| HistoryError::kernel(path, error))?,
+        result => result.map_err(failed)?,
     };
-    let facts = file
-        .metadata()
-        .map_err(|error| HistoryError::kernel(path, error))?;
+    let facts = file.metadata().map_err(failed)?;
     match why_foreign(&facts) {
         None => Ok(Some(file)),
-        Some(why) => Err(HistoryError::NotOurs {
-            path: path.to_owned(),
-            why,
-        }),
+        Some(why) => Err(not_ours(why)),
     }
 }
 

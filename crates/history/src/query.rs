@@ -68,24 +68,21 @@ impl History {
     /// The short forms of matching runs, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Listing, HistoryError> {
         let (conditions, mut values) = filter.conditions();
-        values.push(Value::Integer(
-            filter
-                .limit
-                .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX)),
-        ));
+        let limit = filter
+            .limit
+            .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        values.push(Value::Integer(limit.unwrap_or(-1)));
         let query = format!(
             "SELECT run_id, label, summary FROM runs WHERE {conditions} {NEWEST_FIRST} LIMIT ?"
         );
-        let mut statement = self
-            .connection
-            .prepare(&query)
-            .map_err(|error| self.failed(&error))?;
+        let failed = |error| self.failed(&error);
+        let mut statement = self.connection.prepare(&query).map_err(failed)?;
         let rows = statement
             .query_map(params_from_iter(values), short)
-            .map_err(|error| self.failed(&error))?;
+            .map_err(failed)?;
         let mut listing = Listing::default();
         for row in rows {
-            match row.map_err(|error| self.failed(&error))? {
+            match row.map_err(failed)? {
                 Ok(run) => listing.runs.push(run),
                 Err(run_id) => listing.unreadable.push(run_id),
             }
@@ -104,19 +101,15 @@ impl History {
 
     /// Ids of runs with this label, newest first.
     pub fn labelled(&self, label: &str) -> Result<Vec<String>, HistoryError> {
-        self.ids_by(
-            &format!("SELECT run_id FROM runs WHERE label = ?1 {NEWEST_FIRST}"),
-            [Value::Text(label.to_owned())],
-        )
+        let query = format!("SELECT run_id FROM runs WHERE label = ?1 {NEWEST_FIRST}");
+        self.ids_by(&query, [Value::Text(label.to_owned())])
     }
 
     /// The id of the run `back` places before the newest.
     pub fn nth_newest(&self, back: u64) -> Result<Option<String>, HistoryError> {
         let back = i64::try_from(back).unwrap_or(i64::MAX);
-        let ids = self.ids_by(
-            &format!("SELECT run_id FROM runs {NEWEST_FIRST} LIMIT 1 OFFSET ?1"),
-            [Value::Integer(back)],
-        )?;
+        let query = format!("SELECT run_id FROM runs {NEWEST_FIRST} LIMIT 1 OFFSET ?1");
+        let ids = self.ids_by(&query, [Value::Integer(back)])?;
         Ok(ids.into_iter().next())
     }
 
@@ -129,9 +122,8 @@ impl History {
     ) -> Result<Vec<SavedRun>, HistoryError> {
         let Listing { mut runs, .. } = self.list(&Filter::default())?;
         runs.retain(|run| run.label.is_none());
-        let runs = runs
-            .into_iter()
-            .skip(keep.map_or(0, |keep| usize::try_from(keep).unwrap_or(usize::MAX)));
+        let kept = keep.map_or(0, |keep| usize::try_from(keep).unwrap_or(usize::MAX));
+        let runs = runs.into_iter().skip(kept);
         let is_older = |run: &SavedRun| {
             before.is_none_or(|before| start_s(run).is_some_and(|start| start < before))
         };
@@ -140,29 +132,20 @@ impl History {
 
     /// The run with this complete id.
     pub fn get(&self, run_id: &str) -> Result<Option<StoredRun>, HistoryError> {
-        let unusable = |what: String| HistoryError::Record {
-            run_id: run_id.to_owned(),
-            what,
-        };
         let query = "SELECT record, page, label FROM runs WHERE run_id = ?1";
-        let row = |row: &Row<'_>| {
-            Ok((
-                row.get::<_, Vec<u8>>(0)?,
-                row.get::<_, Option<Vec<u8>>>(1)?,
-                row.get(2)?,
-            ))
-        };
-        let found = self
-            .connection
-            .query_row(query, [run_id], row)
-            .optional()
-            .map_err(|error| self.failed(&error))?;
+        type Packed = (Vec<u8>, Option<Vec<u8>>, Option<String>);
+        let row = |row: &Row<'_>| <Packed>::try_from(row);
+        let found = self.connection.query_row(query, [run_id], row);
+        let found = found.optional().map_err(|error| self.failed(&error))?;
         let Some((record, page, label)) = found else {
             return Ok(None);
         };
-        StoredRun::unpack(&record, page.as_deref(), label)
-            .map(Some)
-            .map_err(|error| unusable(error.to_string()))
+        let unpacked = StoredRun::unpack(&record, page.as_deref(), label);
+        let unusable = |error: io::Error| HistoryError::Record {
+            run_id: run_id.to_owned(),
+            what: error.to_string(),
+        };
+        unpacked.map(Some).map_err(unusable)
     }
 
     fn ids_by<const N: usize>(
@@ -199,18 +182,15 @@ impl Filter {
             ("label = ?", text(&self.label)),
             ("started >= ?", self.since.map(Value::Integer)),
         ];
-        let (conditions, values): (Vec<&str>, Vec<Value>) = parts
+        let given = parts
             .into_iter()
-            .filter_map(|(part, value)| value.map(|value| (part, value)))
-            .unzip();
-        (
-            if conditions.is_empty() {
-                "true".to_owned()
-            } else {
-                conditions.join(" AND ")
-            },
-            values,
-        )
+            .filter_map(|(part, value)| Some((part, value?)));
+        let (conditions, values): (Vec<&str>, Vec<Value>) = given.unzip();
+        let conditions = match conditions.is_empty() {
+            true => "true".to_owned(),
+            false => conditions.join(" AND "),
+        };
+        (conditions, values)
     }
 }
 
@@ -218,10 +198,9 @@ impl Filter {
 /// may have changed since the run was saved.
 fn short(row: &Row<'_>) -> rusqlite::Result<Result<SavedRun, String>> {
     let (run_id, summary) = (text(row, 0)?, text(row, 2)?);
-    let label = if row.get_ref(1)? == ValueRef::Null {
-        None
-    } else {
-        Some(text(row, 1)?)
+    let label = match row.get_ref(1)? {
+        ValueRef::Null => None,
+        _ => Some(text(row, 1)?),
     };
     Ok(SavedRun::from_json(&summary)
         .map(|run| SavedRun { label, ..run })
@@ -247,17 +226,12 @@ fn inflate(bytes: &[u8]) -> io::Result<String> {
 
 /// Text of a column. Overwritten text may be invalid UTF-8, which must not hide the other rows.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
-    Ok(String::from_utf8_lossy(
-        row.get_ref(column)?
-            .as_bytes()
-            .map_err(|_| rusqlite::Error::InvalidQuery)?,
-    )
-    .into_owned())
+    let bytes = row.get_ref(column)?.as_bytes();
+    let bytes = bytes.map_err(|_| rusqlite::Error::InvalidQuery)?;
+    Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
 fn start_s(run: &SavedRun) -> Option<i64> {
-    run.started
-        .parse::<jiff::Timestamp>()
-        .ok()
-        .map(jiff::Timestamp::as_second)
+    let started: jiff::Timestamp = run.started.parse().ok()?;
+    Some(started.as_second())
 }

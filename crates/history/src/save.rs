@@ -27,17 +27,12 @@ pub fn save(place: &HistoryPlace, run: &NewRun<'_>) -> Result<SaveReport, Histor
         history.vet()?;
         history.add(run)
     };
-    match attempt() {
+    let (outcome, moved) = match attempt() {
         Err(HistoryError::Damaged { .. }) => {
             let moved = move_damaged(&path)?;
-            Ok(SaveReport {
-                outcome: attempt()?,
-                moved,
-            })
+            (attempt()?, moved)
         }
-        other => Ok(SaveReport {
-            outcome: other?,
-            moved: None,
-        }),
-    }
+        other => (other?, None),
+    };
+    Ok(SaveReport { outcome, moved })
 }

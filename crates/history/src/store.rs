@@ -44,10 +44,9 @@ impl History {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let sharing = if is_full(&path) {
-            Sharing::Alone
-        } else {
-            Sharing::Shared
+        let sharing = match is_full(&path) {
+            true => Sharing::Alone,
+            false => Sharing::Shared,
         };
         let connection = match connect(&path, sharing) {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path),
@@ -93,12 +92,8 @@ impl History {
 
     /// Sets or removes the label of a run.
     pub fn label(&mut self, run_id: &str, label: Option<&str>) -> Result<(), HistoryError> {
-        self.change(|transaction| {
-            transaction.execute(
-                "UPDATE runs SET label = ?2 WHERE run_id = ?1",
-                params![run_id, label],
-            )
-        })?;
+        let update = "UPDATE runs SET label = ?2 WHERE run_id = ?1";
+        self.change(|transaction| transaction.execute(update, params![run_id, label]))?;
         Ok(())
     }
 
@@ -137,15 +132,14 @@ impl History {
         &mut self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, HistoryError> {
-        let changed = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .and_then(|transaction| {
-                let value = change(&transaction)?;
-                transaction.commit()?;
-                Ok(value)
-            });
-        changed.map_err(|error| self.failed(&error))
+        let changed = || {
+            let immediate = TransactionBehavior::Immediate;
+            let transaction = self.connection.transaction_with_behavior(immediate)?;
+            let value = change(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        changed().map_err(|error| self.failed(&error))
     }
 
     pub(crate) fn failed(&self, error: &rusqlite::Error) -> HistoryError {

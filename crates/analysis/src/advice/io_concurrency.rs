@@ -47,11 +47,7 @@ pub(super) fn effective_setting(version: Option<u32>, wanted: u32) -> Concurrenc
         _ => wanted,
     };
     let unknown = " The default is 16 from PostgreSQL 18 on and 1 before (--pg-version).";
-    ConcurrencySetting {
-        value,
-        default,
-        default_text: default_text(version, default, value, unknown),
-    }
+    setting(version, default, value, unknown)
 }
 
 /// The value of maintenance_io_concurrency, which counts requests in every version.
@@ -62,22 +58,26 @@ fn maintenance_setting(version: Option<u32>, wanted: u32) -> ConcurrencySetting 
     });
     let value = wanted.max(default.unwrap_or(CONCURRENCY_DEFAULT));
     let unknown = " The default is 16 from PostgreSQL 18 on and 10 before (--pg-version).";
+    setting(version, default, value, unknown)
+}
+
+fn setting(
+    version: Option<u32>,
+    default: Option<u32>,
+    value: u32,
+    unknown: &str,
+) -> ConcurrencySetting {
+    let default_text = match version.zip(default) {
+        Some((version, default)) if default == value => {
+            format!(" This is the default of PostgreSQL {version}, so no change is needed.")
+        }
+        Some((version, default)) => format!(" The default of PostgreSQL {version} is {default}."),
+        None => unknown.to_owned(),
+    };
     ConcurrencySetting {
         value,
         default,
-        default_text: default_text(version, default, value, unknown),
-    }
-}
-
-fn default_text(version: Option<u32>, default: Option<u32>, value: u32, unknown: &str) -> String {
-    match (version, default) {
-        (Some(version), Some(default)) if default == value => {
-            format!(" This is the default of PostgreSQL {version}, so no change is needed.")
-        }
-        (Some(version), Some(default)) => {
-            format!(" The default of PostgreSQL {version} is {default}.")
-        }
-        _ => unknown.to_owned(),
+        default_text,
     }
 }
 
@@ -115,27 +115,27 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     }
     let gain = gain(knee);
     let pays = gain.is_none_or(|gain| gain >= GAIN_MIN) && knee.depth > 1;
-    let wanted = if pays {
-        knee.depth.min(CONCURRENCY_MAX)
-    } else {
-        1
+    let wanted = match pays {
+        true => knee.depth.min(CONCURRENCY_MAX),
+        false => 1,
     };
     let advice = |(setting_name, _): (&str, bool)| {
         let is_maintenance = setting_name != settings[0].0;
-        let setting = match is_maintenance {
-            true => maintenance_setting(version, wanted),
-            false => effective_setting(version, wanted),
+        let (setting, what) = match is_maintenance {
+            true => (
+                maintenance_setting(version, wanted),
+                "for vacuum, analyze and recovery",
+            ),
+            false => (
+                effective_setting(version, wanted),
+                "for bitmap scans of tables larger than the cache",
+            ),
         };
-        let what = match is_maintenance {
-            true => "for vacuum, analyze and recovery",
-            false => "for bitmap scans of tables larger than the cache",
-        };
+        let range = |high| [f64::from(knee.depth_low), f64::from(high)];
         Advice {
             setting: setting_name.to_owned(),
             value: Some(setting.value.to_string()),
-            range: knee
-                .depth_high
-                .map(|high| [f64::from(knee.depth_low), f64::from(high)]),
+            range: knee.depth_high.map(range),
             why: format!("{}{}", knee_text(knee, gain, pays), setting.default_text),
             from: vec![name.clone()],
             default: setting.default.map(|default| default.to_string()),
@@ -150,9 +150,8 @@ fn knee_of_pages(record: &Record) -> Option<(&SweepMatrix, &DepthKnee)> {
     let mut matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
     let matrix = matrices.find(|matrix| matrix.operation == SweepOperation::RandRead)?;
     let knee = matrix.knee.as_ref()?;
-    NEAR_PAGE
-        .contains(&knee.block_bytes)
-        .then_some((matrix, knee))
+    let is_near = NEAR_PAGE.contains(&knee.block_bytes);
+    is_near.then_some((matrix, knee))
 }
 
 /// The rate at the knee over that of one request.
@@ -167,9 +166,8 @@ fn knee_text(knee: &DepthKnee, gain: Option<f64>, pays: bool) -> String {
         Some(high) => format!(" (95 % interval {} to {high})", knee.depth_low),
         None => format!(" ({} or more: sweep larger depths)", knee.depth_low),
     };
-    let gain = gain.map_or(String::new(), |gain| {
-        format!(", {gain:.1} times the rate of one")
-    });
+    let times = |gain| format!(", {gain:.1} times the rate of one");
+    let gain = gain.map_or(String::new(), times);
     let effect = if pays { "pays" } else { "gains little" };
     format!(
         "The knee of random reads of {} is at {} in flight{range}: {}{gain}. Prefetching {effect}; \

@@ -47,17 +47,12 @@ pub fn advice(record: &Record) -> Vec<Advice> {
     ];
     let mut advice: Vec<Advice> = rules.into_iter().filter_map(|rule| rule(record)).collect();
     advice.extend(from_knee(record));
-    let was_tried = record
-        .postgres
-        .as_ref()
-        .is_some_and(|postgres| !postgres.trials.is_empty());
+    let postgres = record.postgres.as_ref();
+    let was_tried = postgres.is_some_and(|postgres| !postgres.trials.is_empty());
     if !advice.is_empty() || was_tried {
-        advice.push(leave_alone(
-            "full_page_writes",
-            "Leave it on: no measurement proves that a disk never tears a page in a power failure."
-                .to_owned(),
-            &[],
-        ));
+        let why =
+            "Leave it on: no measurement proves that a disk never tears a page in a power failure.";
+        advice.push(leave_alone("full_page_writes", why.to_owned(), &[]));
     }
     add_tried(record, &mut advice);
     advice
@@ -74,11 +69,9 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         return None;
     }
     let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.throughput.value;
-    let whole = record
-        .measurements
-        .iter()
-        .position(|m| m.workload.name == from[0])
-        .and_then(|index| whole_disk(record, index));
+    let mut measurements = record.measurements.iter();
+    let index = measurements.position(|m| m.workload.name == from[0]);
+    let whole = index.and_then(|index| whole_disk(record, index));
     let slowdown = whole.as_ref().and_then(|whole| whole.known);
     let slowdown = slowdown.map_or(1.0, |(_, slowdown)| slowdown);
     let ratio = random.latency.mean * slowdown / sequential_ns;
@@ -87,14 +80,13 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         let cost = (ratio * (1.0 - hit_share)).max(COST_MIN);
         rounded(cost, Some((cost * width).max(COST_STEP)))
     };
-    let (few_misses, recommended, many_misses) =
-        (cost(HIT_SHARES[0]), cost(HIT_SHARE), cost(HIT_SHARES[1]));
+    let [few_misses, many_misses] = HIT_SHARES.map(cost);
+    let recommended = cost(HIT_SHARE);
     let number = |text: &str| text.replace(',', "").parse().ok();
+    let range = number(&few_misses).zip(number(&many_misses));
     Some(Advice {
         setting: "random_page_cost".to_owned(),
-        range: number(&few_misses)
-            .zip(number(&many_misses))
-            .map(|(low, high)| [low, high]),
+        range: range.map(|(low, high)| [low, high]),
         why: format!(
             "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} \
              is right if {:.0} % of the pages are cached, as PostgreSQL's documentation assumes. \
@@ -235,11 +227,8 @@ fn commit_delay_of_zero(experiment_us: Option<f64>, why: String, from: &str) -> 
 
 /// The mean latency of one request at a time, which is known as well as its rate.
 fn latency_text(op: &OpRecord) -> String {
-    figure_text(
-        op.latency.mean,
-        Some(op.latency.mean * width(&op.iops)),
-        "ns",
-    )
+    let mean_ns = op.latency.mean;
+    figure_text(mean_ns, Some(mean_ns * width(&op.iops)), "ns")
 }
 
 /// Why the figures of these workloads must not become a setting.

@@ -18,12 +18,10 @@ const LAST: &str = "full_page_writes";
 /// Adds what was tried to the advice that the figures gave.
 pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
     let trials = record.postgres.iter().flat_map(|postgres| &postgres.trials);
-    let mut is_first = true;
-    for trial in trials {
-        if is_first {
+    for (number, trial) in trials.enumerate() {
+        if number == 0 {
             advice.push(leave_alone(UNSAFE.0, UNSAFE.1.to_owned(), &[]));
         }
-        is_first = false;
         add(trial, advice);
     }
 }
@@ -64,18 +62,13 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
     }
     // The server silently keeps io_combine_limit below this.
     if setting == "io_combine_limit" && tried.outcome == TrialOutcome::Faster {
-        advice.insert(
-            index,
-            Advice {
-                value: Some(candidate.to_owned()),
-                default: Some(tried.trial.default.clone()),
-                ..leave_alone(
-                    "io_max_combine_limit",
-                    "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned(),
-                    &[],
-                )
-            },
-        );
+        let why = "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned();
+        let limit = Advice {
+            value: Some(candidate.to_owned()),
+            default: Some(tried.trial.default.clone()),
+            ..leave_alone("io_max_combine_limit", why, &[])
+        };
+        advice.insert(index, limit);
     }
 }
 
@@ -95,30 +88,22 @@ fn sentence(tried: &TrialRecord) -> String {
     let trial = &tried.trial;
     let candidate = trial.candidate.as_deref().unwrap_or("another value");
     let load = trial.load.text();
+    let default = &trial.default;
     let what = match trial.clients {
-        1 => format!("{candidate} compared with {}, {load}", trial.default),
-        clients => format!(
-            "{candidate} compared with {}, {load} of {clients} sessions",
-            trial.default
-        ),
+        1 => format!("{candidate} compared with {default}, {load}"),
+        clients => format!("{candidate} compared with {default}, {load} of {clients} sessions"),
     };
-    let plans = tried
-        .plans
-        .as_ref()
-        .map_or(String::new(), |[a, b]| match a == b {
-            true => format!(" The plan is a {a} in both cases."),
-            false => format!(" {} makes it a {a}, {candidate} a {b}.", trial.default),
-        });
-    let half = |gain: &diskproof_model::trial::TrialGain| (gain.high_95 - gain.low_95) / 2.0;
-    let ratio = tried.gain.as_ref().map_or(String::new(), |gain| {
-        format!(
-            "{}× ± {}",
-            rounded(gain.value, Some(half(gain))),
-            figure_to_digits(half(gain), 1, "1")
-        )
-    });
-    let range = tried.gain.as_ref().map_or(String::new(), |gain| {
-        format!("{:.2}–{:.2}", gain.low_95, gain.high_95)
+    let plans = match &tried.plans {
+        None => String::new(),
+        Some([a, b]) if a == b => format!(" The plan is a {a} in both cases."),
+        Some([a, b]) => format!(" {default} makes it a {a}, {candidate} a {b}."),
+    };
+    let (ratio, range) = tried.gain.as_ref().map_or_else(Default::default, |gain| {
+        let half = (gain.high_95 - gain.low_95) / 2.0;
+        let value = rounded(gain.value, Some(half));
+        let width = figure_to_digits(half, 1, "1");
+        let range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
+        (format!("{value}× ± {width}"), range)
     });
     match tried.outcome {
         TrialOutcome::Faster => format!("Measured gain here: {ratio} ({what}).{plans}"),

@@ -3,6 +3,7 @@
 
 use super::fitness::{leave_alone, unfit_workload, width};
 use crate::checked::{PAGE_BYTES, has_usual_write_cache};
+use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
@@ -49,23 +50,20 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         });
     }
     let find = |method: &str, pages: u32| {
-        rates
-            .iter()
-            .find(|rate| rate.method == method && rate.pages == pages)
+        let mut rates = rates.iter();
+        rates.find(|rate| rate.method == method && rate.pages == pages)
     };
     let default = find(DEFAULT, 1)?;
-    let others = rates
-        .iter()
-        .filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
-    let best = others.max_by(|a, b| a.iops.value.total_cmp(&b.iops.value))?;
+    let others = rates.iter();
+    let others = others.filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
+    let best = largest_by(others, |rate| rate.iops.value)?;
     let from = [default, best].map(|rate| rate.workload);
     if let Some(why) = unfit {
         return Some(leave_alone(SETTING, why, &from));
     }
     let gain = RateRatio::of(best, default);
-    let large = find(best.method, PAGES_LARGE)
-        .zip(find(DEFAULT, PAGES_LARGE))
-        .map(|(best, default)| RateRatio::of(best, default));
+    let large = find(best.method, PAGES_LARGE).zip(find(DEFAULT, PAGES_LARGE));
+    let large = large.map(|(best, default)| RateRatio::of(best, default));
     let is_better =
         gain.low() > GAIN_MIN && large.as_ref().is_none_or(|large| large.value > LARGE_MIN);
     let of_large = large.map_or(String::new(), |large| {
@@ -79,14 +77,13 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         best.iops.value_text(),
         default.iops.value_text(),
     );
-    let value = if is_better { best.method } else { DEFAULT };
-    let conclusion = if is_better {
-        String::new()
-    } else {
-        format!(
-            " This is less than the {:.0} % that would justify a change.",
-            (GAIN_MIN - 1.0) * 100.0
-        )
+    let percent = (GAIN_MIN - 1.0) * 100.0;
+    let (value, conclusion) = match is_better {
+        true => (best.method, String::new()),
+        false => (
+            DEFAULT,
+            format!(" This is less than the {percent:.0} % that would justify a change."),
+        ),
     };
     Some(Advice {
         setting: SETTING.to_owned(),

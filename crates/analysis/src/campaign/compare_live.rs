@@ -152,8 +152,8 @@ impl LiveComparison {
     /// Takes a complete block into account.
     fn end_block(&mut self, index: usize, done: &[MeasuredCell]) {
         let name = &self.setup.workloads[index].name;
-        let of_it: Vec<&MeasuredCell> = done
-            .iter()
+        let cells = done.iter();
+        let of_it: Vec<&MeasuredCell> = cells
             .filter(|measured| measured.cell.workload.name == *name)
             .collect();
         let longest_ns = self.setup.slice_ns(BLOCKS_SLOW);
@@ -171,9 +171,8 @@ impl LiveComparison {
             }
         }
         let ratios = (1..self.setup.sides).map(|side| ratio(&of_it, side));
-        let known: Option<Vec<CampaignEnd>> = ratios
-            .map(|ratio| is_known(ratio?, self.setup.margin))
-            .collect();
+        let known = ratios.map(|ratio| is_known(ratio?, self.setup.margin));
+        let known: Option<Vec<CampaignEnd>> = known.collect();
         if let Some(known) = known {
             contest.ended = known.into_iter().next();
         }
@@ -221,10 +220,8 @@ fn elapsed_ns(done: &[MeasuredCell]) -> u64 {
     let (Some(first), Some(last)) = (done.first(), done.last()) else {
         return 0;
     };
-    let begin_ns = first
-        .slice
-        .start_ns
-        .saturating_sub(first.cell.workload.warmup_ns);
+    let warmup_ns = first.cell.workload.warmup_ns;
+    let begin_ns = first.slice.start_ns.saturating_sub(warmup_ns);
     (last.slice.start_ns + last.slice.wall_ns).saturating_sub(begin_ns)
 }
 
@@ -245,14 +242,12 @@ fn moved_bytes(measured: &MeasuredCell) -> u64 {
 
 /// The logarithm of a side's rate over the baseline's, by blocks.
 fn ratio(of_workload: &[&MeasuredCell], side: usize) -> Option<PairedDifference> {
+    let rate =
+        |measured: &MeasuredCell| -> f64 { counted(measured).into_iter().map(|op| op.iops).sum() };
     let logs = |side: usize| {
-        let of_side = of_workload
-            .iter()
-            .filter(move |measured| measured.cell.side == side);
-        of_side.map(|measured| {
-            let rate: f64 = counted(measured).into_iter().map(|op| op.iops).sum();
-            rate.ln()
-        })
+        let cells = of_workload.iter();
+        let of_side = cells.filter(move |measured| measured.cell.side == side);
+        of_side.map(|measured| rate(measured).ln())
     };
     let differences: Vec<f64> = logs(0).zip(logs(side)).map(|(a, b)| b - a).collect();
     PairedDifference::of(&differences)

@@ -98,10 +98,9 @@ impl SweptCell {
 
     /// Operations per second; 0 before the first slice.
     fn rate(&self) -> f64 {
-        if self.rates.is_empty() {
-            0.0
-        } else {
-            mean(&self.rates)
+        match self.rates.is_empty() {
+            true => 0.0,
+            false => mean(&self.rates),
         }
     }
 
@@ -178,9 +177,9 @@ impl Sweep {
         RandomOrder::new(setup.seed).shuffle(&mut order);
         // A queue that takes seconds to fill and to drain must not use up the time of all others.
         order.sort_by_key(|index| in_flight_bytes(&setup.cells[*index].workload) > IN_FLIGHT_MAX);
-        let (coarse, fine): (VecDeque<usize>, VecDeque<usize>) = order
-            .into_iter()
-            .partition(|index| setup.cells[*index].pass == SweepPass::Coarse);
+        let is_coarse = |index: &usize| setup.cells[*index].pass == SweepPass::Coarse;
+        let (coarse, fine): (VecDeque<usize>, VecDeque<usize>) =
+            order.into_iter().partition(is_coarse);
         Self {
             cells: setup.cells.iter().map(SweptCell::of).collect(),
             has_fine: !fine.is_empty(),
@@ -226,10 +225,8 @@ impl Sweep {
             if distance < nearest.0 {
                 // A disk that is busy takes in proportion to the depth. A larger block takes longer
                 // as far as its transfer does.
-                nearest = (
-                    distance,
-                    known_ns * deeper.max(1.0) * larger.max(1.0).sqrt(),
-                );
+                let by_depth = known_ns * deeper.max(1.0);
+                nearest = (distance, by_depth * larger.max(1.0).sqrt());
             }
         }
         nearest.1
@@ -259,9 +256,8 @@ impl Sweep {
             _ => self.gaps_ns.iter().sum::<u64>() / gaps,
         };
         let each_ns = shared_ns / (SLICES * self.cells.len().max(1) as u64);
-        each_ns
-            .saturating_sub(gap_ns)
-            .clamp(SLICE_NS_MIN, SLICE_NS_MAX)
+        let slice_ns = each_ns.saturating_sub(gap_ns);
+        slice_ns.clamp(SLICE_NS_MIN, SLICE_NS_MAX)
     }
 
     /// The next slice of a cell, if it fits into the time that is left.
@@ -288,9 +284,8 @@ impl Sweep {
         workload.stop.time_ns = Some(measured_ns);
         workload.stop.precision = None;
         workload.stop.bytes = cell.left_bytes.map(|left| {
-            let slices = (SLICES_MIN as u64)
-                .saturating_sub(cell.rates.len() as u64)
-                .max(1);
+            let missing = SLICES_MIN.saturating_sub(cell.rates.len());
+            let slices = missing.max(1) as u64;
             let block = u64::from(workload.block_bytes);
             (left / slices / block).max(1) * block
         });
@@ -304,12 +299,16 @@ impl Sweep {
         left_ns / waiting.max(SLOW_PARTS) * SLOW_PARTS / 2
     }
 
+    /// The first of these cells of which a slice fits, with that slice.
+    fn first_slice(&self, cells: Vec<usize>, now_ns: u64) -> Option<(usize, CampaignCell)> {
+        let mut cells = cells.into_iter();
+        cells.find_map(|index| Some((index, self.slice_of(index, now_ns)?)))
+    }
+
     /// The next cell of a pass that fits, in its order.
     fn next_of_pass(&mut self, now_ns: u64) -> Option<CampaignCell> {
         let waiting: Vec<usize> = self.coarse.iter().chain(&self.fine).copied().collect();
-        let (index, cell) = waiting
-            .into_iter()
-            .find_map(|index| Some((index, self.slice_of(index, now_ns)?)))?;
+        let (index, cell) = self.first_slice(waiting, now_ns)?;
         self.coarse.retain(|other| *other != index);
         self.fine.retain(|other| *other != index);
         self.latest = Some(index);
@@ -351,9 +350,8 @@ impl Sweep {
         if now_ns + kept_ns < self.time_ns {
             return None;
         }
-        let index = open
-            .into_iter()
-            .min_by_key(|index| self.cells[*index].rates.len())?;
+        let open = open.into_iter();
+        let index = open.min_by_key(|index| self.cells[*index].rates.len())?;
         let cell = self.slice_of(index, now_ns)?;
         self.latest = Some(index);
         Some(cell)
@@ -370,16 +368,13 @@ impl Sweep {
 
     /// The cell that is known worst, and not the one that was just measured, if there is another.
     fn next_worst(&mut self, now_ns: u64) -> Option<CampaignCell> {
-        let mut open: Vec<usize> = (0..self.cells.len())
-            .filter(|index| !self.cells[*index].is_over)
-            .collect();
+        let is_open = |index: &usize| !self.cells[*index].is_over;
+        let mut open: Vec<usize> = (0..self.cells.len()).filter(is_open).collect();
         if open.len() > 1 {
             open.retain(|index| self.latest != Some(*index));
         }
         open.sort_by(|a, b| self.cells[*b].error().total_cmp(&self.cells[*a].error()));
-        let (index, cell) = open
-            .into_iter()
-            .find_map(|index| Some((index, self.slice_of(index, now_ns)?)))?;
+        let (index, cell) = self.first_slice(open, now_ns)?;
         self.latest = Some(index);
         Some(cell)
     }

@@ -44,11 +44,8 @@ impl<'a> Blocks<'a> {
             };
             (value > 0.0).then(|| value.ln())
         };
-        let pairs: Option<Vec<(f64, f64)>> = self
-            .blocks
-            .iter()
-            .map(|(a, b)| Some((log(a)?, log(b)?)))
-            .collect();
+        let logs = |(a, b): &(&TimeSlice, &TimeSlice)| Some((log(a)?, log(b)?));
+        let pairs: Option<Vec<(f64, f64)>> = self.blocks.iter().map(logs).collect();
         Some(pairs?.into_iter().unzip())
     }
 

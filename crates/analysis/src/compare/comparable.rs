@@ -2,14 +2,12 @@
 //! and what disturbed it must agree. The disk, the machine and the kernel may differ, as people
 //! compare those: see `differences`.
 
-use super::reasons::{
-    Reasons, alike, busy, cache_text, covers, harmless, kind_text, method, tainted,
-};
+use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
 use super::sides::Run;
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, Distribution, SyncPolicy};
+use diskproof_model::plan::{Access, BlockShare, Distribution, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 use diskproof_model::shape::LoadShape;
 use diskproof_model::stream::Streams;
@@ -43,161 +41,107 @@ impl<'a> Measured<'a> {
 
     /// The workload of this name that ran at the same time on the same target.
     fn companion(self, name: &str) -> Option<Self> {
-        let measurements = &self.run.record.measurements;
-        let index = measurements
-            .iter()
-            .position(|m| m.target == self.measurement().target && m.workload.name == name)?;
+        let target = self.measurement().target;
+        let mut measurements = self.run.record.measurements.iter();
+        let index = measurements.position(|m| m.target == target && m.workload.name == name)?;
         Some(Self { index, ..self })
     }
 }
 
-/// Why the figures of a workload do not compare: every run is compared with the first, and examined
-/// by itself.
-pub(super) fn of_workload(runs: &[Measured<'_>]) -> Vec<Reason> {
-    let mut reasons = Reasons::default();
-    if let Some(first) = runs.first() {
-        runs[1..].iter().for_each(|other| {
-            conditions(&mut reasons, *first, *other);
-            company(&mut reasons, *first, *other);
-        });
+impl Compared for Measured<'_> {
+    fn run(&self) -> (&str, &Record) {
+        (self.name, self.run.record)
     }
-    let records: Vec<&Record> = runs.iter().map(|run| run.run.record).collect();
-    let harmless = harmless(&records);
-    runs.iter()
-        .for_each(|run| faults(&mut reasons, *run, harmless));
-    busy(
-        &mut reasons,
-        &runs
-            .iter()
-            .map(|run| (run.name, run.run.record))
-            .collect::<Vec<_>>(),
-    );
-    reasons.done()
+
+    fn conditions(self, other: Self, reasons: &mut Reasons) {
+        own_conditions(reasons, self, other);
+        company(reasons, self, other);
+    }
+
+    fn faults(self, harmless: &[&str], reasons: &mut Reasons) {
+        let (name, m) = (self.name, self.measurement());
+        let stopped = match m.stopped {
+            StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
+            StopReason::Errors => Some(("io-errors", "stopped: too many operations failed")),
+            StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
+            StopReason::Precision
+            | StopReason::Time
+            | StopReason::Bytes
+            | StopReason::Ops
+            | StopReason::Companion
+            | StopReason::TooSlow
+            | StopReason::BelowFloor
+            | StopReason::Steady
+            | StopReason::Unread => None,
+        };
+        if let Some((code, what)) = stopped {
+            reasons.add(code, format!("{name} {what}"));
+        }
+        if let Some(share) = unwritten_share(m).filter(|share| *share > UNWRITTEN_MAX)
+            && m.workload.streams.makes(OpKind::Read)
+        {
+            let percent = share * 100.0;
+            let why = format!("{percent:.0} % of {name}'s span had never been written");
+            reasons.add("unwritten-blocks", why);
+        }
+        let place = format!("/measurements/{}/", self.index);
+        tainted(reasons, self.run(), &[&place], harmless);
+    }
 }
 
-/// Whether `other` measured the same as `first`, without a fault.
-pub(super) fn repeats(first: Measured<'_>, other: Measured<'_>) -> bool {
-    let mut reasons = Reasons::default();
-    conditions(&mut reasons, first, other);
-    company(&mut reasons, first, other);
-    faults(&mut reasons, other, &[]);
-    reasons.done().is_empty()
-}
-
-/// What was asked and how it ran.
-fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
-    method(reasons, (a.name, a.run.record), (b.name, b.run.record));
+/// What was asked, and how it was carried out.
+fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
+    let mut pair = reasons.between(&a, &b);
     if let (Some(x), Some(y)) = (a.target(), b.target()) {
-        reasons.differ(
-            "target-kind-differs",
-            (a.name, x.kind),
-            (b.name, y.kind),
-            |kind| kind_text(*kind).to_owned(),
-        );
+        pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
     }
     let (x, y) = (&a.measurement().workload, &b.measurement().workload);
-    reasons.differ(
-        "company-differs",
-        (a.name, &x.together_with),
-        (b.name, &y.together_with),
-        |names| match names.as_slice() {
-            [] => "it ran alone".to_owned(),
-            names => format!("it ran together with {}", names.join(", ")),
-        },
-    );
-    reasons.differ(
-        "mix-differs",
-        (a.name, &x.streams),
-        (b.name, &y.streams),
-        |streams| streams_text(streams),
-    );
-    reasons.differ(
-        "access-differs",
-        (a.name, &x.access),
-        (b.name, &y.access),
-        |access| access_text(access),
-    );
-    reasons.differ(
-        "block-size-differs",
-        (a.name, x.block_bytes),
-        (b.name, y.block_bytes),
-        |n| format_bytes(u64::from(*n)),
-    );
+    let company = |names: &&Vec<String>| match names.as_slice() {
+        [] => "it ran alone".to_owned(),
+        names => format!("it ran together with {}", names.join(", ")),
+    };
+    let (with_x, with_y) = (&x.together_with, &y.together_with);
+    pair.differ("company-differs", with_x, with_y, company);
+    pair.differ("mix-differs", &x.streams, &y.streams, |s| streams_text(s));
+    pair.differ("access-differs", &x.access, &y.access, |a| access_text(a));
+    let size = |n: &u32| format_bytes(u64::from(*n));
+    pair.differ("block-size-differs", x.block_bytes, y.block_bytes, size);
     if x.block_bytes == y.block_bytes {
-        reasons.differ(
-            "block-size-differs",
-            (a.name, &x.block_mix),
-            (b.name, &y.block_mix),
-            |mix| format!("{} block sizes", mix.len().max(1)),
-        );
+        let sizes = |mix: &&Vec<BlockShare>| format!("{} block sizes", mix.len().max(1));
+        pair.differ("block-size-differs", &x.block_mix, &y.block_mix, sizes);
     }
-    reasons.differ("depth-differs", (a.name, x.depth), (b.name, y.depth), |n| {
-        format!("depth {n}")
+    pair.differ("depth-differs", x.depth, y.depth, |n| format!("depth {n}"));
+    let workers = |n: &u32| counted(u64::from(*n), "worker");
+    pair.differ("workers-differ", x.workers, y.workers, workers);
+    pair.differ("load-differs", &x.shape, &y.shape, |shape| {
+        shape_text(shape)
     });
-    reasons.differ(
-        "workers-differ",
-        (a.name, x.workers),
-        (b.name, y.workers),
-        |n| counted(u64::from(*n), "worker"),
-    );
-    reasons.differ(
-        "load-differs",
-        (a.name, &x.shape),
-        (b.name, &y.shape),
-        |shape| shape_text(shape),
-    );
-    reasons.differ("load-differs", (a.name, x.rate), (b.name, y.rate), |rate| {
-        load_text(*rate)
-    });
-    execution(reasons, a, b);
-    content(reasons, a.name, a.measurement(), b.name, b.measurement());
-}
-
-/// How the workload was carried out.
-fn execution(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
-    let (x, y) = (&a.measurement().workload, &b.measurement().workload);
-    reasons.differ("sync-differs", (a.name, x.sync), (b.name, y.sync), |sync| {
-        sync_text(*sync)
-    });
-    reasons.differ(
-        "cache-differs",
-        (a.name, x.cache),
-        (b.name, y.cache),
-        |cache| cache_text(*cache),
-    );
-    reasons.differ(
-        "engine-differs",
-        (a.name, x.engine),
-        (b.name, y.engine),
-        |engine| format!("engine {}", engine.as_str()),
-    );
+    pair.differ("load-differs", x.rate, y.rate, |rate| load_text(*rate));
+    pair.differ("sync-differs", x.sync, y.sync, |sync| sync_text(*sync));
+    pair.differ("cache-differs", x.cache, y.cache, cache_text);
+    let engine = |engine: &EngineKind| format!("engine {}", engine.as_str());
+    pair.differ("engine-differs", x.engine, y.engine, engine);
     if !spans_agree(a, b) {
-        reasons.add(
-            "span-differs",
-            format!("{}: {}, {}: {}", a.name, span_text(x), b.name, span_text(y)),
-        );
+        pair.add("span-differs", &span_text(x), &span_text(y));
     }
+    content(&mut pair, a.measurement(), b.measurement());
 }
 
 /// What the span held: zeros and first writes are cheaper on many disks.
-fn content(reasons: &mut Reasons, a: &str, x: &MeasurementRecord, b: &str, y: &MeasurementRecord) {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    if let (Some(p), Some(q)) = (zero_share(x), zero_share(y))
-        && (p - q).abs() > ZERO_SHARE_MAX
-    {
-        let (p, q) = (percent(p), percent(q));
-        let why = format!("{a}: {p} of the blocks hold only zeros, {b}: {q}");
-        reasons.add("content-differs", why);
-    }
-    let writes_only = [x, y]
-        .iter()
-        .all(|m| m.workload.streams.is_only(OpKind::Write));
-    if let (true, Some(p), Some(q)) = (writes_only, unwritten_share(x), unwritten_share(y))
-        && (p - q).abs() > ZERO_SHARE_MAX
-    {
-        let (p, q) = (percent(p), percent(q));
-        let why = format!("{a}: {p} of the span was written for the first time, {b}: {q}");
-        reasons.add("fill-differs", why);
+fn content(pair: &mut Between<'_>, x: &MeasurementRecord, y: &MeasurementRecord) {
+    let mut compare = |code: &str, of: fn(&MeasurementRecord) -> Option<f64>, what: &str| {
+        if let (Some(p), Some(q)) = (of(x), of(y))
+            && (p - q).abs() > ZERO_SHARE_MAX
+        {
+            let [p, q] = [p, q].map(|share| format!("{:.0} %", share * 100.0));
+            pair.add(code, &format!("{p} of {what}"), &q);
+        }
+    };
+    compare("content-differs", zero_share, "the blocks hold only zeros");
+    let writes_only = |m: &MeasurementRecord| m.workload.streams.is_only(OpKind::Write);
+    if writes_only(x) && writes_only(y) {
+        let what = "the span was written for the first time";
+        compare("fill-differs", unwritten_share, what);
     }
 }
 
@@ -212,64 +156,13 @@ fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     for name in &a.measurement().workload.together_with {
         if let (Some(x), Some(y)) = (a.companion(name), b.companion(name)) {
             let mut differences = Reasons::default();
-            conditions(&mut differences, x, y);
-            if let Some(difference) = differences.done().first() {
-                reasons.add(
-                    "company-differs",
-                    format!(
-                        "{name}, which ran together with it, differs: {}",
-                        difference.why
-                    ),
-                );
+            own_conditions(&mut differences, x, y);
+            if let Some(Reason { why, .. }) = differences.0.first() {
+                let why = format!("{name}, which ran together with it, differs: {why}");
+                reasons.add("company-differs", why);
             }
         }
     }
-}
-
-fn faults(reasons: &mut Reasons, run: Measured<'_>, harmless: &[&str]) {
-    let (name, m) = (run.name, run.measurement());
-    match m.stopped {
-        StopReason::Interrupted => reasons.add(
-            "interrupted",
-            format!("{name} was cut short by an interrupt"),
-        ),
-        StopReason::Errors => reasons.add(
-            "io-errors",
-            format!("{name} stopped: too many operations failed"),
-        ),
-        StopReason::Hung => reasons.add(
-            "hung",
-            format!("{name} timed out: the target stopped answering"),
-        ),
-        StopReason::Precision
-        | StopReason::Time
-        | StopReason::Bytes
-        | StopReason::Ops
-        | StopReason::Companion
-        | StopReason::TooSlow
-        | StopReason::BelowFloor
-        | StopReason::Steady
-        | StopReason::Unread => {}
-    }
-    let reads = m.workload.streams.makes(OpKind::Read);
-    if let (true, Some(share)) = (
-        reads,
-        unwritten_share(m).filter(|share| *share > UNWRITTEN_MAX),
-    ) {
-        reasons.add(
-            "unwritten-blocks",
-            format!(
-                "{:.0} % of {name}'s span had never been written",
-                share * 100.0
-            ),
-        );
-    }
-    tainted(
-        reasons,
-        (name, run.run.record),
-        &[&format!("/measurements/{}/", run.index)],
-        harmless,
-    );
 }
 
 fn unwritten_share(m: &MeasurementRecord) -> Option<f64> {
@@ -281,22 +174,13 @@ fn unwritten_share(m: &MeasurementRecord) -> Option<f64> {
 fn spans_agree(a: Measured<'_>, b: Measured<'_>) -> bool {
     let (x, y) = (&a.measurement().workload, &b.measurement().workload);
     let is_whole = |m: Measured<'_>, w: &WorkloadRecord| {
-        let device = m
-            .target()
-            .filter(|target| target.kind == TargetKind::BlockDevice);
-        device.is_some_and(|device| {
-            covers(
-                w.span_start_bytes,
-                w.span_bytes,
-                device.size_bytes,
-                w.block_bytes,
-            )
+        m.target().is_some_and(|target| {
+            let (start, length, size) = (w.span_start_bytes, w.span_bytes, target.size_bytes);
+            target.kind == TargetKind::BlockDevice && covers(start, length, size, w.block_bytes)
         })
     };
-    alike(
-        (x.span_start_bytes, x.span_bytes),
-        (y.span_start_bytes, y.span_bytes),
-    ) || (is_whole(a, x) && is_whole(b, y))
+    let span = |w: &WorkloadRecord| (w.span_start_bytes, w.span_bytes);
+    alike(span(x), span(y)) || (is_whole(a, x) && is_whole(b, y))
 }
 
 fn access_text(access: &Access) -> String {
@@ -312,13 +196,9 @@ fn access_text(access: &Access) -> String {
                 format!("random, normal {spread_percent} %")
             }
             Distribution::HotCold {
-                access_percent,
-                size_percent,
-            } => {
-                format!(
-                    "random, {access_percent} % of the operations on {size_percent} % of the span"
-                )
-            }
+                access_percent: share,
+                size_percent: of,
+            } => format!("random, {share} % of the operations on {of} % of the span"),
         },
         Access::Zoned { zones } => format!("random in {} zones", zones.len()),
     }
@@ -364,10 +244,9 @@ fn sync_text(sync: SyncPolicy) -> String {
 fn span_text(w: &WorkloadRecord) -> String {
     match w.span_start_bytes {
         0 => format!("span of {}", format_bytes(w.span_bytes)),
-        start => format!(
-            "span of {} from {}",
-            format_bytes(w.span_bytes),
-            format_bytes(start)
-        ),
+        start => {
+            let (length, start) = (format_bytes(w.span_bytes), format_bytes(start));
+            format!("span of {length} from {start}")
+        }
     }
 }

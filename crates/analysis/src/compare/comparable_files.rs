@@ -1,12 +1,11 @@
 //! Whether a step on many small files measures the same in two runs. The number of rounds and the
 //! time may differ: rounds are repetitions.
 
-use super::reasons::{Reasons, busy, method, tainted};
+use super::reasons::{Compared, Reasons, tainted};
 use super::sides::Run;
-use diskproof_model::comparison::Reason;
-use diskproof_model::files::{CacheState, FileOperation, FileStep, FileSync, FilesPlan};
+use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};
 use diskproof_model::measurement::StopReason;
-use diskproof_model::record::{FileStepRecord, FilesRecord};
+use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
 use diskproof_model::units::{counted, format_bytes};
 
 /// A step in one run.
@@ -38,114 +37,79 @@ impl<'a> StepOfRun<'a> {
     }
 }
 
-/// Why a step does not compare: every run is compared with the first, and examined by itself.
-pub(super) fn of_step(runs: &[StepOfRun<'_>]) -> Vec<Reason> {
-    let mut reasons = Reasons::default();
-    if let Some(first) = runs.first() {
-        runs[1..]
-            .iter()
-            .for_each(|other| step_conditions(&mut reasons, *first, *other));
+impl Compared for StepOfRun<'_> {
+    fn run(&self) -> (&str, &Record) {
+        (self.name, self.run.record)
     }
-    runs.iter().for_each(|run| step_faults(&mut reasons, *run));
-    let records: Vec<_> = runs.iter().map(|run| (run.name, run.run.record)).collect();
-    busy(&mut reasons, &records);
-    reasons.done()
-}
 
-/// Whether a step of `other` measured the same as that of `first`, without a fault.
-pub(super) fn repeats(first: StepOfRun<'_>, other: StepOfRun<'_>) -> bool {
-    let mut reasons = Reasons::default();
-    step_conditions(&mut reasons, first, other);
-    step_faults(&mut reasons, other);
-    reasons.done().is_empty()
-}
-
-fn step_conditions(reasons: &mut Reasons, a: StepOfRun<'_>, b: StepOfRun<'_>) {
-    method(reasons, (a.name, a.run.record), (b.name, b.run.record));
-    let (x, y) = (a.plan, b.plan);
-    let count = |n: &u64| counted(*n, "file");
-    reasons.differ("count-differs", (a.name, x.count), (b.name, y.count), count);
-    reasons.differ(
-        "file-size-differs",
-        (a.name, (x.file_bytes_min, x.file_bytes_max)),
-        (b.name, (y.file_bytes_min, y.file_bytes_max)),
-        |size| size_text(*size),
-    );
-    reasons.differ(
-        "directories-differ",
-        (a.name, x.directories),
-        (b.name, y.directories),
-        |n| match n {
+    fn conditions(self, other: Self, reasons: &mut Reasons) {
+        let mut pair = reasons.between(&self, &other);
+        let (x, y) = (self.plan, other.plan);
+        pair.differ("count-differs", x.count, y.count, |n| counted(*n, "file"));
+        let sizes = |plan: &FilesPlan| (plan.file_bytes_min, plan.file_bytes_max);
+        pair.differ("file-size-differs", sizes(x), sizes(y), size_text);
+        let directories = |n: &u32| match n {
             1 => "1 directory".to_owned(),
             n => format!("{n} directories"),
-        },
-    );
-    reasons.differ(
-        "threads-differ",
-        (a.name, x.threads),
-        (b.name, y.threads),
-        |n| counted(u64::from(*n), "thread"),
-    );
-    reasons.differ("fsync-differs", (a.name, x.sync), (b.name, y.sync), |s| {
-        sync_text(*s).to_owned()
-    });
-    reasons.differ(
-        "order-differs",
-        (a.name, &x.orders),
-        (b.name, &y.orders),
-        |orders| {
+        };
+        let (of_x, of_y) = (x.directories, y.directories);
+        pair.differ("directories-differ", of_x, of_y, directories);
+        let threads = |n: &u32| counted(u64::from(*n), "thread");
+        pair.differ("threads-differ", x.threads, y.threads, threads);
+        pair.differ("fsync-differs", x.sync, y.sync, sync_text);
+        let order = |orders: &&Vec<FileOrder>| {
             let names: Vec<&str> = orders.iter().map(|order| order.as_str()).collect();
             format!("{} order", names.join(" and "))
-        },
-    );
-    caches(reasons, a, b);
+        };
+        pair.differ("order-differs", &x.orders, &y.orders, order);
+        // A cache that one run emptied and the other did not.
+        let (x, y) = (&self.files.caches, &other.files.caches);
+        let mut cache = |what: &str, x: CacheState, y: CacheState| {
+            let text = |state: &CacheState| format!("{what} {}", state_text(*state));
+            pair.differ("cache-differs", x, y, text);
+        };
+        let operation = self.step().step.operation;
+        if matches!(operation, FileOperation::Stat | FileOperation::Read) {
+            cache("names", x.names, y.names);
+        }
+        if operation == FileOperation::Read {
+            cache("content", x.pages, y.pages);
+        }
+    }
+
+    fn faults(self, _harmless: &[&str], reasons: &mut Reasons) {
+        let (name, step) = (self.name, self.step());
+        let stopped = match step.stopped {
+            StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
+            StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
+            _ => None,
+        };
+        if let Some((code, what)) = stopped {
+            reasons.add(code, format!("{name} {what}"));
+        }
+        if !step.figures.errors.is_empty() || step.stopped == StopReason::Errors {
+            reasons.add("io-errors", format!("operations failed in {name}"));
+        }
+        let place = format!("/files/steps/{}/", self.index);
+        tainted(reasons, self.run(), &[&place], &[]);
+    }
 }
 
-/// A cache that one run emptied and the other did not.
-fn caches(reasons: &mut Reasons, a: StepOfRun<'_>, b: StepOfRun<'_>) {
-    let operation = a.step().step.operation;
-    let (x, y) = (&a.files.caches, &b.files.caches);
-    if matches!(operation, FileOperation::Stat | FileOperation::Read) {
-        let text = |state: &CacheState| format!("names {}", state_text(*state));
-        reasons.differ("cache-differs", (a.name, x.names), (b.name, y.names), text);
-    }
-    if operation == FileOperation::Read {
-        let text = |state: &CacheState| format!("content {}", state_text(*state));
-        reasons.differ("cache-differs", (a.name, x.pages), (b.name, y.pages), text);
-    }
-}
-
-fn step_faults(reasons: &mut Reasons, run: StepOfRun<'_>) {
-    let (name, step) = (run.name, run.step());
-    let stopped = match step.stopped {
-        StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
-        StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
-        _ => None,
-    };
-    if let Some((code, what)) = stopped {
-        reasons.add(code, format!("{name} {what}"));
-    }
-    if !step.figures.errors.is_empty() || step.stopped == StopReason::Errors {
-        reasons.add("io-errors", format!("operations failed in {name}"));
-    }
-    let place = format!("/files/steps/{}/", run.index);
-    tainted(reasons, (name, run.run.record), &[&place], &[]);
-}
-
-fn size_text((min, max): (u64, u64)) -> String {
+fn size_text(&(min, max): &(u64, u64)) -> String {
     match min == max {
         true => format!("files of {}", format_bytes(min)),
         false => format!("files of {} to {}", format_bytes(min), format_bytes(max)),
     }
 }
 
-fn sync_text(sync: FileSync) -> &'static str {
+fn sync_text(sync: &FileSync) -> String {
     match sync {
         FileSync::None => "no fsync",
         FileSync::File => "fsync of each new file",
         FileSync::Directory => "fsync of the directory",
         FileSync::Both => "fsync of each new file and of the directory",
     }
+    .to_owned()
 }
 
 fn state_text(state: CacheState) -> &'static str {

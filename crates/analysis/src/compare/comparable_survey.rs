@@ -1,25 +1,48 @@
 //! Whether two surveys measure the same thing, part by part: curve, burst, access times.
 
-use super::reasons::{Reasons, alike, busy, cache_text, covers, kind_text, method, tainted};
+use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
 use super::sides::Run;
-use diskproof_model::comparison::Reason;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::EngineKind;
+use diskproof_model::record::Record;
 use diskproof_model::surface::{Coverage, SurfaceRecord};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_bytes;
 
-/// A survey in one run.
+/// A part of a survey in one run.
 #[derive(Clone, Copy)]
 pub(super) struct Surveyed<'a> {
     pub name: &'a str,
     pub run: &'a Run<'a>,
     pub surface: &'a SurfaceRecord,
+    pub part: Part,
 }
 
-impl Surveyed<'_> {
-    fn is_whole(self) -> bool {
-        let s = self.surface;
-        self.run.record.targets.get(s.target).is_some_and(|target| {
-            covers(s.span_start_bytes, s.span_bytes, target.size_bytes, 1 << 20)
+impl<'a> Surveyed<'a> {
+    /// `None` where the run does not have this part.
+    pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: Part) -> Option<Self> {
+        let surface = run.record.surface.as_ref()?;
+        let is_there = match part {
+            Part::Curve => surface.rate.is_some(),
+            Part::Burst => surface.burst.is_some(),
+            Part::Access => !surface.seeks.is_empty(),
+        };
+        is_there.then_some(Self {
+            name,
+            run,
+            surface,
+            part,
         })
+    }
+
+    fn target(self) -> Option<&'a TargetIdentity> {
+        self.run.record.targets.get(self.surface.target)
+    }
+
+    fn is_whole(self) -> bool {
+        let (start, length) = (self.surface.span_start_bytes, self.surface.span_bytes);
+        let target = self.target();
+        target.is_some_and(|target| covers(start, length, target.size_bytes, 1 << 20))
     }
 }
 
@@ -31,187 +54,82 @@ pub(super) enum Part {
     Access,
 }
 
-/// Why a part of a survey does not compare.
-pub(super) fn of_survey(runs: &[Surveyed<'_>], part: Part) -> Vec<Reason> {
-    let mut reasons = Reasons::default();
-    if let Some(first) = runs.first() {
-        runs[1..]
-            .iter()
-            .for_each(|other| survey_conditions(&mut reasons, *first, *other, part));
+impl Compared for Surveyed<'_> {
+    fn run(&self) -> (&str, &Record) {
+        (self.name, self.run.record)
     }
-    runs.iter()
-        .for_each(|run| survey_faults(&mut reasons, *run, part));
-    busy(
-        &mut reasons,
-        &runs
-            .iter()
-            .map(|run| (run.name, run.run.record))
-            .collect::<Vec<_>>(),
-    );
-    reasons.done()
-}
 
-/// Whether this part of `other` measured the same as that of `first`, without a fault.
-pub(super) fn repeats(first: Surveyed<'_>, other: Surveyed<'_>, part: Part) -> bool {
-    let mut reasons = Reasons::default();
-    survey_conditions(&mut reasons, first, other, part);
-    survey_faults(&mut reasons, other, part);
-    has(other.surface, part) && reasons.done().is_empty()
-}
+    fn conditions(self, other: Self, reasons: &mut Reasons) {
+        let mut pair = reasons.between(&self, &other);
+        if let (Some(x), Some(y)) = (self.target(), other.target()) {
+            pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
+        }
+        let (x, y) = (self.surface, other.surface);
+        let operation = |op: &OpKind| format!("{}s", op.as_str());
+        pair.differ("operation-differs", x.operation, y.operation, operation);
+        pair.differ("cache-differs", x.cache, y.cache, cache_text);
+        let engine = |engine: &EngineKind| format!("engine {}", engine.as_str());
+        pair.differ("engine-differs", x.engine, y.engine, engine);
+        let span = |s: &SurfaceRecord| (s.span_start_bytes, s.span_bytes);
+        let are_whole = self.is_whole() && other.is_whole();
+        if self.part != Part::Burst && !alike(span(x), span(y)) && !are_whole {
+            let text = |s: &SurfaceRecord| {
+                let (start, length) = (s.span_start_bytes, s.span_bytes);
+                format!("{} from {}", format_bytes(length), format_bytes(start))
+            };
+            pair.add("span-differs", &text(x), &text(y));
+        }
+        part_conditions(&mut pair, self, other);
+    }
 
-/// Whether a survey has this part.
-pub(super) fn has(surface: &SurfaceRecord, part: Part) -> bool {
-    match part {
-        Part::Curve => surface.rate.is_some(),
-        Part::Burst => surface.burst.is_some(),
-        Part::Access => !surface.seeks.is_empty(),
-    }
-}
-
-fn survey_faults(reasons: &mut Reasons, run: Surveyed<'_>, part: Part) {
-    let places: &[&str] = match part {
-        Part::Curve => &[
-            "/surface/device",
-            "/surface/rate",
-            "/surface/curve",
-            "/curve/",
-        ],
-        Part::Burst => &["/surface/device", "/surface/burst"],
-        Part::Access => &[
-            "/surface/device",
-            "/surface/seeks",
-            "/surface/access",
-            "/access/",
-        ],
-    };
-    tainted(reasons, (run.name, run.run.record), places, &[]);
-    if run.run.record.partial && run.run.record.plan.workloads.is_empty() {
-        reasons.add("interrupted", format!("{} was cut short", run.name));
-    }
-    let failed = match part {
-        Part::Curve => run
-            .run
-            .record
-            .curve
-            .iter()
-            .map(|point| point.errors)
-            .sum::<u64>(),
-        Part::Burst => 0,
-        Part::Access => run.surface.access_errors.values().sum::<u64>(),
-    };
-    if failed > 0 {
-        reasons.add("io-errors", format!("operations failed in {}", run.name));
-    }
-}
-
-fn survey_conditions(reasons: &mut Reasons, a: Surveyed<'_>, b: Surveyed<'_>, part: Part) {
-    method(reasons, (a.name, a.run.record), (b.name, b.run.record));
-    let kind = |s: Surveyed<'_>| {
-        s.run
-            .record
-            .targets
-            .get(s.surface.target)
-            .map(|target| target.kind)
-    };
-    if let (Some(x), Some(y)) = (kind(a), kind(b)) {
-        reasons.differ("target-kind-differs", (a.name, x), (b.name, y), |kind| {
-            kind_text(*kind).to_owned()
-        });
-    }
-    let (x, y) = (a.surface, b.surface);
-    reasons.differ(
-        "operation-differs",
-        (a.name, x.operation),
-        (b.name, y.operation),
-        |op| format!("{}s", op.as_str()),
-    );
-    reasons.differ(
-        "cache-differs",
-        (a.name, x.cache),
-        (b.name, y.cache),
-        |cache| cache_text(*cache),
-    );
-    reasons.differ(
-        "engine-differs",
-        (a.name, x.engine),
-        (b.name, y.engine),
-        |engine| format!("engine {}", engine.as_str()),
-    );
-    let spans = (
-        (x.span_start_bytes, x.span_bytes),
-        (y.span_start_bytes, y.span_bytes),
-    );
-    if part != Part::Burst && !alike(spans.0, spans.1) && !(a.is_whole() && b.is_whole()) {
-        let say = |s: &SurfaceRecord| {
-            format!(
-                "{} from {}",
-                format_bytes(s.span_bytes),
-                format_bytes(s.span_start_bytes)
-            )
+    fn faults(self, _harmless: &[&str], reasons: &mut Reasons) {
+        let (name, record) = self.run();
+        let (places, failed): (&[&str], u64) = match self.part {
+            Part::Curve => (
+                &["/surface/rate", "/surface/curve", "/curve/"],
+                record.curve.iter().map(|point| point.errors).sum(),
+            ),
+            Part::Burst => (&["/surface/burst"], 0),
+            Part::Access => (
+                &["/surface/seeks", "/surface/access", "/access/"],
+                self.surface.access_errors.values().sum(),
+            ),
         };
-        reasons.add(
-            "span-differs",
-            format!("{}: {}, {}: {}", a.name, say(x), b.name, say(y)),
-        );
+        let places = [&["/surface/device"], places].concat();
+        tainted(reasons, (name, record), &places, &[]);
+        if record.partial && record.plan.workloads.is_empty() {
+            reasons.add("interrupted", format!("{name} was cut short"));
+        }
+        if failed > 0 {
+            reasons.add("io-errors", format!("operations failed in {name}"));
+        }
     }
-    part_conditions(reasons, a, b, part);
 }
 
 /// What only one part of a survey has.
-fn part_conditions(reasons: &mut Reasons, a: Surveyed<'_>, b: Surveyed<'_>, part: Part) {
-    let (x, y) = (a.surface, b.surface);
-    match part {
+fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
+    let plan = |s: Surveyed<'_>| s.run.record.plan.survey.clone();
+    match a.part {
         Part::Curve => {
-            let coverage = |s: Surveyed<'_>| {
-                s.run
-                    .record
-                    .plan
-                    .survey
-                    .as_ref()
-                    .and_then(|survey| survey.curve)
-                    .map(|curve| curve.coverage)
-            };
-            if let (Some(p), Some(q)) = (coverage(a), coverage(b)) {
-                let says = |full: &bool| {
-                    if *full {
-                        "all of the span was read"
-                    } else {
-                        "samples were read"
-                    }
-                    .to_owned()
+            let is_full = |s| Some(plan(s)?.curve?.coverage == Coverage::Full);
+            if let (Some(p), Some(q)) = (is_full(a), is_full(b)) {
+                let text = |is_full: &bool| match is_full {
+                    true => "all of the span was read".to_owned(),
+                    false => "samples were read".to_owned(),
                 };
-                let is_full = |c| c == Coverage::Full;
-                reasons.differ(
-                    "coverage-differs",
-                    (a.name, is_full(p)),
-                    (b.name, is_full(q)),
-                    says,
-                );
+                pair.differ("coverage-differs", p, q, text);
             }
         }
         Part::Burst => {
-            let bytes = |s: &SurfaceRecord| s.burst.as_ref().map_or(0, |burst| burst.bytes);
-            reasons.differ(
-                "block-size-differs",
-                (a.name, bytes(x)),
-                (b.name, bytes(y)),
-                |n| format!("the same {} repeatedly", format_bytes(*n)),
-            );
+            let bytes = |s: Surveyed<'_>| s.surface.burst.as_ref().map_or(0, |burst| burst.bytes);
+            let text = |n: &u64| format!("the same {} repeatedly", format_bytes(*n));
+            pair.differ("block-size-differs", bytes(a), bytes(b), text);
         }
         Part::Access => {
-            let plan = |s: Surveyed<'_>| {
-                s.run
-                    .record
-                    .plan
-                    .survey
-                    .as_ref()
-                    .and_then(|survey| survey.access)
-                    .map(|access| access.block_bytes)
-            };
-            if let (Some(p), Some(q)) = (plan(a), plan(b)) {
-                reasons.differ("block-size-differs", (a.name, p), (b.name, q), |n| {
-                    format_bytes(u64::from(*n))
-                });
+            let block_bytes = |s| Some(plan(s)?.access?.block_bytes);
+            if let (Some(p), Some(q)) = (block_bytes(a), block_bytes(b)) {
+                let text = |n: &u32| format_bytes(u64::from(*n));
+                pair.differ("block-size-differs", p, q, text);
             }
         }
     }

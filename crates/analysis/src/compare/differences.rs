@@ -8,138 +8,128 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::ObservedDevice;
 use diskproof_model::record::Record;
-use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
+use diskproof_model::target::{HostFacts, Layer, LayerKind, Link, TargetIdentity, WriteCache};
 use diskproof_model::units::{counted, format_bytes};
 use std::collections::BTreeSet;
 
 /// Values that are reported where the runs of a side differ among themselves.
 const VALUES_MAX: usize = 3;
 
-/// A fact of a record, as text; empty where it is not known.
-type Fact = (&'static str, fn(&Record) -> Vec<String>);
+/// A fact of a record, as text; empty where it is not known. There is one for each disk, target or
+/// load, or one for the whole record.
+#[derive(Clone, Copy)]
+enum Fact {
+    Disk(fn(&Layer) -> Option<String>),
+    Target(fn(&TargetIdentity) -> Option<String>),
+    Load(fn(&ObservedDevice) -> Option<String>),
+    Host(fn(&HostFacts) -> Option<String>),
+    Record(fn(&Record) -> Vec<String>),
+}
+
+impl Fact {
+    fn of(self, record: &Record) -> Vec<String> {
+        match self {
+            Self::Disk(say) => disks(record).filter_map(say).collect(),
+            Self::Target(say) => record.targets.iter().filter_map(say).collect(),
+            Self::Load(say) => {
+                let loads = record.observed.iter().flat_map(|load| &load.devices);
+                loads.filter_map(say).collect()
+            }
+            Self::Host(say) => Vec::from_iter(say(&record.host)),
+            Self::Record(say) => say(record),
+        }
+    }
+}
 
 /// Facts in the order in which they are reported: what the user changed, then nearest to the disk
 /// first.
-const FACTS: [Fact; 30] = [
-    ("setting", |r| {
-        Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))
-    }),
-    ("reads", |r| {
-        loads(r, |load| Some(share_text(load.read_share()?)))
-    }),
-    ("seeks", |r| {
-        loads(r, |load| Some(share_text(load.seek_share()?)))
-    }),
-    ("mean read", |r| {
-        loads(r, |load| mean_size(load, OpKind::Read))
-    }),
-    ("mean write", |r| {
-        loads(r, |load| mean_size(load, OpKind::Write))
-    }),
-    ("in flight", |r| {
-        loads(r, |load| Some(format!("{:.1} requests", load.queue_depth)))
-    }),
-    ("disk", |r| disks(r, |disk| Some(model_text(disk)))),
-    ("serial", |r| {
-        disks(r, |disk| {
-            disk.serial
-                .clone()
-                .or_else(|| health(r, disk)?.serial.clone())
-        })
-    }),
-    ("firmware", |r| {
-        disks(r, |disk| {
-            disk.firmware
-                .clone()
-                .or_else(|| health(r, disk)?.firmware.clone())
-        })
-    }),
-    ("disk size", |r| {
-        disks(r, |disk| Some(format_bytes(disk.size_bytes)))
-    }),
-    ("link", |r| {
-        disks(r, |disk| {
-            disk.link.as_ref().map(|link| {
-                format!("{} {}", link.bus, link.speed.as_deref().unwrap_or(""))
-                    .trim()
-                    .to_owned()
-            })
-        })
-    }),
-    ("write cache", |r| {
-        disks(r, |disk| disk.write_cache.map(cache_text))
-    }),
-    ("reported write cache", |r| {
-        disks(r, |disk| disk.reported_write_cache.map(cache_text))
-    }),
-    ("switched write cache", |r| {
-        let states: BTreeSet<String> = r
-            .measurements
-            .iter()
-            .filter_map(|m| m.workload.write_cache.map(cache_text))
-            .collect();
-        states.into_iter().collect()
-    }),
-    ("layers", |r| {
-        targets(r, |target| {
-            Some(stack_text(target)).filter(|text| !text.is_empty())
-        })
-    }),
-    ("filesystem", |r| {
-        targets(r, |target| {
-            target.filesystem.as_ref().map(|f| f.kind.clone())
-        })
-    }),
-    ("mount options", |r| {
-        targets(r, |target| {
-            target.filesystem.as_ref().map(|f| f.options.join(","))
-        })
-    }),
-    ("scheduler", |r| disks(r, |disk| disk.scheduler.clone())),
-    ("queue", |r| {
-        disks(r, |disk| {
-            disk.queue_requests
-                .map(|n| counted(u64::from(n), "request"))
-        })
-    }),
-    ("read-ahead", |r| {
-        disks(r, |disk| disk.read_ahead_bytes.map(format_bytes))
-    }),
-    ("largest request", |r| {
-        disks(r, |disk| disk.request_bytes_max.map(format_bytes))
-    }),
-    ("path", |r| targets(r, |target| Some(target.path.clone()))),
-    ("machine", |r| vec![r.host.name.clone()]),
-    ("processor", |r| Vec::from_iter(r.host.cpu.clone())),
-    ("processors", |r| vec![r.host.cpus.to_string()]),
-    ("governor", |r| Vec::from_iter(r.host.governor.clone())),
-    ("kernel", |r| vec![r.host.kernel.clone()]),
-    ("system", |r| Vec::from_iter(r.host.os.clone())),
-    ("virtual", |r| vec![environment_text(r)]),
-    ("diskproof", |r| vec![r.tool.version.clone()]),
+const FACTS: [(&str, Fact); 30] = [
+    (
+        "setting",
+        Fact::Record(|r| Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))),
+    ),
+    ("reads", Fact::Load(|l| Some(share_text(l.read_share()?)))),
+    ("seeks", Fact::Load(|l| Some(share_text(l.seek_share()?)))),
+    ("mean read", Fact::Load(|l| mean_size(l, OpKind::Read))),
+    ("mean write", Fact::Load(|l| mean_size(l, OpKind::Write))),
+    (
+        "in flight",
+        Fact::Load(|l| Some(format!("{:.1} requests", l.queue_depth))),
+    ),
+    ("disk", Fact::Disk(|d| Some(model_text(d)))),
+    (
+        "serial",
+        Fact::Record(|r| of_health(r, |d| &d.serial, |h| &h.serial)),
+    ),
+    (
+        "firmware",
+        Fact::Record(|r| of_health(r, |d| &d.firmware, |h| &h.firmware)),
+    ),
+    (
+        "disk size",
+        Fact::Disk(|d| Some(format_bytes(d.size_bytes))),
+    ),
+    ("link", Fact::Disk(|d| d.link.as_ref().map(link_text))),
+    ("write cache", Fact::Disk(|d| d.write_cache.map(cache_text))),
+    (
+        "reported write cache",
+        Fact::Disk(|d| d.reported_write_cache.map(cache_text)),
+    ),
+    ("switched write cache", Fact::Record(switched_caches)),
+    (
+        "layers",
+        Fact::Target(|t| Some(stack_text(t)).filter(|text| !text.is_empty())),
+    ),
+    (
+        "filesystem",
+        Fact::Target(|t| Some(t.filesystem.as_ref()?.kind.clone())),
+    ),
+    (
+        "mount options",
+        Fact::Target(|t| Some(t.filesystem.as_ref()?.options.join(","))),
+    ),
+    ("scheduler", Fact::Disk(|d| d.scheduler.clone())),
+    (
+        "queue",
+        Fact::Disk(|d| Some(counted(u64::from(d.queue_requests?), "request"))),
+    ),
+    (
+        "read-ahead",
+        Fact::Disk(|d| d.read_ahead_bytes.map(format_bytes)),
+    ),
+    (
+        "largest request",
+        Fact::Disk(|d| d.request_bytes_max.map(format_bytes)),
+    ),
+    ("path", Fact::Target(|t| Some(t.path.clone()))),
+    ("machine", Fact::Host(|h| Some(h.name.clone()))),
+    ("processor", Fact::Host(|h| h.cpu.clone())),
+    ("processors", Fact::Host(|h| Some(h.cpus.to_string()))),
+    ("governor", Fact::Host(|h| h.governor.clone())),
+    ("kernel", Fact::Host(|h| Some(h.kernel.clone()))),
+    ("system", Fact::Host(|h| h.os.clone())),
+    ("virtual", Fact::Host(|h| Some(environment_text(h)))),
+    ("diskproof", Fact::Record(|r| vec![r.tool.version.clone()])),
 ];
 
 /// What differs between two sides. Where the runs of a side differ among themselves, all their
 /// values are reported.
 pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
-    let values = |side: &[Run<'_>], fact: fn(&Record) -> Vec<String>| {
-        side.iter()
-            .map(|run| fact(run.record).join(" + "))
-            .collect::<BTreeSet<String>>()
+    let values = |side: &[Run<'_>], fact: Fact| -> BTreeSet<String> {
+        let texts = side.iter().map(|run| fact.of(run.record).join(" + "));
+        texts.collect()
     };
     let text = |values: BTreeSet<String>| {
         let unnamed = values.len().saturating_sub(VALUES_MAX);
-        let named = values.into_iter().take(VALUES_MAX).map(|value| {
-            if value.is_empty() {
-                "unknown".to_owned()
-            } else {
-                value
-            }
+        let named = values.into_iter().take(VALUES_MAX);
+        let named = named.map(|value| match value.is_empty() {
+            true => "unknown".to_owned(),
+            false => value,
         });
         let more = (unnamed > 0).then(|| format!("{unnamed} more"));
         named.chain(more).collect::<Vec<_>>().join(" / ")
     };
-    let differing = |(what, fact): &Fact| {
+    let differing = |(what, fact): &(&str, Fact)| {
         let (x, y) = (values(a, *fact), values(b, *fact));
         (x != y).then(|| Difference {
             what: (*what).to_owned(),
@@ -152,10 +142,8 @@ pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
 
 /// All facts of a record, in their order.
 pub(super) fn facts(record: &Record) -> Vec<String> {
-    FACTS
-        .iter()
-        .map(|(_, fact)| fact(record).join(" + "))
-        .collect()
+    let facts = FACTS.iter();
+    facts.map(|(_, fact)| fact.of(record).join(" + ")).collect()
 }
 
 /// The disks of a record in short: model and serial as far as they are known, else the kernel's
@@ -165,13 +153,7 @@ pub(super) fn disk_names(record: &Record) -> Vec<String> {
         Some(serial) => format!("{} ({serial})", model_text(disk)),
         None => model_text(disk),
     };
-    disks(record, |disk| Some(name(disk)))
-}
-
-/// The observed loads.
-fn loads(record: &Record, say: impl Fn(&ObservedDevice) -> Option<String>) -> Vec<String> {
-    let devices = record.observed.iter().flat_map(|load| &load.devices);
-    devices.filter_map(say).collect()
+    disks(record).map(name).collect()
 }
 
 /// Bytes of a request of one direction.
@@ -184,22 +166,31 @@ fn share_text(share: f64) -> String {
     format!("{:.0} % of the requests", share * 100.0)
 }
 
-fn disks(record: &Record, say: impl Fn(&Layer) -> Option<String>) -> Vec<String> {
-    record
-        .targets
-        .iter()
-        .flat_map(TargetIdentity::disks)
-        .filter_map(say)
-        .collect()
+fn disks(record: &Record) -> impl Iterator<Item = &Layer> {
+    record.targets.iter().flat_map(TargetIdentity::disks)
 }
 
-/// What the disk says of itself.
-fn health<'a>(record: &'a Record, disk: &Layer) -> Option<&'a DiskHealth> {
-    record.health.iter().find(|health| health.disk == disk.name)
+fn of_health(
+    record: &Record,
+    own: fn(&Layer) -> &Option<String>,
+    health: fn(&DiskHealth) -> &Option<String>,
+) -> Vec<String> {
+    let of_disk = |disk: &Layer| {
+        let told = record.health.iter().find(|health| health.disk == disk.name);
+        own(disk).clone().or_else(|| health(told?).clone())
+    };
+    disks(record).filter_map(of_disk).collect()
 }
 
-fn targets(record: &Record, say: impl Fn(&TargetIdentity) -> Option<String>) -> Vec<String> {
-    record.targets.iter().filter_map(say).collect()
+fn link_text(link: &Link) -> String {
+    let text = format!("{} {}", link.bus, link.speed.as_deref().unwrap_or(""));
+    text.trim().to_owned()
+}
+
+fn switched_caches(record: &Record) -> Vec<String> {
+    let workloads = record.measurements.iter().map(|m| &m.workload);
+    let states = workloads.filter_map(|w| w.write_cache.map(cache_text));
+    states.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 fn model_text(disk: &Layer) -> String {
@@ -232,25 +223,15 @@ fn stack_text(target: &TargetIdentity) -> String {
         LayerKind::RamDisk => "RAM disk",
         LayerKind::Network => "network device",
     };
-    target
-        .layers
-        .iter()
-        .map(name)
-        .collect::<Vec<_>>()
-        .join(" on ")
+    let names: Vec<&str> = target.layers.iter().map(name).collect();
+    names.join(" on ")
 }
 
-fn environment_text(record: &Record) -> String {
-    let parts = [&record.host.hypervisor, &record.host.container];
-    let text = parts
-        .into_iter()
-        .flatten()
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if text.is_empty() {
-        "no".to_owned()
-    } else {
-        text
+fn environment_text(host: &HostFacts) -> String {
+    let parts = [&host.hypervisor, &host.container];
+    let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+    match parts.is_empty() {
+        true => "no".to_owned(),
+        false => parts.join(", "),
     }
 }

@@ -51,11 +51,9 @@ impl LatencyDistribution {
         let count = seen as f64;
         mean /= count;
         result.mean_ns = mean;
-        result.dispersion = if mean > 0.0 {
-            (squares / count / (mean * mean) - 1.0).max(0.0)
-        } else {
-            0.0
-        };
+        if mean > 0.0 {
+            result.dispersion = (squares / count / (mean * mean) - 1.0).max(0.0);
+        }
         (seen > 0).then_some(result)
     }
 
@@ -72,25 +70,17 @@ impl LatencyDistribution {
     /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a
     /// normal distribution: what varies among typical ones.
     pub(super) fn typical_dispersion(&self) -> f64 {
-        let (low, middle, high) = (
-            self.at(0.16) as f64,
-            self.at(0.5) as f64,
-            self.at(0.84) as f64,
-        );
-        ((high - low) / (2.0 * middle.max(1.0)))
-            .powi(2)
-            .min(self.dispersion)
+        let [low, middle, high] = [0.16, 0.5, 0.84].map(|quantile| self.at(quantile) as f64);
+        let dispersion = ((high - low) / (2.0 * middle.max(1.0))).powi(2);
+        dispersion.min(self.dispersion)
     }
 
     /// The smallest latency that at least `quantile` of them do not exceed, in nanoseconds.
     pub(super) fn at(&self, quantile: f64) -> u64 {
         let rank = ((quantile * self.count() as f64).ceil() as u64).max(1);
         let index = self.cumulative.partition_point(|seen| *seen < rank);
-        self.uppers
-            .get(index)
-            .or(self.uppers.last())
-            .copied()
-            .unwrap_or(0)
+        let upper = self.uppers.get(index).or(self.uppers.last());
+        upper.copied().unwrap_or(0)
     }
 
     /// The same, or `None` where fewer than ten lie beyond.
@@ -101,35 +91,29 @@ impl LatencyDistribution {
     /// Share of the latencies that are longer than `ns`.
     fn beyond(&self, ns: u64) -> f64 {
         let within = self.uppers.partition_point(|upper| *upper <= ns);
-        let seen = if within == 0 {
-            0
-        } else {
-            self.cumulative[within - 1]
-        };
+        let seen = within
+            .checked_sub(1)
+            .map_or(0, |last| self.cumulative[last]);
         1.0 - seen as f64 / self.count() as f64
     }
 
     /// Upper end of the bucket that holds `ns`: the histogram tells no finer.
     fn bucket_end(&self, ns: u64) -> u64 {
-        self.uppers
-            .get(self.uppers.partition_point(|upper| *upper < ns))
-            .copied()
-            .unwrap_or(ns)
+        let index = self.uppers.partition_point(|upper| *upper < ns);
+        self.uppers.get(index).copied().unwrap_or(ns)
     }
 
     /// Points for a chart: evenly spaced as HdrHistogram plots them, as far as ten latencies lie
     /// beyond.
     pub(super) fn points(&self) -> Vec<PercentilePoint> {
         let quantile = |step: i32| 1.0 - 0.5_f64.powf(f64::from(step) / f64::from(STEPS_A_HALVING));
-        (0..)
-            .map(quantile)
-            .map_while(|q| {
-                Some(PercentilePoint {
-                    percent: q * 100.0,
-                    latency_ns: self.percentile(q)?,
-                })
+        let point = |q: f64| {
+            Some(PercentilePoint {
+                percent: q * 100.0,
+                latency_ns: self.percentile(q)?,
             })
-            .collect()
+        };
+        (0..).map(quantile).map_while(point).collect()
     }
 }
 
@@ -157,21 +141,12 @@ pub(super) fn cluster_size(
     let mut longest: Vec<u64> = cells.iter().map(|cell| cell.latency_max_ns).collect();
     longest.sort_unstable();
     let quiet = ((1.0 - BUSY_CELLS_MAX) * longest.len() as f64).ceil() as usize;
-    let at = distribution
-        .at(quantile.min(1.0))
-        .max(longest[quiet.min(longest.len() - 1)]);
+    let at = distribution.at(quantile.min(1.0));
+    let at = at.max(longest[quiet.min(longest.len() - 1)]);
     let threshold = distribution.bucket_end(at);
     let share = distribution.beyond(threshold);
-    let busy: Vec<f64> = cells
-        .iter()
-        .map(|cell| {
-            if cell.latency_max_ns > threshold {
-                1.0
-            } else {
-                0.0
-            }
-        })
-        .collect();
+    let is_busy = |cell: &&Cell| f64::from(u8::from(cell.latency_max_ns > threshold));
+    let busy: Vec<f64> = cells.iter().map(is_busy).collect();
     let seen: f64 = busy.iter().sum();
     if share <= 0.0 || seen == 0.0 {
         return 1.0;
@@ -183,11 +158,9 @@ pub(super) fn cluster_size(
 /// θ such that Σ (1 − (1 − share)^(θ n)) over the cells' operations n is the number of cells that
 /// were seen to have one.
 fn extremal_index(cells: &[&Cell], share: f64, seen: f64) -> f64 {
-    let expected = |index: f64| {
-        cells
-            .iter()
-            .map(|cell| 1.0 - ((1.0 - share).ln() * index * cell.ops as f64).exp())
-            .sum::<f64>()
+    let expected = |index: f64| -> f64 {
+        let quiet = |cell: &&Cell| ((1.0 - share).ln() * index * cell.ops as f64).exp();
+        cells.iter().map(|cell| 1.0 - quiet(cell)).sum()
     };
     let (mut low, mut high) = (INDEX_MIN, 1.0);
     if expected(high) <= seen {

@@ -61,11 +61,8 @@ impl<'a> Figures<'a> {
     /// A latency figure of one kind of operation; `None` where there is none or too few requests
     /// lie beyond it.
     pub(super) fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
-        let runs: Vec<OpRun<'_>> = self
-            .runs
-            .iter()
-            .map(|m| OpRun::of(m, op))
-            .collect::<Option<_>>()?;
+        let runs = self.runs.iter().map(|m| OpRun::of(m, op));
+        let runs: Vec<OpRun<'_>> = runs.collect::<Option<_>>()?;
         match figure {
             Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
             Figure::P50 => percentile(&runs, 0.50),
@@ -77,12 +74,8 @@ impl<'a> Figures<'a> {
 
     /// The latencies of all runs together.
     pub(super) fn distribution(&self, op: OpKind) -> Option<LatencyDistribution> {
-        LatencyDistribution::of(
-            self.runs
-                .iter()
-                .map(|m| m.ops.get(&op).map(latency_of))
-                .collect::<Option<Vec<_>>>()?,
-        )
+        let latencies = self.runs.iter().map(|m| m.ops.get(&op).map(latency_of));
+        LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
     }
 
     /// The longest that a run took, in nanoseconds.
@@ -99,10 +92,9 @@ fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<
 }
 
 fn of_operation(op: &OpRecord, figure: Figure) -> Estimate {
-    if figure == Figure::Throughput {
-        op.throughput.clone()
-    } else {
-        op.iops.clone()
+    match figure {
+        Figure::Throughput => op.throughput.clone(),
+        _ => op.iops.clone(),
     }
 }
 
@@ -150,12 +142,9 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
 /// The rate of all headline operations in each slice of the steady part.
 fn slice_rates(m: &MeasurementRecord, figure: Figure) -> Vec<f64> {
     let kinds: Vec<OpKind> = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
-    let rate = |op: &SliceOp| {
-        if figure == Figure::Throughput {
-            op.bytes_per_second
-        } else {
-            op.iops
-        }
+    let rate = |op: &SliceOp| match figure {
+        Figure::Throughput => op.bytes_per_second,
+        _ => op.iops,
     };
     let of_slice = |slice: &TimeSlice| {
         let ops = kinds.iter().filter_map(|kind| slice.ops.get(kind));
@@ -168,10 +157,8 @@ fn slice_rates(m: &MeasurementRecord, figure: Figure) -> Vec<f64> {
 /// From the estimates of several runs, or of one.
 pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
     let first = estimates.first()?;
-    if estimates
-        .iter()
-        .any(|e| !(e.value > 0.0 && e.value.is_finite()))
-    {
+    let is_known = |e: &Estimate| e.value > 0.0 && e.value.is_finite();
+    if !estimates.iter().all(is_known) {
         return None;
     }
     let logs: Vec<f64> = estimates.iter().map(|e| e.value.ln()).collect();
@@ -182,10 +169,9 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         freedom: (first.n.max(2) - 1) as f64,
     });
     let sample = SideFigure::of_runs(value, logs, within);
-    let n = if estimates.len() > 1 {
-        estimates.len() as u64
-    } else {
-        first.n
+    let n = match estimates.len() {
+        1 => first.n,
+        n => n as u64,
     };
     Some(Told {
         estimate: estimate_of(&sample, n, &first.unit),
@@ -205,10 +191,8 @@ pub(super) fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
         // Exactly what the record says; by logarithms it would be a little more.
         Within::Error { error, .. } if sample.spread.is_none() => error * multiple,
         _ => {
-            let (below, above) = (
-                sample.arm(Arm::Below, multiple),
-                sample.arm(Arm::Above, multiple),
-            );
+            let below = sample.arm(Arm::Below, multiple);
+            let above = sample.arm(Arm::Above, multiple);
             (1.0 - (-below).exp()).max(above.exp() - 1.0)
         }
     };
@@ -240,20 +224,15 @@ impl<'a> OpRun<'a> {
         let op = m.ops.get(&kind)?;
         let distribution = LatencyDistribution::of([latency_of(op)])?;
         let together = m.headline_ops();
-        let count = together
-            .iter()
-            .fold(0_u64, |sum, (_, op)| sum.saturating_add(op.count));
+        let counts = together.iter().map(|(_, op)| op.count);
+        let count = counts.fold(0, u64::saturating_add);
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
-        let shared = if is_alone {
-            None
-        } else {
-            total_rate(m, Figure::Iops).map(|rate| (rate, count))
-        };
+        let total = total_rate(m, Figure::Iops).filter(|_| !is_alone);
         Some(Self {
             op,
             distribution,
             is_open_loop: m.workload.rate.is_some(),
-            shared,
+            shared: total.map(|rate| (rate, count)),
         })
     }
 
@@ -268,10 +247,9 @@ impl<'a> OpRun<'a> {
     }
 
     fn freedom(&self) -> f64 {
-        let batches = if self.is_open_loop {
-            self.op.series.cells.len() as u64
-        } else {
-            self.rate().n
+        let batches = match self.is_open_loop {
+            true => self.op.series.cells.len() as u64,
+            false => self.rate().n,
         };
         (batches.max(2) - 1) as f64
     }
@@ -287,67 +265,50 @@ impl<'a> OpRun<'a> {
         // number (renewal theory). How typical ones wander is hidden behind the stalls of a
         // few; so all that the rate varies is put down to the typical ones where one of them is
         // asked for.
-        let dispersion = if quantile < TAIL_FROM {
-            self.distribution.typical_dispersion()
-        } else {
-            self.distribution.dispersion()
+        let dispersion = match quantile < TAIL_FROM {
+            true => self.distribution.typical_dispersion(),
+            false => self.distribution.dispersion(),
         };
-        let count = self
-            .shared
-            .as_ref()
-            .map_or(self.distribution.count(), |(_, count)| *count)
-            .max(1);
-        let by_rate = if dispersion > DISPERSION_MIN {
-            self.rate_error()?.powi(2) * count as f64 / dispersion
-        } else {
-            1.0
+        let shared = self.shared.as_ref().map(|(_, count)| *count);
+        let count = shared.unwrap_or(self.distribution.count()).max(1);
+        let by_rate = match dispersion > DISPERSION_MIN {
+            true => self.rate_error()?.powi(2) * count as f64 / dispersion,
+            false => 1.0,
         };
-        Some(
-            clusters
-                .max(by_rate.min(self.latencies_per_cell()))
-                .max(1.0),
-        )
+        let by_rate = by_rate.min(self.latencies_per_cell());
+        Some(clusters.max(by_rate).max(1.0))
     }
 
     /// How many make one if all in a cell of the series are alike, and cells as correlated as their
     /// counts: it cannot be worse. Cells in which the disk stalled are looked at and looked
     /// away from: a few of them hide how the others wander.
     fn latencies_per_cell(&self) -> f64 {
-        let counts: Vec<f64> = self
-            .op
-            .series
-            .cells
-            .iter()
-            .map(|cell| cell.ops as f64)
-            .collect();
+        let cells = &self.op.series.cells;
+        let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
         if counts.len() < 2 {
             return f64::INFINITY;
         }
         let mut sorted = counts.clone();
         sorted.sort_by(f64::total_cmp);
         let usual = STALLED * sorted[sorted.len() / 2];
-        let flowing: Vec<f64> = counts
-            .iter()
-            .copied()
-            .filter(|count| *count >= usual)
-            .collect();
-        let wide = estimate::widening(&counts).max(if flowing.len() > 1 {
-            estimate::widening(&flowing)
-        } else {
-            1.0
-        });
+        let mut flowing = counts.clone();
+        flowing.retain(|count| *count >= usual);
+        let wide = match flowing.len() {
+            ..=1 => 1.0,
+            _ => estimate::widening(&flowing),
+        };
+        let wide = wide.max(estimate::widening(&counts));
         self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
     fn mean(&self) -> Estimate {
         let value = latency_of(self.op).mean;
-        let independent =
-            (self.distribution.dispersion() / self.distribution.count() as f64).sqrt();
+        let (dispersion, count) = (self.distribution.dispersion(), self.distribution.count());
+        let independent = (dispersion / count as f64).sqrt();
+        let per_one = |per_one: f64| independent * per_one.sqrt();
         let error = match self.rate_error() {
             Some(error) if self.shared.is_none() => Some(error),
-            _ => self
-                .latencies_per_one(TAIL_FROM)
-                .map(|per_one| independent * per_one.sqrt()),
+            _ => self.latencies_per_one(TAIL_FROM).map(per_one),
         };
         let n = self.freedom() as u64 + 1;
         Estimate {
@@ -362,28 +323,22 @@ impl<'a> OpRun<'a> {
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
     let merged = LatencyDistribution::of(runs.iter().map(|run| latency_of(run.op)))?;
     let value = merged.percentile(quantile)? as f64;
-    let each: Vec<f64> = runs
-        .iter()
-        .map(|run| (run.distribution.at(quantile).max(1) as f64).ln())
-        .collect();
-    let effective: Option<f64> = runs
-        .iter()
-        .map(|run| Some(run.distribution.count() as f64 / run.latencies_per_one(quantile)?))
-        .sum();
-    let freedom = runs
-        .iter()
-        .map(OpRun::freedom)
-        .fold(f64::INFINITY, f64::min);
+    let at = |run: &OpRun<'_>| run.distribution.at(quantile).max(1) as f64;
+    let each: Vec<f64> = runs.iter().map(|run| at(run).ln()).collect();
+    let independent =
+        |run: &OpRun<'_>| Some(run.distribution.count() as f64 / run.latencies_per_one(quantile)?);
+    let effective: Option<f64> = runs.iter().map(independent).sum();
+    let freedom = runs.iter().map(OpRun::freedom);
+    let freedom = freedom.fold(f64::INFINITY, f64::min);
     let within = effective.map_or(Within::Unknown, |effective| Within::Ranks {
         distribution: merged,
         quantile,
         effective,
         freedom,
     });
-    let n = if runs.len() > 1 {
-        runs.len() as u64
-    } else {
-        effective.map_or(1, |n| n as u64)
+    let n = match runs.len() {
+        1 => effective.map_or(1, |n| n as u64),
+        n => n as u64,
     };
     let sample = SideFigure::of_runs(value.max(1.0), each, within);
     Some(Told {

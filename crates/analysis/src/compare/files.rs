@@ -1,11 +1,12 @@
 //! The metrics of many small files: the rate of every step that both sides did.
 
-use super::comparable_files::{StepOfRun, of_step};
+use super::comparable_files::StepOfRun;
 use super::earlier::EarlierRuns;
 use super::figures::{Told, of_estimates};
+use super::reasons::reasons;
 use super::rows::{MetricFigures, Name, Row};
-use super::sides::{Run, Sides};
-use diskproof_model::comparison::{Figure, Holder, Unmatched};
+use super::sides::{Run, Sides, only};
+use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::FileStep;
 use diskproof_model::record::Estimate;
 
@@ -18,14 +19,12 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for step in steps(sides) {
         let (a, b) = (side_with(&sides.a, step), side_with(&sides.b, step));
-        if a.is_empty() || b.is_empty() {
-            let only = if b.is_empty() { Holder::A } else { Holder::B };
+        if let Some(only) = only(&a, &b) {
             unmatched.push(Unmatched {
                 subject: step.name(),
                 only,
                 why: None,
             });
-            continue;
         }
         rows.extend(row(step, &a, &b, earlier));
     }
@@ -58,7 +57,8 @@ fn row(
     earlier: &EarlierRuns<'_>,
 ) -> Option<Row> {
     let all = [a, b].concat();
-    let groups = earlier.steps(*all.first()?);
+    let find = |run| StepOfRun::find("an earlier run", run, step);
+    let groups = earlier.repeats_of(*all.first()?, find);
     let told = MetricFigures {
         a: rate(a)?,
         b: rate(b)?,
@@ -78,7 +78,7 @@ fn row(
         headline: true,
     };
     let wall_ns = all.iter().map(|run| run.step().wall_ns).max().unwrap_or(0);
-    Some(Row::new(name, told, wall_ns, &of_step(&all)))
+    Some(Row::new(name, told, wall_ns, &reasons(&all)))
 }
 
 /// Files per second.

@@ -69,18 +69,10 @@ impl Limit {
     fn is_on(&self, metric: &MetricComparison) -> bool {
         // `random-read-d32.read.iops` is the same as `random-read-d32.iops` where there are reads
         // only.
-        let prefix = metric
-            .metric
-            .split_once(&metric.subject)
-            .map_or("", |(prefix, _)| prefix);
-        let in_full = |op: OpKind| {
-            format!(
-                "{prefix}{}.{}.{}",
-                metric.subject,
-                op.as_str(),
-                metric.figure.as_str()
-            )
-        };
+        let (subject, figure) = (&metric.subject, metric.figure.as_str());
+        let before = metric.metric.split_once(subject);
+        let prefix = before.map_or("", |(prefix, _)| prefix);
+        let in_full = |op: OpKind| format!("{prefix}{subject}.{}.{figure}", op.as_str());
         metric.metric == self.metric || metric.op.is_some_and(|op| in_full(op) == self.metric)
     }
 
@@ -99,14 +91,12 @@ impl Limit {
             ),
             Some(metric) => self.judge(metric),
         };
-        let change = metric
-            .filter(|m| m.verdict != Verdict::NotComparable)
-            .and_then(|m| m.ratio)
-            .map(|ratio| ratio.value - 1.0);
+        let comparable = metric.filter(|m| m.verdict != Verdict::NotComparable);
+        let ratio = comparable.and_then(|m| m.ratio);
         Condition {
             expression: self.expression.clone(),
             candidate: candidate.side.label.clone(),
-            change,
+            change: ratio.map(|ratio| ratio.value - 1.0),
             outcome,
             why,
         }
@@ -114,63 +104,33 @@ impl Limit {
 
     fn judge(&self, metric: &MetricComparison) -> (ConditionOutcome, String) {
         if metric.verdict == Verdict::NotComparable {
-            let why: Vec<&str> = metric
-                .reasons
-                .iter()
-                .map(|reason| reason.why.as_str())
-                .collect();
-            return (
-                ConditionOutcome::Unanswered,
-                format!("not comparable: {}", why.join("; ")),
-            );
+            let why: Vec<&str> = metric.reasons.iter().map(|r| r.why.as_str()).collect();
+            let why = format!("not comparable: {}", why.join("; "));
+            return (ConditionOutcome::Unanswered, why);
         }
         let Some(ratio) = metric.ratio else {
-            return (
-                ConditionOutcome::Unanswered,
-                "measured too briefly for an interval".to_owned(),
-            );
+            let why = "measured too briefly for an interval".to_owned();
+            return (ConditionOutcome::Unanswered, why);
         };
         let change = ratio.value - 1.0;
-        let says = format!(
-            "changed by {:+.1} % ({})",
-            change * 100.0,
-            interval_text(ratio)
-        );
-        if metric.variation.is_none() && metric.basis != Basis::Blocks {
-            return self.judge_once(change, says);
+        let (percent, interval) = (change * 100.0, interval_text(ratio));
+        let says = format!("changed by {percent:+.1} % ({interval})");
+        if !self.relation.holds(change, self.change) {
+            return (ConditionOutcome::DoesNotHold, says);
         }
+        let is_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
         let surely = ratio.low_95 > 1.0 || ratio.high_95.is_some_and(|high| high < 1.0);
-        match (
-            self.relation.holds(change, self.change),
-            surely || self.relation.holds(0.0, self.change),
-        ) {
-            (false, _) => (ConditionOutcome::DoesNotHold, says),
-            (true, true) => (ConditionOutcome::Holds, says),
-            (true, false) => (
-                ConditionOutcome::Undecided,
-                format!("{says}: chance alone would explain it"),
-            ),
+        if (is_known && surely) || self.relation.holds(0.0, self.change) {
+            return (ConditionOutcome::Holds, says);
         }
-    }
-}
-
-impl Limit {
-    /// One run a side: what changes from run to run is unknown, so no change is certain.
-    fn judge_once(&self, change: f64, says: String) -> (ConditionOutcome, String) {
-        match (
-            self.relation.holds(change, self.change),
-            self.relation.holds(0.0, self.change),
-        ) {
-            (false, _) => (ConditionOutcome::DoesNotHold, says),
-            (true, true) => (ConditionOutcome::Holds, says),
-            (true, false) => (
-                ConditionOutcome::Undecided,
-                format!(
-                    "{says} in one run per side, but the variation between runs is unknown. \
-                     Compare three runs per side"
-                ),
-            ),
-        }
+        let why = match is_known {
+            true => ": chance alone would explain it",
+            false => {
+                " in one run per side, but the variation between runs is unknown. Compare three \
+                 runs per side"
+            }
+        };
+        (ConditionOutcome::Undecided, says + why)
     }
 }
 
@@ -187,9 +147,8 @@ fn is_figure(name: &str) -> bool {
     let mut kinds = OpKind::ALL.into_iter();
     let of_kind = kinds.find_map(|op| name.strip_prefix(op.as_str())?.strip_prefix('.'));
     let name = of_kind.unwrap_or(name);
-    Figure::ALL
-        .into_iter()
-        .any(|figure| figure.as_str() == name)
+    let mut figures = Figure::ALL.into_iter();
+    figures.any(|figure| figure.as_str() == name)
 }
 
 /// A misspelt metric would pass every build: every limit must name a metric of at least one
@@ -197,35 +156,27 @@ fn is_figure(name: &str) -> bool {
 pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
     let is_known = |limit: &Limit| {
         let has = |candidate: &Candidate| {
-            let subjects = candidate
-                .unmatched
-                .iter()
-                .map(|u| &u.subject)
-                .chain(candidate.metrics.iter().map(|m| &m.subject));
+            let unmatched = candidate.unmatched.iter().map(|u| &u.subject);
+            let mut subjects = unmatched.chain(candidate.metrics.iter().map(|m| &m.subject));
             let names = |subject: &String| {
                 let rest = limit.metric.strip_prefix(subject.as_str());
                 let rest = rest.and_then(|rest| rest.strip_prefix('.'));
                 rest.is_some_and(is_figure)
             };
-            candidate.metrics.iter().any(|metric| limit.is_on(metric))
-                || subjects.into_iter().any(names)
+            candidate.metrics.iter().any(|metric| limit.is_on(metric)) || subjects.any(names)
         };
         candidates.iter().any(has)
     };
     let Some(unknown) = limits.iter().find(|limit| !is_known(limit)) else {
         return Ok(());
     };
-    let mut known: Vec<&str> = candidates
-        .iter()
-        .flat_map(|c| &c.metrics)
-        .map(|m| m.metric.as_str())
-        .collect();
+    let metrics = candidates.iter().flat_map(|c| &c.metrics);
+    let mut known: Vec<&str> = metrics.map(|m| m.metric.as_str()).collect();
     known.sort_unstable();
     known.dedup();
-    let known = if known.is_empty() {
-        "none, because the runs have nothing in common".to_owned()
-    } else {
-        known.join(", ")
+    let known = match known.is_empty() {
+        true => "none, because the runs have nothing in common".to_owned(),
+        false => known.join(", "),
     };
     Err(CompareError::Metric {
         expression: unknown.expression.clone(),

@@ -39,15 +39,15 @@ pub(crate) use run_to_run::{run_to_run, widen as widen_to_runs};
 pub use sides::{Run, RunGroup};
 
 use comparable::Measured;
-use comparable_survey::Surveyed;
 use diskproof_model::comparison::{
-    Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
-    RunReference, Side, Tally, Unmatched, Verdict, letter,
+    Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, RunReference, Side,
+    Tally, Unmatched, Verdict, letter,
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
+use ratio::Joined;
 use rows::Row;
-use sides::Sides;
+use sides::{Sides, only};
 
 /// Figures that differ by less count as the same, unless the user sets another margin: 2 %. It is
 /// the precision to which `check` measures, and about what the same disk varies by from day to day.
@@ -75,27 +75,21 @@ pub struct Question<'a> {
 /// Compares every candidate with the baseline.
 pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     if !(question.margin > 0.0 && question.margin < 1.0) {
-        return Err(CompareError::Margin(format!(
-            "{} %",
-            question.margin * 100.0
-        )));
+        let percent = question.margin * 100.0;
+        return Err(CompareError::Margin(format!("{percent} %")));
     }
     let groups = [&question.baseline].into_iter().chain(&question.candidates);
     if let Some(empty) = groups.into_iter().find(|group| group.runs.is_empty()) {
         return Err(CompareError::Empty(empty.label.clone()));
     }
-    let candidates: Vec<Candidate> = question
-        .candidates
-        .iter()
-        .enumerate()
+    let groups = question.candidates.iter().enumerate();
+    let candidates: Vec<Candidate> = groups
         .map(|(index, group)| candidate(question, group, &letter(index)))
         .collect();
     limit::vet(&question.limits, &candidates)?;
-    let conditions = question
-        .limits
-        .iter()
-        .flat_map(|limit| candidates.iter().map(|candidate| limit.evaluate(candidate)))
-        .collect();
+    let limits = question.limits.iter();
+    let conditions = limits.flat_map(|limit| candidates.iter().map(|one| limit.evaluate(one)));
+    let conditions = conditions.collect();
     Ok(Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         tool: question.tool.clone(),
@@ -115,18 +109,13 @@ fn side(group: &RunGroup<'_>) -> Side {
 
 fn reference(run: &Run<'_>) -> RunReference {
     let record = run.record;
-    let verb = &record.plan.origin.verb;
     RunReference {
         name: run.name.clone(),
         run_id: record.run_id.clone(),
         started: record.started.clone(),
-        verb: verb.clone(),
+        verb: record.plan.origin.verb.clone(),
         host: record.host.name.clone(),
-        targets: record
-            .targets
-            .iter()
-            .map(|target| target.path.clone())
-            .collect(),
+        targets: record.targets.iter().map(|t| t.path.clone()).collect(),
         disks: differences::disk_names(record),
         note: record.note.clone(),
         partial: record.partial,
@@ -137,114 +126,53 @@ fn measured<'s>(
     runs: &'s [(String, &'s Run<'s>)],
     (target, workload): (usize, &str),
 ) -> Vec<Measured<'s>> {
-    let find = |run: &Run<'_>| {
-        run.record
-            .measurements
-            .iter()
-            .position(|m| m.target == target && m.workload.name == workload)
+    let find = |(name, run): &'s (String, &'s Run<'s>)| {
+        let mut measurements = run.record.measurements.iter();
+        let index = measurements.position(|m| m.target == target && m.workload.name == workload)?;
+        Some(Measured { name, run, index })
     };
-    runs.iter()
-        .filter_map(|(name, run)| {
-            Some(Measured {
-                name,
-                run,
-                index: find(run)?,
-            })
-        })
-        .collect()
-}
-
-fn surveyed<'s>(runs: &'s [(String, &'s Run<'s>)]) -> Vec<Surveyed<'s>> {
-    runs.iter()
-        .filter_map(|(name, run)| {
-            Some(Surveyed {
-                name,
-                run,
-                surface: run.record.surface.as_ref()?,
-            })
-        })
-        .collect()
+    runs.iter().filter_map(find).collect()
 }
 
 fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
     let sides = Sides::of(&question.baseline, group, letter);
     let earlier = EarlierRuns::of(&question.history, &sides);
-    let several = sides
-        .a
-        .iter()
-        .chain(&sides.b)
-        .any(|(_, run)| run.record.targets.len() > 1);
-    let (mut rows, mut percentiles, mut unmatched, mut notes) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut runs = sides.a.iter().chain(&sides.b);
+    let several = runs.any(|(_, run)| run.record.targets.len() > 1);
+    let (mut rows, mut percentiles, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
     for key in sides.workloads() {
         let (a, b) = (measured(&sides.a, key), measured(&sides.b, key));
-        if a.is_empty() || b.is_empty() {
-            let (only, other) = if b.is_empty() {
-                (Holder::A, &sides.b)
+        if let Some(only) = only(&a, &b) {
+            let other = if only == Holder::A {
+                &sides.b
             } else {
-                (Holder::B, &sides.a)
+                &sides.a
             };
+            // Why the other side skipped the workload, where a plan gives a reason.
+            let mut skipped = other.iter().flat_map(|(_, run)| &run.record.plan.skipped);
+            let skipped = skipped.find(|skipped| skipped.workload == key.1);
             unmatched.push(Unmatched {
                 subject: key.1.to_owned(),
                 only,
-                why: skipped(other, key.1),
+                why: skipped.map(|skipped| skipped.why.clone()),
             });
             continue;
         }
-        let prefix = if several {
-            format!("{}:", key.0 + 1)
-        } else {
-            String::new()
+        let prefix = match several {
+            true => format!("{}:", key.0 + 1),
+            false => String::new(),
         };
         let found = rows::of_workload(&prefix, &a, &b, &earlier);
-        percentiles.extend(rows::percentile_pairs(
-            &a,
-            &b,
-            found.first().is_some_and(|row| row.reasons.is_empty()),
-        ));
+        let comparable = found.first().is_some_and(|row| row.reasons.is_empty());
+        percentiles.extend(rows::percentile_pairs(&a, &b, comparable));
         rows.extend(found);
     }
-    let surveys = (surveyed(&sides.a), surveyed(&sides.b));
-    let found = survey::rows(&surveys.0, &surveys.1, &earlier, &mut unmatched);
-    rows.extend(found);
+    rows.extend(survey::rows(&sides, &earlier, &mut unmatched));
     rows.extend(files::rows(&sides, &earlier, &mut unmatched));
     rows.extend(observed::rows(&sides, &mut unmatched));
     let metrics = verdicts(rows, question.margin);
-    notes.extend(summary::notes(
-        &question.baseline,
-        group,
-        &sides,
-        letter,
-        &metrics,
-    ));
-    conclude(
-        group,
-        letter,
-        question,
-        Parts {
-            metrics,
-            percentiles,
-            unmatched,
-            notes,
-        },
-    )
-}
-
-struct Parts {
-    metrics: Vec<MetricComparison>,
-    percentiles: Vec<PercentilePair>,
-    unmatched: Vec<Unmatched>,
-    notes: Vec<String>,
-}
-
-fn conclude(
-    group: &RunGroup<'_>,
-    letter: &str,
-    question: &Question<'_>,
-    parts: Parts,
-) -> Candidate {
     let (mut headline, mut all) = (Tally::default(), Tally::default());
-    for metric in &parts.metrics {
+    for metric in &metrics {
         all.count(metric.verdict);
         if metric.headline {
             headline.count(metric.verdict);
@@ -254,30 +182,20 @@ fn conclude(
         side: side(group),
         headline,
         all,
-        summary: summary::sentence(letter, question.margin, headline, &parts.metrics),
+        summary: summary::sentence(letter, question.margin, headline, &metrics),
         differences: differences::differences(&question.baseline.runs, &group.runs),
-        notes: parts.notes,
-        metrics: parts.metrics,
-        unmatched: parts.unmatched,
-        percentiles: parts.percentiles,
+        notes: summary::notes(&question.baseline, group, &sides, letter, &metrics),
+        metrics,
+        unmatched,
+        percentiles,
     }
-}
-
-/// Why the runs of a side skipped a workload, where a plan gives a reason.
-fn skipped(runs: &[(String, &Run<'_>)], workload: &str) -> Option<String> {
-    runs.iter()
-        .flat_map(|(_, run)| &run.record.plan.skipped)
-        .find(|skipped| skipped.workload == workload)
-        .map(|skipped| skipped.why.clone())
 }
 
 /// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
 /// summary speaks for the first, and must not lose its power to details.
 fn verdicts(rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
-    let p_values: Vec<Option<f64>> = rows
-        .iter()
-        .map(|row| row.joined().map(ratio::Joined::p_value))
-        .collect();
+    let p_value = |row: &Row| row.joined.as_ref().map(Joined::p_value);
+    let p_values: Vec<Option<f64>> = rows.iter().map(p_value).collect();
     let mut adjusted = vec![None; rows.len()];
     let mut sizes = [0; 2];
     for (family, size) in [true, false].into_iter().zip(&mut sizes) {
@@ -286,10 +204,9 @@ fn verdicts(rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
             .collect();
         let values: Vec<f64> = members.iter().filter_map(|i| p_values[*i]).collect();
         *size = members.len();
-        members
-            .into_iter()
-            .zip(ratio::holm(&values))
-            .for_each(|(index, p)| adjusted[index] = Some(p));
+        for (index, p) in members.into_iter().zip(ratio::holm(&values)) {
+            adjusted[index] = Some(p);
+        }
     }
     let judged = rows.into_iter().zip(p_values.into_iter().zip(adjusted));
     judged
@@ -305,23 +222,20 @@ fn metric(
     sizes: [usize; 2],
 ) -> MetricComparison {
     let family = sizes[usize::from(!row.name.headline)];
-    let judged = row
-        .joined()
+    let joined = row.joined.as_ref();
+    let judged = joined
         .zip(p_adjusted)
         .map(|(joined, p)| ratio::judge(joined, p, margin, row.better, family));
-    let (verdict, times) = match (&judged, row.reasons.is_empty()) {
+    let (verdict, times) = match (judged, row.reasons.is_empty()) {
         (_, false) => (Verdict::NotComparable, None),
         _ if row.is_load => (Verdict::Observed, None),
-        (Some(judged), true) => (judged.verdict, judged.times),
+        (Some(judged), true) => judged,
         (None, true) => (Verdict::Undecided, None),
     };
-    let ratio = row.joined().map(ratio::Joined::ratio);
-    let variation = row.joined().and_then(ratio::Joined::variation);
-    let of_joined = row.joined().map_or(Basis::WithinRuns, ratio::Joined::basis);
-    let basis = row
-        .basis
-        .filter(|_| variation.is_none())
-        .unwrap_or(of_joined);
+    let variation = joined.and_then(Joined::variation);
+    let of_joined = joined.map_or(Basis::WithinRuns, Joined::basis);
+    let basis = row.basis.filter(|_| variation.is_none());
+    let basis = basis.unwrap_or(of_joined);
     let needed = match verdict {
         Verdict::FasterOnce | Verdict::SlowerOnce => Some(ratio::RUNS_NEEDED),
         _ => times.map(|times| row.needed(times, basis)),
@@ -336,7 +250,7 @@ fn metric(
         better: row.better,
         a: row.a.estimate,
         b: row.b.estimate,
-        ratio,
+        ratio: joined.map(Joined::ratio),
         p_value,
         p_adjusted,
         basis,

@@ -3,7 +3,7 @@
 
 use super::figures::{Told, of_estimates};
 use super::rows::{MetricFigures, Name, Row};
-use super::sides::{Run, Sides};
+use super::sides::{Run, Sides, only};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps};
@@ -23,19 +23,12 @@ pub(super) fn rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<Row
     for pair in pairs(sides, unmatched) {
         for kind in [OpKind::Read, OpKind::Write] {
             let (a, b) = (directions(&pair.a, kind), directions(&pair.b, kind));
-            let only = match (a.is_empty(), b.is_empty()) {
-                (true, true) => continue,
-                (false, true) => Some(Holder::A),
-                (true, false) => Some(Holder::B),
-                (false, false) => None,
-            };
-            if let Some(only) = only {
+            if let Some(only) = only(&a, &b) {
                 unmatched.push(Unmatched {
                     subject: format!("{}s of {}", kind.as_str(), pair.subject),
                     only,
                     why: None,
                 });
-                continue;
             }
             let figures = [Figure::Iops, Figure::Throughput, Figure::Mean];
             let found = figures.map(|figure| row(&pair, kind, figure, (&a, &b)));

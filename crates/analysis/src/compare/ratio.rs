@@ -108,9 +108,8 @@ impl SideFigure {
         }
         // What varies from run to run is added to what varies within them. Never less than the
         // figures of the runs show: an interval of one run may be too wide or too narrow by chance.
-        of_runs(spread.component)
-            .hypot(self.within_arm(arm, multiple))
-            .max(all)
+        let both = of_runs(spread.component).hypot(self.within_arm(arm, multiple));
+        both.max(all)
     }
 
     /// The same from within the runs alone.
@@ -150,15 +149,13 @@ impl SideFigure {
     fn variance_within(&self) -> f64 {
         let below = self.within_arm(Arm::Below, 1.0);
         let above = self.within_arm(Arm::Above, 1.0);
-        let error = if above.is_finite() {
-            0.5 * (below + above)
-        } else {
-            below
+        let error = match above.is_finite() {
+            true => 0.5 * (below + above),
+            false => below,
         };
-        if error.is_finite() {
-            error * error * self.runs as f64
-        } else {
-            0.0
+        match error.is_finite() {
+            true => error * error * self.runs as f64,
+            false => 0.0,
         }
     }
 
@@ -239,11 +236,6 @@ impl Joined {
         })
     }
 
-    /// Logarithm of B over A.
-    pub(super) fn log(&self) -> f64 {
-        self.log
-    }
-
     /// Distance of an end of the interval at `multiple` standard errors from the ratio.
     fn reach(&self, arm: Arm, multiple: f64) -> f64 {
         if let Some(error) = self.of_blocks {
@@ -259,18 +251,15 @@ impl Joined {
     /// Both arms of the 95 % interval.
     pub(super) fn arms_95(&self) -> (f64, f64) {
         let multiple = student::quantile(1.0 - ALPHA / 2.0, self.freedom);
-        (
-            self.reach(Arm::Below, multiple),
-            self.reach(Arm::Above, multiple),
-        )
+        let reach = |arm| self.reach(arm, multiple);
+        (reach(Arm::Below), reach(Arm::Above))
     }
 
     /// Standard errors between the ratio and 1: at which multiple the interval begins to hold 1.
     pub(super) fn statistic(&self) -> f64 {
-        let arm = if self.log > 0.0 {
-            Arm::Below
-        } else {
-            Arm::Above
+        let arm = match self.log > 0.0 {
+            true => Arm::Below,
+            false => Arm::Above,
         };
         let (mut low, mut high) = (0.0, MULTIPLES_MAX);
         if self.log == 0.0 || self.reach(arm, high) < self.log.abs() {
@@ -305,12 +294,10 @@ impl Joined {
 
     /// Where the interval comes from.
     pub(super) fn basis(&self) -> Basis {
-        if self.of_blocks.is_some() {
-            Basis::Blocks
-        } else if self.a.spread.is_some() {
-            Basis::BetweenRuns
-        } else {
-            Basis::WithinRuns
+        match (self.of_blocks, self.a.spread) {
+            (Some(_), _) => Basis::Blocks,
+            (None, Some(_)) => Basis::BetweenRuns,
+            (None, None) => Basis::WithinRuns,
         }
     }
 
@@ -336,10 +323,9 @@ fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
     let variance = |s: &SideFigure| s.arm(Arm::Below, 1.0).powi(2);
     let (va, vb) = (variance(a), variance(b));
     let least = fa.min(fb);
-    if va + vb > 0.0 {
-        ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least)
-    } else {
-        least
+    match va + vb > 0.0 {
+        true => ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least),
+        false => least,
     }
 }
 
@@ -351,19 +337,11 @@ pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p_values.len()];
     let mut most: f64 = 0.0;
     for (rank, index) in order.into_iter().enumerate() {
-        most = most
-            .max(p_values[index] * (p_values.len() - rank) as f64)
-            .min(1.0);
+        let p = p_values[index] * (p_values.len() - rank) as f64;
+        most = most.max(p).min(1.0);
         adjusted[index] = most;
     }
     adjusted
-}
-
-/// A ratio compared with the margin.
-pub(super) struct Judged {
-    pub verdict: Verdict,
-    /// Times as much as there is that would decide, if it is undecided and that can be told.
-    pub times: Option<f64>,
 }
 
 /// What a ratio comes to. Better or worse: beyond the margin, and surely not 1. Same: all of the
@@ -375,50 +353,35 @@ pub(super) fn judge(
     margin: f64,
     better: Direction,
     family: usize,
-) -> Judged {
-    let (margin, distance) = ((1.0 + margin).ln(), joined.log().abs());
+) -> (Verdict, Option<f64>) {
+    let (margin, distance) = ((1.0 + margin).ln(), joined.log.abs());
     let (below, above) = joined.arms_95();
     let longer = below.max(above);
+    let finite = |times: f64| Some(times).filter(|t| t.is_finite());
     if distance <= margin {
-        let farthest = (joined.log() - below)
-            .abs()
-            .max((joined.log() + above).abs());
-        if farthest <= margin || longer <= NARROW * margin {
-            return Judged {
-                verdict: Verdict::Same,
-                times: None,
-            };
+        let (low, high) = (joined.log - below, joined.log + above);
+        if low.abs().max(high.abs()) <= margin || longer <= NARROW * margin {
+            return (Verdict::Same, None);
         }
         let room = (margin - distance).max(NARROW * margin);
         let multiple = student::quantile(1.0 - ALPHA / 2.0, joined.freedom);
         let times = (longer / room * (1.0 + SPARE / multiple)).powi(2);
-        return Judged {
-            verdict: Verdict::Undecided,
-            times: Some(times).filter(|t| t.is_finite()),
-        };
+        return (Verdict::Undecided, finite(times));
     }
     if p_adjusted < ALPHA {
-        let is_better = (joined.log() > 0.0) == (better == Direction::Higher);
+        let is_better = (joined.log > 0.0) == (better == Direction::Higher);
         let verdict = match (joined.basis(), is_better) {
             (Basis::BetweenRuns | Basis::Blocks, true) => Verdict::Better,
             (Basis::BetweenRuns | Basis::Blocks, false) => Verdict::Worse,
             (_, true) => Verdict::FasterOnce,
             (_, false) => Verdict::SlowerOnce,
         };
-        return Judged {
-            verdict,
-            times: None,
-        };
+        return (verdict, None);
     }
-    let wanted = student::quantile(
-        1.0 - ALPHA / (2.0 * family.max(1) as f64),
-        joined.freedom.max(3.0),
-    );
+    let alpha = ALPHA / (2.0 * family.max(1) as f64);
+    let wanted = student::quantile(1.0 - alpha, joined.freedom.max(3.0));
     let times = ((wanted + SPARE) / joined.statistic()).powi(2);
-    Judged {
-        verdict: Verdict::Undecided,
-        times: Some(times).filter(|t| t.is_finite()),
-    }
+    (Verdict::Undecided, finite(times))
 }
 
 /// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
@@ -476,7 +439,7 @@ mod tests {
         let (a, b) = ([98.0, 100.0, 103.0], [108.0, 112.0, 111.0]);
         for error in [0.001, 0.01] {
             let joined = Joined::of(&several(a, error), &several(b, error), &[]).unwrap();
-            close(joined.log(), 0.09509788228111482);
+            close(joined.log, 0.09509788228111482);
             close(joined.p_value(), 0.006308253636635366);
             close(joined.arms_95().0, 0.05031687653727134);
             assert_eq!((joined.freedom, joined.basis()), (4.0, Basis::BetweenRuns));
@@ -613,7 +576,7 @@ mod tests {
         };
         for (joined, sign) in [(of(100.0, 103.0), 1.0), (of(103.0, 100.0), -1.0)] {
             let joined = joined.unwrap();
-            close(joined.log(), sign * 0.029_558_802_241_544_43);
+            close(joined.log, sign * 0.029_558_802_241_544_43);
             close(joined.statistic(), 2.955_880_224_154_442_6);
             close(joined.p_value(), 0.059_741_422_459_821_614);
             close(joined.arms_95().0, 0.031_824_463_052_837_08);
@@ -654,7 +617,7 @@ mod tests {
     #[test]
     fn verdicts_follow_margin_certainty_and_what_is_known_of_runs() {
         let verdict = |joined: &Joined, p: f64, margin: f64, better: Direction| {
-            judge(joined, p, margin, better, 2).verdict
+            judge(joined, p, margin, better, 2).0
         };
         let (once, known) = (
             pair(),
@@ -690,12 +653,12 @@ mod tests {
     fn advice_how_much_more_to_measure_is_that_of_the_definition() {
         let times = |p: f64, margin: f64| {
             let judged = judge(&pair(), p, margin, Direction::Higher, 2);
-            judged.times.unwrap()
+            judged.1.unwrap()
         };
         close(times(0.01, 0.15), 5.718520676386231);
         close(times(0.01, 0.1001), 124.1523778605403);
         close(times(0.05, 0.02), 1.5543917098736804);
         let of_five = judge(&pair(), 0.05, 0.02, Direction::Higher, 5);
-        close(of_five.times.unwrap(), 1.9960324411224541);
+        close(of_five.1.unwrap(), 1.9960324411224541);
     }
 }

@@ -22,7 +22,7 @@ const LOAD_MAX: f64 = 2.0;
 
 /// Collects reasons, each once.
 #[derive(Default)]
-pub(super) struct Reasons(Vec<Reason>);
+pub(super) struct Reasons(pub Vec<Reason>);
 
 impl Reasons {
     pub(super) fn add(&mut self, code: &str, why: String) {
@@ -34,57 +34,104 @@ impl Reasons {
         }
     }
 
-    /// Adds a reason where two runs, each with its name, differ in a value.
-    pub(super) fn differ<T: PartialEq>(
-        &mut self,
-        code: &str,
-        (a, x): (&str, T),
-        (b, y): (&str, T),
-        text: impl Fn(&T) -> String,
-    ) {
-        if x != y {
-            self.add(code, format!("{a}: {}, {b}: {}", text(&x), text(&y)));
-        }
-    }
-
-    pub(super) fn done(self) -> Vec<Reason> {
-        self.0
+    /// Of two runs, which sentences call by their names. How they were measured counts at once.
+    pub(super) fn between<'r, T: Compared>(&'r mut self, a: &'r T, b: &'r T) -> Between<'r> {
+        let ((a, x), (b, y)) = (a.run(), b.run());
+        let mut pair = Between {
+            reasons: self,
+            a,
+            b,
+        };
+        let text = |m: &u32| format!("measuring method {m}");
+        pair.differ("method-differs", x.method, y.method, text);
+        pair
     }
 }
 
+/// What two runs differ in.
+pub(super) struct Between<'r> {
+    pub reasons: &'r mut Reasons,
+    a: &'r str,
+    b: &'r str,
+}
+
+impl Between<'_> {
+    /// Adds a reason where the runs differ in a value.
+    pub(super) fn differ<T: PartialEq>(
+        &mut self,
+        code: &str,
+        x: T,
+        y: T,
+        text: impl Fn(&T) -> String,
+    ) {
+        if x != y {
+            self.add(code, &text(&x), &text(&y));
+        }
+    }
+
+    /// Adds a reason: what is true of each of them.
+    pub(super) fn add(&mut self, code: &str, x: &str, y: &str) {
+        let (a, b) = (self.a, self.b);
+        self.reasons.add(code, format!("{a}: {x}, {b}: {y}"));
+    }
+}
+
+/// A part of a run that is compared with the same part of other runs.
+pub(super) trait Compared: Copy {
+    /// The run, and what it is called: `A`, `B`, or which of its runs, `A2`.
+    fn run(&self) -> (&str, &Record);
+
+    /// What was asked, and how it ran.
+    fn conditions(self, other: Self, reasons: &mut Reasons);
+
+    /// What disturbed it. Findings with a code in `harmless` do not count.
+    fn faults(self, harmless: &[&str], reasons: &mut Reasons);
+}
+
+/// Why the figures of these runs do not compare: every run is compared with the first, and examined
+/// by itself.
+pub(super) fn reasons(runs: &[impl Compared]) -> Vec<Reason> {
+    let mut reasons = Reasons::default();
+    if let Some((first, others)) = runs.split_first() {
+        for other in others {
+            first.conditions(*other, &mut reasons);
+        }
+    }
+    let named: Vec<(&str, &Record)> = runs.iter().map(Compared::run).collect();
+    let harmless = harmless(&named);
+    runs.iter()
+        .for_each(|run| run.faults(harmless, &mut reasons));
+    busy(&mut reasons, &named);
+    reasons.0
+}
+
+/// Whether `other` measured the same as `first`, without a fault.
+pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
+    let mut reasons = Reasons::default();
+    first.conditions(other, &mut reasons);
+    other.faults(&[], &mut reasons);
+    reasons.0.is_empty()
+}
+
 /// One run a side on a machine with far more to do than processors.
-pub(super) fn busy(reasons: &mut Reasons, runs: &[(&str, &Record)]) {
+fn busy(reasons: &mut Reasons, runs: &[(&str, &Record)]) {
     let is_pair = matches!(runs, [(_, a), (_, b)] if !is_live_pair(a, b));
     for (name, record) in runs.iter().filter(|_| is_pair) {
         let cpus = record.host.cpus;
         if let Some(load) = load(record).filter(|load| *load > LOAD_MAX * f64::from(cpus)) {
-            reasons.add(
-                "busy-machine",
-                format!(
-                    "{name} began at a load of {load:.1} on {cpus} processors; compare several \
-                     runs per side"
-                ),
+            let why = format!(
+                "{name} began at a load of {load:.1} on {cpus} processors; compare several runs \
+                 per side"
             );
+            reasons.add("busy-machine", why);
         }
     }
 }
 
 /// Load average of the last minute before a run.
 pub(super) fn load(record: &Record) -> Option<f64> {
-    record
-        .host
-        .load_average
-        .as_ref()?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
-}
-
-pub(super) fn method(reasons: &mut Reasons, (a, x): (&str, &Record), (b, y): (&str, &Record)) {
-    reasons.differ("method-differs", (a, x.method), (b, y.method), |m| {
-        format!("measuring method {m}")
-    });
+    let load = record.host.load_average.as_ref()?;
+    load.split_whitespace().next()?.parse().ok()
 }
 
 /// What other programs do meanwhile meets both sides of a live comparison alike.
@@ -96,9 +143,9 @@ pub(super) fn is_shared_disturbance(record: &Record) -> bool {
 }
 
 /// Findings that say nothing against a comparison of these two.
-pub(super) fn harmless(runs: &[&Record]) -> &'static [&'static str] {
+fn harmless(runs: &[(&str, &Record)]) -> &'static [&'static str] {
     match runs {
-        [a, b] if is_live_pair(a, b) => &[SHARED],
+        [(_, a), (_, b)] if is_live_pair(a, b) => &[SHARED],
         _ => &[],
     }
 }
@@ -136,15 +183,16 @@ pub(super) fn alike((start, length): (u64, u64), (other_start, other_length): (u
     length.abs_diff(other_length) as f64 <= room && start.abs_diff(other_start) as f64 <= room
 }
 
-pub(super) fn kind_text(kind: TargetKind) -> &'static str {
+pub(super) fn kind_text(kind: &TargetKind) -> String {
     match kind {
         TargetKind::Directory => "a scratch file in a directory",
         TargetKind::File => "an existing file",
         TargetKind::BlockDevice => "a block device",
     }
+    .to_owned()
 }
 
-pub(super) fn cache_text(cache: CachePolicy) -> String {
+pub(super) fn cache_text(cache: &CachePolicy) -> String {
     match cache {
         CachePolicy::Direct => "past the page cache",
         CachePolicy::Buffered => "through the page cache, emptied during the run",

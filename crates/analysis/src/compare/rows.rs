@@ -2,10 +2,11 @@
 //! it.
 
 use super::blocks::Blocks;
-use super::comparable::{self, Measured};
-use super::earlier::EarlierRuns;
+use super::comparable::Measured;
+use super::earlier::{EarlierRuns, same_workload};
 use super::figures::{Figures, Told};
 use super::ratio::{Joined, SideFigure};
+use super::reasons::reasons;
 use crate::estimate::PairedDifference;
 use diskproof_model::comparison::{Basis, Direction, Figure, Needed, PercentilePair, Reason};
 use diskproof_model::measurement::OpKind;
@@ -27,7 +28,8 @@ pub(super) struct Row {
     pub reasons: Vec<Reason>,
     /// Of an observed load: neither side is better.
     pub is_load: bool,
-    joined: Option<Joined>,
+    /// The ratio; `None` where the metric is not comparable, or too little was measured.
+    pub joined: Option<Joined>,
 }
 
 /// What a metric is called and stands for.
@@ -51,16 +53,11 @@ pub(super) struct MetricFigures {
 
 impl Row {
     pub(super) fn new(name: Name, told: MetricFigures, wall_ns: u64, reasons: &[Reason]) -> Self {
-        let MetricFigures {
-            a,
-            b,
-            earlier,
-            difference,
-        } = told;
-        let joined = match difference {
+        let (a, b) = (told.a, told.b);
+        let joined = match told.difference {
             _ if !reasons.is_empty() => None,
             Some(difference) => Joined::of_blocks(&a.sample, &b.sample, difference),
-            None => Joined::of(&a.sample, &b.sample, &earlier),
+            None => Joined::of(&a.sample, &b.sample, &told.earlier),
         };
         let better = Direction::of_unit(&a.estimate.unit);
         Self {
@@ -76,30 +73,18 @@ impl Row {
         }
     }
 
-    /// The ratio; `None` where the metric is not comparable, or too little was measured.
-    pub(super) fn joined(&self) -> Option<&Joined> {
-        self.joined.as_ref()
-    }
-
     /// What `times` as much comes to.
     pub(super) fn needed(&self, times: f64, basis: Basis) -> Needed {
         let runs = self.a.sample.runs.min(self.b.sample.runs) as f64;
-        match basis {
-            Basis::BetweenRuns => Needed {
-                times,
-                measure_ns: None,
-                runs: Some((times * runs).ceil().max(2.0) as u64),
-            },
-            Basis::WithinRuns | Basis::Blocks => Needed {
-                times,
-                measure_ns: Some((times * self.wall_ns as f64) as u64),
-                runs: None,
-            },
-            Basis::Positions => Needed {
-                times,
-                measure_ns: None,
-                runs: None,
-            },
+        let (measure_ns, runs) = match basis {
+            Basis::BetweenRuns => (None, Some((times * runs).ceil().max(2.0) as u64)),
+            Basis::WithinRuns | Basis::Blocks => (Some((times * self.wall_ns as f64) as u64), None),
+            Basis::Positions => (None, None),
+        };
+        Needed {
+            times,
+            measure_ns,
+            runs,
         }
     }
 }
@@ -112,25 +97,22 @@ pub(super) fn of_workload(
     earlier: &EarlierRuns<'_>,
 ) -> Vec<Row> {
     let all: Vec<Measured<'_>> = a.iter().chain(b).copied().collect();
-    let reasons = comparable::of_workload(&all);
+    let reasons = reasons(&all);
     let Some(leader) = a.first() else {
         return Vec::new();
     };
     let first = leader.measurement();
     let (figures_a, figures_b) = (figures(a), figures(b));
-    let groups: Vec<Figures<'_>> = {
-        let groups = earlier.measured(*leader);
-        groups.iter().map(|runs| figures(runs)).collect()
-    };
+    let groups = earlier.repeats_of(*leader, |run| same_workload(*leader, run));
+    let groups: Vec<Figures<'_>> = groups.iter().map(|runs| figures(runs)).collect();
     let wall_ns = figures_a.wall_ns().max(figures_b.wall_ns());
     let subject = &first.workload.name;
     let ops = common_ops(&all);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
     let lead = leading(first, &ops, &figures_a, &figures_b);
     let name = |op: Option<OpKind>, figure: Figure| {
-        let kind = op
-            .filter(|op| is_mix || *op == OpKind::Sync)
-            .map_or(String::new(), |op| format!("{}.", op.as_str()));
+        let kind = op.filter(|op| is_mix || *op == OpKind::Sync);
+        let kind = kind.map_or(String::new(), |op| format!("{}.", op.as_str()));
         let metric = format!("{prefix}{subject}.{kind}{}", figure.as_str());
         Name {
             metric,
@@ -142,10 +124,8 @@ pub(super) fn of_workload(
         }
     };
     let mut rows = Vec::new();
-    let all_ops = is_mix
-        .then_some(None)
-        .into_iter()
-        .chain(ops.iter().map(|op| Some(*op)));
+    let of_mix = is_mix.then_some(None).into_iter();
+    let all_ops = of_mix.chain(ops.iter().map(|op| Some(*op)));
     let blocks = Blocks::of(a, b);
     let mut add = |op: Option<OpKind>, figure: Figure| {
         let told = |side: &Figures<'_>| match (op, figure) {
@@ -188,28 +168,18 @@ fn leading(
 ) -> (Option<OpKind>, Figure) {
     let op = ops.first().copied();
     if m.workload.rate.is_some() {
-        let has = |figure: &Figure| {
-            op.is_some_and(|op| {
-                a.latency(op, *figure).is_some() && b.latency(op, *figure).is_some()
-            })
-        };
-        return (
-            op,
-            [Figure::P99, Figure::P50]
-                .into_iter()
-                .find(has)
-                .unwrap_or(Figure::Mean),
-        );
+        let has =
+            |side: &Figures<'_>, figure| op.is_some_and(|op| side.latency(op, figure).is_some());
+        let mut percentiles = [Figure::P99, Figure::P50].into_iter();
+        let known = percentiles.find(|figure| has(a, *figure) && has(b, *figure));
+        return (op, known.unwrap_or(Figure::Mean));
     }
-    let figure = if m.is_rated_in_bytes() {
-        Figure::Throughput
-    } else {
-        Figure::Iops
+    let figure = match m.is_rated_in_bytes() {
+        true => Figure::Throughput,
+        false => Figure::Iops,
     };
-    (
-        op.filter(|_| ops.iter().filter(|op| **op != OpKind::Sync).count() == 1),
-        figure,
-    )
+    let is_single = ops.iter().filter(|op| **op != OpKind::Sync).count() == 1;
+    (op.filter(|_| is_single), figure)
 }
 
 /// The kinds of operation that every run has: what a reader looks at, and syncs where they come
@@ -218,11 +188,8 @@ fn common_ops(runs: &[Measured<'_>]) -> Vec<OpKind> {
     let Some(first) = runs.first().map(|m| m.measurement()) else {
         return Vec::new();
     };
-    let mut ops: Vec<OpKind> = first
-        .headline_ops()
-        .into_iter()
-        .map(|(kind, _)| kind)
-        .collect();
+    let headline = first.headline_ops().into_iter();
+    let mut ops: Vec<OpKind> = headline.map(|(kind, _)| kind).collect();
     if matches!(first.workload.sync, SyncPolicy::Every { writes: 2.., .. }) {
         ops.push(OpKind::Sync);
     }

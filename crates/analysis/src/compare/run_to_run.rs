@@ -4,10 +4,11 @@
 //! one run cannot show what changes from one minute or day to the next. The intervals of its rates
 //! are never narrower than this one.
 
-use super::comparable::{self, Measured};
+use super::comparable::Measured;
 use super::differences::facts;
 use super::earlier;
 use super::figures::Figures;
+use super::reasons;
 use super::sides::Run;
 use crate::estimate::mean;
 use crate::estimate::student::multiple_95;
@@ -28,52 +29,46 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
     };
     let this = named(record);
     let of_this = facts(record);
-    let runs: Vec<Run<'_>> = earlier
+    let alike = earlier
         .iter()
-        .filter(|one| earlier::repeats(record, one) && facts(one) == of_this)
-        .map(named)
-        .collect();
-    (0..record.measurements.len())
-        .map(|index| {
-            of_workload(
-                Measured {
-                    name: "this run",
-                    run: &this,
-                    index,
-                },
-                &runs,
-            )
-        })
-        .collect()
+        .filter(|one| earlier::repeats(record, one) && facts(one) == of_this);
+    let runs: Vec<Run<'_>> = alike.map(named).collect();
+    let of_measurement = |index| {
+        let this = Measured {
+            name: "this run",
+            run: &this,
+            index,
+        };
+        of_workload(this, &runs)
+    };
+    (0..record.measurements.len()).map(of_measurement).collect()
 }
 
 fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
     let rates: Vec<f64> = runs
         .iter()
         .filter_map(|run| earlier::same_workload(this, run))
-        .filter(|other| comparable::repeats(this, *other))
+        .filter(|other| reasons::repeats(this, *other))
         .filter_map(rate)
         .collect();
-    (rates.len() >= EARLIER_RUNS_MIN).then_some(())?;
-    let logs: Vec<f64> = rates
-        .iter()
-        .copied()
-        .chain([rate(this)?])
-        .map(f64::ln)
-        .collect();
+    if rates.len() < EARLIER_RUNS_MIN {
+        return None;
+    }
+    let all = rates.iter().copied().chain([rate(this)?]);
+    let logs: Vec<f64> = all.map(f64::ln).collect();
     let (centre, n) = (mean(&logs), logs.len() as f64);
     let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
     let deviation = (squares / (n - 1.0)).sqrt();
     let reach = multiple_95(n - 1.0) * deviation * (1.0 + 1.0 / n).sqrt();
-    Some(RunToRun {
+    let found = RunToRun {
         earlier_runs: rates.len() as u64,
         lowest_iops: rates.iter().copied().fold(f64::MAX, f64::min),
         highest_iops: rates.iter().copied().fold(0.0, f64::max),
         next_low_iops: (centre - reach).exp(),
         next_high_iops: (centre + reach).exp(),
         within_iops: within(this.measurement()),
-    })
-    .filter(|found| found.next_high_iops.is_finite())
+    };
+    found.next_high_iops.is_finite().then_some(found)
 }
 
 /// The half-widths of all kinds that count, which vary together.

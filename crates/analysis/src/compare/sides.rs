@@ -1,6 +1,7 @@
 //! The runs of a comparison, and the two sides that they form.
 
 use diskproof_model::campaign::CampaignKind;
+use diskproof_model::comparison::Holder;
 use diskproof_model::record::Record;
 use std::collections::BTreeSet;
 
@@ -25,11 +26,8 @@ pub struct RunGroup<'a> {
 /// Each run once: one that is named twice does not count as a repetition.
 pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     let mut seen = BTreeSet::new();
-    group
-        .runs
-        .iter()
-        .filter(|run| seen.insert(&run.record.run_id))
-        .collect()
+    let runs = group.runs.iter();
+    runs.filter(|run| seen.insert(&run.record.run_id)).collect()
 }
 
 /// Whether two runs are sides of one live comparison: their slices followed each other alternately.
@@ -53,12 +51,9 @@ impl<'a> Sides<'a> {
     pub(super) fn of(a: &'a RunGroup<'a>, b: &'a RunGroup<'a>, letter: &str) -> Self {
         let named = |group: &'a RunGroup<'a>, letter: &str| {
             let runs = distinct(group);
-            let name = |index: usize| {
-                if runs.len() > 1 {
-                    format!("{letter}{}", index + 1)
-                } else {
-                    letter.to_owned()
-                }
+            let name = |index: usize| match runs.len() {
+                ..=1 => letter.to_owned(),
+                _ => format!("{letter}{}", index + 1),
             };
             runs.iter()
                 .enumerate()
@@ -73,17 +68,23 @@ impl<'a> Sides<'a> {
 
     /// Every workload of either side, in the order of their plans, the baseline's first.
     pub(super) fn workloads(&self) -> Vec<(usize, &'a str)> {
+        let runs = self.a.iter().chain(&self.b);
         let mut keys = Vec::new();
-        for m in self
-            .a
-            .iter()
-            .chain(&self.b)
-            .flat_map(|(_, run)| &run.record.measurements)
-        {
-            if !keys.contains(&(m.target, m.workload.name.as_str())) {
-                keys.push((m.target, m.workload.name.as_str()));
+        for m in runs.flat_map(|(_, run)| &run.record.measurements) {
+            let key = (m.target, m.workload.name.as_str());
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
         keys
+    }
+}
+
+/// The side that alone has something; `None` where both or neither have it.
+pub(super) fn only<T>(a: &[T], b: &[T]) -> Option<Holder> {
+    match (a.is_empty(), b.is_empty()) {
+        (false, true) => Some(Holder::A),
+        (true, false) => Some(Holder::B),
+        _ => None,
     }
 }

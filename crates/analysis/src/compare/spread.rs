@@ -84,10 +84,8 @@ fn of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
         return None;
     }
     let squares: f64 = groups.iter().map(|group| group.squares()).sum();
-    let within: f64 = groups
-        .iter()
-        .map(|group| group.freedom() as f64 * group.variance_within)
-        .sum();
+    let of_group = |group: &Repetitions<'_>| group.freedom() as f64 * group.variance_within;
+    let within: f64 = groups.iter().map(of_group).sum();
     let freedom = freedom as f64;
     Some(RunSpread {
         deviation: (squares / freedom).sqrt(),

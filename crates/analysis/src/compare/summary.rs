@@ -3,6 +3,7 @@
 
 use super::reasons::{is_shared_disturbance, load};
 use super::sides::{Run, RunGroup, Sides};
+use crate::estimate::largest_by;
 use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::units::format_duration;
@@ -29,51 +30,44 @@ pub(super) fn sentence(
     }
     let total = headline.total();
     if total > 0 && headline.not_comparable == total {
-        return format!(
-            "{letter} cannot be compared with A: {}.",
-            common_reason(metrics)
-        );
+        let why = common_reason(metrics);
+        return format!("{letter} cannot be compared with A: {why}.");
     }
     if total > 0 && headline.observed_loads == total {
         return loads(letter, metrics);
     }
+    let same = format!("the same within {}", percent(margin));
     let counts = [
-        (headline.better, "better".to_owned()),
-        (headline.worse, "worse".to_owned()),
-        (
-            headline.same,
-            format!("the same within {}", percent(margin)),
-        ),
-        (headline.faster_once, "faster-once".to_owned()),
-        (headline.slower_once, "slower-once".to_owned()),
-        (headline.undecided, "undecided".to_owned()),
-        (headline.not_comparable, "not comparable".to_owned()),
-        (headline.observed_loads, "observed".to_owned()),
+        (headline.better, "better"),
+        (headline.worse, "worse"),
+        (headline.same, same.as_str()),
+        (headline.faster_once, "faster-once"),
+        (headline.slower_once, "slower-once"),
+        (headline.undecided, "undecided"),
+        (headline.not_comparable, "not comparable"),
+        (headline.observed_loads, "observed"),
     ];
-    let seen: Vec<&(u32, String)> = counts.iter().filter(|(n, _)| *n > 0).collect();
+    let seen: Vec<&(u32, &str)> = counts.iter().filter(|(n, _)| *n > 0).collect();
     let text = match seen.as_slice() {
         [(n, what)] if *n == 1 => format!("{letter} is {what}{}.", subject_of(metrics)),
         [(n, what)] => format!("{letter} is {what} in all {n}."),
         [(n, what), rest @ ..] => {
-            let rest: Vec<String> = rest
-                .iter()
-                .map(|(n, what)| format!("{what} in {n}"))
-                .collect();
+            let rest = rest.iter().map(|(n, what)| format!("{what} in {n}"));
+            let rest: Vec<String> = rest.collect();
             format!("{letter} is {what} in {n} of {total}, {}.", rest.join(", "))
         }
         [] => String::new(),
     };
-    [
-        Some(text),
-        against(metrics, headline, Verdict::Worse),
-        against(metrics, headline, Verdict::Better),
-        against(metrics, headline, Verdict::SlowerOnce),
-        against(metrics, headline, Verdict::FasterOnce),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>()
-    .join(" ")
+    let details = [
+        (headline.worse, Verdict::Worse),
+        (headline.better, Verdict::Better),
+        (headline.slower_once, Verdict::SlowerOnce),
+        (headline.faster_once, Verdict::FasterOnce),
+    ];
+    let untold = details.into_iter().filter(|(told, _)| *told == 0);
+    let details = untold.filter_map(|(_, verdict)| against(metrics, verdict));
+    let sentences: Vec<String> = [text].into_iter().chain(details).collect();
+    sentences.join(" ")
 }
 
 /// Loads that were observed have no verdict.
@@ -104,21 +98,13 @@ fn two_digits(value: f64) -> String {
 }
 
 /// Details that go the other way than every headline.
-fn against(metrics: &[MetricComparison], headline: Tally, verdict: Verdict) -> Option<String> {
-    let told = match verdict {
-        Verdict::Worse => headline.worse,
-        Verdict::SlowerOnce => headline.slower_once,
-        Verdict::FasterOnce => headline.faster_once,
-        _ => headline.better,
-    };
+fn against(metrics: &[MetricComparison], verdict: Verdict) -> Option<String> {
+    let metrics = metrics.iter();
     let names: Vec<&str> = metrics
-        .iter()
         .filter(|m| !m.headline && m.verdict == verdict)
         .map(|m| m.metric.as_str())
         .collect();
-    if told > 0 || names.is_empty() {
-        return None;
-    }
+    names.first()?;
     let what = verdict.as_str();
     Some(match names.len() {
         0..=NAMED_MAX => format!("Among the details {what}: {}.", names.join(", ")),
@@ -130,27 +116,17 @@ fn against(metrics: &[MetricComparison], headline: Tally, verdict: Verdict) -> O
 }
 
 fn subject_of(metrics: &[MetricComparison]) -> String {
-    metrics
-        .iter()
-        .find(|m| m.headline)
-        .map_or(String::new(), |m| format!(" in {}", m.metric))
+    let headline = metrics.iter().find(|m| m.headline);
+    headline.map_or(String::new(), |m| format!(" in {}", m.metric))
 }
 
 /// The reason that most metrics have.
 fn common_reason(metrics: &[MetricComparison]) -> String {
-    let count = |why: &str| {
-        metrics
-            .iter()
-            .filter(|m| m.reasons.iter().any(|reason| reason.why == why))
-            .count()
-    };
-    let all = metrics
-        .iter()
-        .flat_map(|m| &m.reasons)
-        .map(|reason| reason.why.as_str());
-    all.max_by_key(|why| count(why))
-        .unwrap_or_default()
-        .to_owned()
+    let gives = |m: &MetricComparison, why: &str| m.reasons.iter().any(|reason| reason.why == why);
+    let count = |why: &&String| metrics.iter().filter(|m| gives(m, why)).count();
+    let reasons = metrics.iter().flat_map(|m| &m.reasons);
+    let all = reasons.map(|reason| &reason.why);
+    all.max_by_key(count).cloned().unwrap_or_default()
 }
 
 /// `2 %`, `0.5 %`.
@@ -178,16 +154,12 @@ pub(super) fn notes(
             ));
         }
     }
-    let ids: BTreeSet<&str> = sides
-        .a
-        .iter()
-        .map(|(_, run)| run.record.run_id.as_str())
-        .collect();
-    if sides
-        .b
-        .iter()
-        .any(|(_, run)| ids.contains(run.record.run_id.as_str()))
-    {
+    let ids = |side: &[(String, &Run<'_>)]| -> BTreeSet<String> {
+        side.iter()
+            .map(|(_, run)| run.record.run_id.clone())
+            .collect()
+    };
+    if !ids(&sides.a).is_disjoint(&ids(&sides.b)) {
         notes.push(format!(
             "A and {letter} contain the same run, which cannot differ from itself."
         ));
@@ -233,22 +205,20 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
 
 /// How a live comparison was measured.
 fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
-    let counts = metrics
-        .iter()
-        .filter(|m| m.headline && m.basis == Basis::Blocks)
-        .map(|m| m.a.n);
+    let headline = metrics.iter().filter(|m| m.headline);
+    let counts = headline.filter(|m| m.basis == Basis::Blocks).map(|m| m.a.n);
     let (least, most) = (counts.clone().min()?, counts.max()?);
-    let count = if least == most {
-        format!("{most} blocks")
-    } else {
-        format!("{least} to {most} blocks")
+    let count = match least == most {
+        true => format!("{most} blocks"),
+        false => format!("{least} to {most} blocks"),
     };
     let mut runs = sides.a.iter().chain(&sides.b);
-    let disturbed = if runs.any(|(_, run)| is_shared_disturbance(run.record)) {
-        " Other programs used the disk during the comparison; the random order spreads their \
-         effect over both sides."
-    } else {
-        ""
+    let disturbed = match runs.any(|(_, run)| is_shared_disturbance(run.record)) {
+        true => {
+            " Other programs used the disk during the comparison; the random order spreads their \
+             effect over both sides."
+        }
+        false => "",
     };
     Some(format!(
         "Measured in alternation: {count} of each workload, each with one slice of either side in \
@@ -265,14 +235,13 @@ fn busy(runs: &[&(String, &Run<'_>)]) -> Option<String> {
     let busy: Vec<(&str, f64, u32)> = loads
         .filter(|(_, load, cpus)| *load > f64::from(*cpus))
         .collect();
-    let (_, load, cpus) = busy.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let names = match busy.as_slice() {
-        few if few.len() <= NAMED_MAX => few
-            .iter()
-            .map(|(name, ..)| *name)
-            .collect::<Vec<_>>()
-            .join(", "),
-        many => format!("{} of {} runs", many.len(), runs.len()),
+    let (_, load, cpus) = *largest_by(&busy, |(_, load, _)| *load)?;
+    let names = match busy.len() {
+        ..=NAMED_MAX => {
+            let names: Vec<&str> = busy.iter().map(|(name, ..)| *name).collect();
+            names.join(", ")
+        }
+        many => format!("{many} of {} runs", runs.len()),
     };
     let up_to = if busy.len() > 1 { "up to " } else { "" };
     Some(format!(
@@ -282,44 +251,38 @@ fn busy(runs: &[&(String, &Run<'_>)]) -> Option<String> {
 }
 
 fn unsettled(runs: &[&(String, &Run<'_>)]) -> Option<String> {
-    let names: Vec<String> = runs
-        .iter()
-        .flat_map(|(name, run)| {
-            run.record
-                .measurements
-                .iter()
-                .filter(|m| m.settled == Some(false))
-                .map(move |m| format!("{} in {name}", m.workload.name))
-        })
-        .collect();
+    let of_run = |(name, run): &&(String, &Run<'_>)| {
+        let unsettled = run.record.measurements.iter();
+        let unsettled = unsettled.filter(|m| m.settled == Some(false));
+        let names = unsettled.map(|m| format!("{} in {name}", m.workload.name));
+        names.collect::<Vec<_>>()
+    };
+    let names = runs.iter().flat_map(of_run).collect::<Vec<_>>();
     (!names.is_empty()).then(|| {
-        format!(
-            "The rate had not settled at the end: {}. Use longer runs.",
-            names.join(", ")
-        )
+        let names = names.join(", ");
+        format!("The rate had not settled at the end: {names}. Use longer runs.")
     })
 }
 
 /// Workloads that one side measured much longer than the other.
 fn lengths(sides: &Sides<'_>) -> Option<String> {
     let wall = |runs: &[(String, &Run<'_>)], key: (usize, &str)| {
-        let all = runs
-            .iter()
-            .flat_map(|(_, run)| &run.record.measurements)
-            .filter(|m| (m.target, m.workload.name.as_str()) == key);
+        let all = runs.iter().flat_map(|(_, run)| &run.record.measurements);
+        let all = all.filter(|m| (m.target, m.workload.name.as_str()) == key);
         all.map(|m| m.wall_ns).max()
     };
     let far = |key: &(usize, &str)| {
         let (a, b) = (wall(&sides.a, *key)?, wall(&sides.b, *key)?);
         let ratio = a.max(b) as f64 / a.min(b).max(1) as f64;
-        (ratio > WALL_RATIO_MAX).then(|| {
+        let text = || {
             format!(
                 "{} ({} and {})",
                 key.1,
                 format_duration(a),
                 format_duration(b)
             )
-        })
+        };
+        (ratio > WALL_RATIO_MAX).then(text)
     };
     let found: Vec<String> = sides.workloads().iter().filter_map(far).collect();
     (!found.is_empty()).then(|| {

@@ -5,14 +5,16 @@
 //! ratio of the two curves differs between neighbouring positions (von Neumann 1941), in which
 //! their shapes cancel.
 
-use super::comparable_survey::{Part, Surveyed, has, of_survey};
+use super::comparable_survey::{Part, Surveyed};
 use super::earlier::EarlierRuns;
 use super::figures::of_estimates;
 use super::ratio::Within;
+use super::reasons::reasons;
 use super::rows::{MetricFigures, Name, Row};
+use super::sides::{Run, Sides, only};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
-use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
+use diskproof_model::comparison::{Basis, Figure, Reason, Unmatched};
 use diskproof_model::figure::{self, survey_figure};
 use diskproof_model::record::Estimate;
 use diskproof_model::surface::SeekPattern;
@@ -22,31 +24,45 @@ const POSITIONS_MIN: usize = 10;
 /// The fewest accesses that say how long one takes.
 const ACCESSES_MIN: usize = 10;
 
-/// Both sides of a survey.
-struct SurveySides<'s, 'a> {
-    a: &'s [Surveyed<'a>],
-    b: &'s [Surveyed<'a>],
-    earlier: &'s EarlierRuns<'a>,
-}
-
 /// Every metric that both sides have; what only one has goes to `unmatched`.
 pub(super) fn rows(
-    a: &[Surveyed<'_>],
-    b: &[Surveyed<'_>],
+    sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<Row> {
-    let sides = SurveySides { a, b, earlier };
-    let mut rows = sides.part(Part::Curve, unmatched);
-    rows.extend(sides.part(Part::Burst, unmatched));
-    rows.extend(sides.part(Part::Access, unmatched));
+    let mut rows = Vec::new();
+    for part in [Part::Curve, Part::Burst, Part::Access] {
+        // A run without this part says nothing about it.
+        let (a, b) = (side_with(&sides.a, part), side_with(&sides.b, part));
+        if let Some(only) = only(&a, &b) {
+            unmatched.push(Unmatched {
+                subject: subject(part).to_owned(),
+                only,
+                why: None,
+            });
+        }
+        let Some(first) = a.first().filter(|_| !b.is_empty()) else {
+            continue;
+        };
+        let find = |run| Surveyed::find("an earlier run", run, part);
+        let told = SurveyRuns {
+            earlier: earlier.repeats_of(*first, find),
+            reasons: reasons(&[a.as_slice(), &b].concat()),
+            a,
+            b,
+        };
+        match part {
+            Part::Curve => rows.extend(told.curve()),
+            Part::Burst => rows.extend(told.burst()),
+            Part::Access => rows.extend(told.access()),
+        }
+    }
     rows
 }
 
-fn side_with<'a>(side: &[Surveyed<'a>], part: Part) -> Vec<Surveyed<'a>> {
-    side.iter()
-        .filter(|s| has(s.surface, part))
-        .copied()
+fn side_with<'s>(side: &'s [(String, &'s Run<'s>)], part: Part) -> Vec<Surveyed<'s>> {
+    let runs = side.iter();
+    runs.filter_map(|(name, run)| Surveyed::find(name, run, part))
         .collect()
 }
 
@@ -58,54 +74,15 @@ fn subject(part: Part) -> &'static str {
     }
 }
 
-impl SurveySides<'_, '_> {
-    fn part(&self, part: Part, unmatched: &mut Vec<Unmatched>) -> Vec<Row> {
-        let of = |side: &[Surveyed<'_>]| side.iter().any(|s| has(s.surface, part));
-        match (of(self.a), of(self.b)) {
-            (false, false) => Vec::new(),
-            (true, true) => self.with(part),
-            (in_a, _) => {
-                let only = if in_a { Holder::A } else { Holder::B };
-                unmatched.push(Unmatched {
-                    subject: subject(part).to_owned(),
-                    only,
-                    why: None,
-                });
-                Vec::new()
-            }
-        }
-    }
-
-    fn with(&self, part: Part) -> Vec<Row> {
-        // A run without this part says nothing about it.
-        let (a, b) = (side_with(self.a, part), side_with(self.b, part));
-        let reasons = of_survey(&[a.as_slice(), &b].concat(), part);
-        let groups = a
-            .first()
-            .map_or_else(Vec::new, |first| self.earlier.surveyed(*first, part));
-        let told = SurveyRuns {
-            a: &a,
-            b: &b,
-            earlier: &groups,
-            reasons: &reasons,
-        };
-        match part {
-            Part::Curve => told.curve(),
-            Part::Burst => told.burst().into_iter().collect(),
-            Part::Access => told.access(),
-        }
-    }
-}
-
 /// The runs of both sides that have a part of a survey, and groups of earlier ones.
-struct SurveyRuns<'s, 'a> {
-    a: &'s [Surveyed<'a>],
-    b: &'s [Surveyed<'a>],
-    earlier: &'s [Vec<Surveyed<'a>>],
-    reasons: &'s [Reason],
+struct SurveyRuns<'a> {
+    a: Vec<Surveyed<'a>>,
+    b: Vec<Surveyed<'a>>,
+    earlier: Vec<Vec<Surveyed<'a>>>,
+    reasons: Vec<Reason>,
 }
 
-impl SurveyRuns<'_, '_> {
+impl SurveyRuns<'_> {
     /// A figure on both sides and in the groups of earlier runs; `None` where a side lacks it.
     fn figures(&self, of: impl Fn(&Surveyed<'_>) -> Option<Estimate>) -> Option<MetricFigures> {
         let told = |side: &[Surveyed<'_>]| {
@@ -114,19 +91,19 @@ impl SurveyRuns<'_, '_> {
         };
         let earlier = self.earlier.iter().filter_map(|group| told(group));
         Some(MetricFigures {
-            a: told(self.a)?,
-            b: told(self.b)?,
+            a: told(&self.a)?,
+            b: told(&self.b)?,
             earlier: earlier.map(|told| told.sample).collect(),
             difference: None,
         })
     }
 
     fn curve(&self) -> Vec<Row> {
-        let of_a_point = match (self.a, self.b) {
+        let of_a_point = match (self.a.as_slice(), self.b.as_slice()) {
             ([a], [b]) => point_error(a, b),
             _ => None,
         };
-        let all = self.a.iter().chain(self.b);
+        let all = self.a.iter().chain(&self.b);
         let wall_ns = all.map(|s| s.surface.curve_ns).max().unwrap_or(0);
         let row = |figure: Figure| {
             let mut told = self.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
@@ -138,7 +115,7 @@ impl SurveyRuns<'_, '_> {
                 told.b.sample.within = Within::Error { error, freedom };
             }
             let name = self.name(Part::Curve, figure.as_str(), figure, headline);
-            let mut row = Row::new(name, told, wall_ns, self.reasons);
+            let mut row = Row::new(name, told, wall_ns, &self.reasons);
             row.basis = of_a_point.map(|_| Basis::Positions);
             Some(row)
         };
@@ -150,21 +127,19 @@ impl SurveyRuns<'_, '_> {
         let figure = Figure::Throughput;
         let told = self.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
         let name = self.name(Part::Burst, figure.as_str(), figure, false);
-        Some(Row::new(name, told, 0, self.reasons))
+        Some(Row::new(name, told, 0, &self.reasons))
     }
 
     fn access(&self) -> Vec<Row> {
-        let Some(first) = self.a.first() else {
-            return Vec::new();
-        };
         let row = |seek: &SeekPattern| {
             let told = self.figures(|s| access_estimate(s, *seek))?;
             let headline = *seek == SeekPattern::Random;
             let metric = seek.as_str().replace(' ', "-");
             let name = self.name(Part::Access, &metric, Figure::AccessTime, headline);
-            Some(Row::new(name, told, 0, self.reasons))
+            Some(Row::new(name, told, 0, &self.reasons))
         };
-        first.surface.seeks.keys().filter_map(row).collect()
+        let seeks = self.a.first().map(|first| first.surface.seeks.keys());
+        seeks.into_iter().flatten().filter_map(row).collect()
     }
 
     fn name(&self, part: Part, metric: &str, figure: Figure, headline: bool) -> Name {
@@ -188,10 +163,8 @@ fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<
 /// `None` where they do not have the same number of positions, or too few.
 fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
     let (a, b) = (&a.run.record.curve, &b.run.record.curve);
-    let pairs = a
-        .iter()
-        .zip(b)
-        .map(|(a, b)| (a.bytes_per_second, b.bytes_per_second));
+    let pairs = a.iter().zip(b);
+    let pairs = pairs.map(|(a, b)| (a.bytes_per_second, b.bytes_per_second));
     let logs: Vec<f64> = pairs
         .filter(|(a, b)| *a > 0.0 && *b > 0.0)
         .map(|(a, b)| (b / a).ln())
@@ -210,12 +183,8 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
 /// while, they tell less.
 fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
     let told = &s.surface.seeks.get(&seek)?.mean;
-    let points = s
-        .run
-        .record
-        .access
-        .iter()
-        .filter(|point| point.seek == seek);
+    let points = s.run.record.access.iter();
+    let points = points.filter(|point| point.seek == seek);
     let latencies: Vec<f64> = points.map(|point| point.latency_ns as f64).collect();
     if latencies.len() < ACCESSES_MIN {
         return Some(told.clone());

@@ -38,10 +38,8 @@ pub(super) fn batch_means(values: &[f64]) -> Option<BatchMeans> {
     }
     let mut size = values.len().div_ceil(BATCHES_FIRST);
     loop {
-        let batches: Vec<f64> = values[values.len() % size..]
-            .chunks_exact(size)
-            .map(mean)
-            .collect();
+        let whole = &values[values.len() % size..];
+        let batches: Vec<f64> = whole.chunks_exact(size).map(mean).collect();
         let n = batches.len();
         let correlation = autocorrelation(&batches);
         if correlation.abs() > 1.0 / (n as f64).sqrt() && values.len() / (size * 2) >= BATCHES_MIN {
@@ -82,14 +80,11 @@ pub(crate) fn widening(values: &[f64]) -> f64 {
 fn autocorrelation(values: &[f64]) -> f64 {
     let centre = mean(values);
     let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
-    let products: f64 = values
-        .windows(2)
-        .map(|w| (w[0] - centre) * (w[1] - centre))
-        .sum();
-    if squares > 0.0 {
-        products / squares
-    } else {
-        0.0
+    let pairs = values.windows(2);
+    let products: f64 = pairs.map(|w| (w[0] - centre) * (w[1] - centre)).sum();
+    match squares > 0.0 {
+        true => products / squares,
+        false => 0.0,
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) use batches::{BATCHES_MIN, widening};
 pub(crate) use even::scatter;
 pub(crate) use paired::PairedDifference;
 pub(crate) use single::{mean_latency, mean_rate};
-pub(crate) use stats::{mean, variance};
+pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 
 use batches::{BatchMeans, batch_means, burst};
 use diskproof_model::record::Estimate;
@@ -56,6 +56,14 @@ pub struct RateEstimate {
     pub settled: Option<bool>,
 }
 
+/// The sum of several series; `None` where there is none.
+pub(crate) fn summed<'a>(all: impl IntoIterator<Item = &'a TimeSeries>) -> Option<TimeSeries> {
+    let mut all = all.into_iter();
+    let mut sum = all.next()?.clone();
+    all.for_each(|series| sum.merge(series));
+    Some(sum)
+}
+
 /// Where the steady part of a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settling {
@@ -73,13 +81,11 @@ pub fn rate(series: &TimeSeries, wall_ns: u64) -> RateEstimate {
 /// Where the operation rate of a series settles.
 pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     let (dropped, settled) = settle(&per_cell(series, wall_ns, |cell| cell.ops));
-    let settling_ns = if dropped == 0 {
-        0
-    } else {
-        series.start_ns + dropped as u64 * series.interval_ns
-    };
     Settling {
-        settling_ns,
+        settling_ns: match dropped {
+            0 => 0,
+            _ => series.start_ns + dropped as u64 * series.interval_ns,
+        },
         settled,
     }
 }
@@ -135,40 +141,31 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
     let per_second = |count: fn(&Cell) -> u64, dropped: usize| {
         let time_ns = wall_ns.saturating_sub(series.start_ns + dropped as u64 * series.interval_ns);
         let done: u64 = series.cells.iter().skip(dropped).map(count).sum();
-        if time_ns == 0 {
-            0.0
-        } else {
-            done as f64 * 1e9 / time_ns as f64
+        match time_ns {
+            0 => 0.0,
+            _ => done as f64 * 1e9 / time_ns as f64,
         }
     };
     // Counting cannot tell the rate better than to one operation more or less, or to one burst
     // where they complete in bursts, even where every batch holds the same number.
-    let estimate = |count: fn(&Cell) -> u64, one: f64, whole: u64, unit: &str| match steady(count) {
+    let estimate = |count: fn(&Cell) -> u64, one: f64, whole: u64, unit: &str| {
         // One operation, such as a final sync, has no rate that another run would repeat.
-        Some((b, burst)) if whole > 0 && total.ops > 1 => {
+        let known = steady(count).filter(|_| whole > 0 && total.ops > 1);
+        let half_width = known.map(|(b, burst)| {
             let half_width = b.half_width.max(one.max(burst) / b.cells as f64);
-            Estimate {
-                n: b.n as u64,
-                value: per_second(count, dropped),
-                half_width_95: Some(half_width * scale),
-                unit: unit.to_owned(),
-            }
-        }
-        _ => Estimate {
-            n: 1,
+            half_width * scale
+        });
+        Estimate {
+            n: known.map_or(1, |(b, _)| b.n as u64),
             value: per_second(count, dropped),
-            half_width_95: None,
+            half_width_95: half_width,
             unit: unit.to_owned(),
-        },
+        }
     };
+    let bytes_each = total.bytes as f64 / total.ops.max(1) as f64;
     RateEstimate {
         ops: estimate(|c| c.ops, 1.0, total.ops, "1/s"),
-        bytes: estimate(
-            |c| c.bytes,
-            total.bytes as f64 / total.ops.max(1) as f64,
-            total.bytes,
-            "B/s",
-        ),
+        bytes: estimate(|c| c.bytes, bytes_each, total.bytes, "B/s"),
         settling_ns: settling.settling_ns,
         settled: settling.settled,
     }
@@ -232,9 +229,13 @@ pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal:
 
 /// Whether the rate is more even than a medium's, by the cells that are full.
 pub fn is_suspiciously_even(series: &TimeSeries) -> bool {
+    even::is_even(&full_cells(series))
+}
+
+/// The operations of every cell but the last, which may still fill.
+fn full_cells(series: &TimeSeries) -> Vec<f64> {
     let full = series.cells.len().saturating_sub(1);
-    let values: Vec<f64> = series.cells[..full].iter().map(|c| c.ops as f64).collect();
-    even::is_even(&values)
+    series.cells[..full].iter().map(|c| c.ops as f64).collect()
 }
 
 /// A lasting fall of a rate.
@@ -285,8 +286,8 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
 /// the half-width falls with the root of time.
 pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
     // The last cell is still being filled.
-    let full = series.cells.len().saturating_sub(1);
-    let values: Vec<f64> = series.cells[..full].iter().map(|c| c.ops as f64).collect();
+    let values = full_cells(series);
+    let full = values.len();
     let known = |values: &[f64], goal: f64| {
         let (dropped, settled) = settle(values);
         let steady = &values[dropped..];
@@ -307,13 +308,9 @@ pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
 /// completed in them count as zero.
 fn per_cell(series: &TimeSeries, wall_ns: u64, count: impl Fn(&Cell) -> u64) -> Vec<f64> {
     let full = wall_ns.saturating_sub(series.start_ns) / series.interval_ns;
-    series
-        .cells
-        .iter()
-        .map(|c| count(c) as f64)
-        .chain(std::iter::repeat(0.0))
-        .take(full as usize)
-        .collect()
+    let counts = series.cells.iter().map(|c| count(c) as f64);
+    let endless = counts.chain(std::iter::repeat(0.0));
+    endless.take(full as usize).collect()
 }
 
 #[cfg(test)]

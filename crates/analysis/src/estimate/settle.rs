@@ -119,10 +119,8 @@ fn smallest(values: &[f64]) -> usize {
 /// and significantly at 1 % (Welch's t on five batches each).
 fn halves_differ(values: &[f64]) -> bool {
     let size = values.len() / BATCHES_MIN;
-    let batches: Vec<f64> = values[values.len() % BATCHES_MIN..]
-        .chunks_exact(size)
-        .map(mean)
-        .collect();
+    let whole = &values[values.len() % BATCHES_MIN..];
+    let batches: Vec<f64> = whole.chunks_exact(size).map(mean).collect();
     let (first, second) = batches.split_at(BATCHES_MIN / 2);
     let difference = (mean(first) - mean(second)).abs();
     let error = ((variance(first) + variance(second)) / first.len() as f64).sqrt();
@@ -141,21 +139,15 @@ fn steps(batches: &[f64]) -> bool {
         sum
     });
     // The squares that a cut at `d` explains are sum² × n / (d (n − d)).
-    let explained: Vec<f64> = sums
-        .zip(1..)
-        .map(|(sum, d)| -(sum * sum) / (f64::from(d) * (n - f64::from(d))))
-        .collect();
+    let explained = |(sum, d): (f64, u32)| -(sum * sum) / (f64::from(d) * (n - f64::from(d)));
+    let explained: Vec<f64> = sums.zip(1..).map(explained).collect();
     let cuts = TAIL_BATCHES_MIN..batches.len() - TAIL_BATCHES_MIN + 1;
     let cut = cuts.start + smallest(&explained[cuts.start - 1..cuts.end - 1]);
     let (before, after) = batches.split_at(cut);
-    let residuals: Vec<f64> = [before, after]
-        .into_iter()
-        .flat_map(|part| part.iter().map(|z| z - mean(part)))
-        .collect();
-    let error = (variance(&residuals)
-        * widening(&residuals)
-        * (1.0 / before.len() as f64 + 1.0 / after.len() as f64))
-        .sqrt();
+    let residuals = [before, after].map(|part| part.iter().map(|z| z - mean(part)));
+    let residuals: Vec<f64> = residuals.into_iter().flatten().collect();
+    let shares = 1.0 / before.len() as f64 + 1.0 / after.len() as f64;
+    let error = (variance(&residuals) * widening(&residuals) * shares).sqrt();
     let difference = (mean(before) - mean(after)).abs();
     cut > batches.len() / 2
         && difference > DRIFT_MIN * mean(batches)
@@ -169,10 +161,8 @@ pub(super) fn begins_off(values: &[f64]) -> bool {
     if size == 0 {
         return false;
     }
-    let batches: Vec<f64> = values[values.len() % LEVEL_BATCHES..]
-        .chunks_exact(size)
-        .map(mean)
-        .collect();
+    let whole = &values[values.len() % LEVEL_BATCHES..];
+    let batches: Vec<f64> = whole.chunks_exact(size).map(mean).collect();
     let (first, last) = (&batches[..batches.len() / 5], &batches[batches.len() / 2..]);
     let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
     let difference = (mean(first) - mean(last)).abs();

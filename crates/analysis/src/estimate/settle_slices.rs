@@ -36,9 +36,8 @@ pub(crate) fn falls_by_chance(at_ns: u64, ends_ns: &[u64]) -> bool {
     let Some((_, [first, .., last])) = ends_ns.split_last() else {
         return ends_ns.len() > 1;
     };
-    [first, last]
-        .iter()
-        .any(|end| at_ns.abs_diff(**end) <= FALL_EDGE_NS)
+    let mut ends = [first, last].into_iter();
+    ends.any(|end| at_ns.abs_diff(*end) <= FALL_EDGE_NS)
 }
 
 /// Whether the first slice lies outside of what the others predict for one more.
@@ -48,10 +47,8 @@ fn begins_off(rates: &[f64]) -> bool {
     };
     let n = others.len() as f64;
     let error = (variance(others) * (1.0 + 1.0 / n)).sqrt();
-    differ(
-        (*first, mean(others)),
-        student::quantile(PROBABILITY, n - 1.0) * error,
-    )
+    let most = student::quantile(PROBABILITY, n - 1.0) * error;
+    differ(*first, mean(others), most)
 }
 
 /// Whether the first half of the slices has another mean than the second (Student's t).
@@ -60,14 +57,12 @@ fn halves_differ(rates: &[f64]) -> bool {
     let (first, second) = (&rates[..size], &rates[rates.len() - size..]);
     let error = ((variance(first) + variance(second)) / size as f64).sqrt();
     let freedom = (2 * size - 2) as f64;
-    differ(
-        (mean(first), mean(second)),
-        student::quantile(PROBABILITY, freedom) * error,
-    )
+    let most = student::quantile(PROBABILITY, freedom) * error;
+    differ(mean(first), mean(second), most)
 }
 
 /// Whether two levels differ by more than `error` and by more than counts as alike.
-fn differ((a, b): (f64, f64), error: f64) -> bool {
+fn differ(a: f64, b: f64, error: f64) -> bool {
     (a - b).abs() > error && (a - b).abs() > DRIFT_MIN * b
 }
 

@@ -11,6 +11,24 @@ pub(crate) fn variance(values: &[f64]) -> f64 {
     values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
+/// The item with the largest value, the last of several.
+pub(crate) fn largest_by<T>(
+    items: impl IntoIterator<Item = T>,
+    value: impl Fn(&T) -> f64,
+) -> Option<T> {
+    let items = items.into_iter();
+    items.max_by(|a, b| value(a).total_cmp(&value(b)))
+}
+
+/// The item with the smallest value, the first of several.
+pub(crate) fn smallest_by<T>(
+    items: impl IntoIterator<Item = T>,
+    value: impl Fn(&T) -> f64,
+) -> Option<T> {
+    let items = items.into_iter();
+    items.min_by(|a, b| value(a).total_cmp(&value(b)))
+}
+
 /// Of values that are not empty.
 pub(super) fn median(values: &[f64]) -> f64 {
     sorted(values)[values.len() / 2]

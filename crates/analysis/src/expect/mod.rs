@@ -16,7 +16,6 @@ use observed::{
     Observed, Uncertainty, at_point, histogram, mean_latency, quantile_at_least, quantile_spread,
     total,
 };
-use std::cmp::Ordering;
 use std::str::FromStr;
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
@@ -60,15 +59,15 @@ impl Relation {
     pub(crate) fn split(text: &str) -> Option<(&str, Self, &str)> {
         let at = text.find(['<', '>'])?;
         let (figure, rest) = text.split_at(at);
-        let (relation, value) = if let Some(value) = rest.strip_prefix(">=") {
-            (Self::AtLeast, value)
-        } else if let Some(value) = rest.strip_prefix("<=") {
-            (Self::AtMost, value)
-        } else if let Some(value) = rest.strip_prefix('>') {
-            (Self::Above, value)
-        } else {
-            (Self::Below, &rest[1..])
-        };
+        let relations = [
+            (">=", Self::AtLeast),
+            ("<=", Self::AtMost),
+            (">", Self::Above),
+            ("<", Self::Below),
+        ];
+        let mut found = relations.into_iter();
+        let (relation, value) =
+            found.find_map(|(word, relation)| Some((relation, rest.strip_prefix(word)?)))?;
         Some((figure.trim(), relation, value.trim()))
     }
 
@@ -203,34 +202,29 @@ fn findings_limit(text: &str, limit: &str) -> Result<Expected, ExpectError> {
 }
 
 fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
+    let rate = || units::parse_size(value.strip_suffix("/s")?).ok();
+    let latency = || {
+        // A bare number would be seconds, which no user means for a latency.
+        let has_unit = value.ends_with(char::is_alphabetic);
+        units::parse_duration(value).ok().filter(|_| has_unit)
+    };
     let (threshold, what) = match metric.unit {
         "1/s" => (
             scaled_number(value),
             "a number of operations per second, such as 5000 or 5k",
         ),
-        "B/s" => {
-            let bytes = value
-                .strip_suffix("/s")
-                .and_then(|size| units::parse_size(size).ok());
-            (
-                bytes.map(|b| b as f64),
-                "a throughput; write it per second, such as 200MB/s or 1.5GiB/s",
-            )
-        }
+        "B/s" => (
+            rate().map(|bytes| bytes as f64),
+            "a throughput; write it per second, such as 200MB/s or 1.5GiB/s",
+        ),
         _ if is_cpu(metric) => (
             value.strip_suffix('%').and_then(number),
             "a share of one CPU; write it in percent, such as 50%",
         ),
-        _ => {
-            // A bare number would be seconds, which no user means for a latency.
-            let ns = Some(value)
-                .filter(|v| v.ends_with(char::is_alphabetic))
-                .and_then(|v| units::parse_duration(v).ok());
-            (
-                ns.map(|ns| ns as f64),
-                "a latency; write it with ns, us, ms or s, such as 200us or 5ms",
-            )
-        }
+        _ => (
+            latency().map(|ns| ns as f64),
+            "a latency; write it with ns, us, ms or s, such as 200us or 5ms",
+        ),
     };
     threshold.ok_or(ExpectError::Value {
         value: value.to_owned(),
@@ -241,18 +235,15 @@ fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
 /// A number with an optional k or M, which are 10³ and 10⁶ as in the results.
 pub fn scaled_number(text: &str) -> Option<f64> {
     let text = text.trim();
-    let scaled = [("k", 1e3), ("K", 1e3), ("M", 1e6)]
-        .into_iter()
-        .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
+    let mut factors = [("k", 1e3), ("K", 1e3), ("M", 1e6)].into_iter();
+    let scaled = factors.find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
     let (digits, factor) = scaled.unwrap_or((text, 1.0));
     number(digits).map(|value| value * factor)
 }
 
 fn number(text: &str) -> Option<f64> {
-    text.trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|v| v.is_finite() && *v >= 0.0)
+    let number: f64 = text.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
 }
 
 impl Expected {
@@ -261,12 +252,9 @@ impl Expected {
     pub fn evaluate(&self, record: &Record) -> Expectation {
         let observed = self.observations(record);
         let judged = observed.into_iter().map(|seen| (self.outcome(seen), seen));
-        let worst = judged.reduce(|one, other| {
-            if self.is_worse(&other, &one) {
-                other
-            } else {
-                one
-            }
+        let worst = judged.reduce(|one, other| match self.is_worse(&other, &one) {
+            true => other,
+            false => one,
         });
         let (outcome, seen) = worst.unwrap_or((ExpectationOutcome::Undecided, None));
         let is_low_end = |seen: &Observed| seen.spread == Uncertainty::AtLeast;
@@ -351,10 +339,9 @@ impl Expected {
             }
             Uncertainty::Exact | Uncertainty::Unknown => return None,
             Uncertainty::Interval([low, high]) => {
-                let arm = if self.threshold > seen.value {
-                    high - seen.value
-                } else {
-                    seen.value - low
+                let arm = match self.threshold > seen.value {
+                    true => high - seen.value,
+                    false => seen.value - low,
                 };
                 (SPARE * arm / (self.threshold - seen.value)).powi(2)
             }
@@ -368,14 +355,11 @@ impl Expected {
         one: &(ExpectationOutcome, Option<Observed>),
         other: &(ExpectationOutcome, Option<Observed>),
     ) -> bool {
-        match one.0.cmp(&other.0) {
-            Ordering::Greater => true,
-            Ordering::Less => false,
-            Ordering::Equal => match (one.1, other.1) {
-                (None, Some(_)) => true,
-                (Some(one), Some(other)) => self.relation.is_worse(one.value, other.value),
-                (_, None) => false,
-            },
+        match (one.1, other.1) {
+            _ if one.0 != other.0 => one.0 > other.0,
+            (None, Some(_)) => true,
+            (Some(one), Some(other)) => self.relation.is_worse(one.value, other.value),
+            (_, None) => false,
         }
     }
 
@@ -394,13 +378,12 @@ fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observ
         Part::Curve if figure.n.is_none() => at_point(figure.value, &record.curve),
         // One access after the other: the rate is the inverse of the mean time.
         Part::Access(_) if metric.unit == "1/s" => {
-            let mean = survey_figure(record, part, "mean")?;
-            let width = mean.estimate().relative_half_width();
+            let mean = survey_figure(record, part, "mean")?.estimate();
+            let width = mean.relative_half_width();
+            let around = |width| Uncertainty::around(figure.value, figure.value * width);
             Observed {
                 value: figure.value,
-                spread: width.map_or(Uncertainty::Unknown, |width| {
-                    Uncertainty::around(figure.value, figure.value * width)
-                }),
+                spread: width.map_or(Uncertainty::Unknown, around),
             }
         }
         _ if figure.n.is_none() => Observed::exact(figure.value),

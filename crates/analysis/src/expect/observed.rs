@@ -60,9 +60,8 @@ pub(super) fn total(estimates: &[Estimate]) -> Observed {
         value += estimate.value;
         half_width = half_width.zip(estimate.half_width_95).map(|(a, b)| a + b);
     }
-    let spread = half_width.map_or(Uncertainty::Unknown, |width| {
-        Uncertainty::around(value, width)
-    });
+    let around = |width| Uncertainty::around(value, width);
+    let spread = half_width.map_or(Uncertainty::Unknown, around);
     Observed { value, spread }
 }
 

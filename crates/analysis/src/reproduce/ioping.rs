@@ -15,12 +15,9 @@ pub fn ping(
     (ran, asked, plan): (&WorkloadRecord, &Workload, &PingPlan),
     target: &TargetIdentity,
 ) -> String {
-    let Some(durability) = durability(ran) else {
+    let Some(durability) = durability(ran).filter(|_| plan.idle_ns.is_empty()) else {
         return String::new();
     };
-    if !plan.idle_ns.is_empty() {
-        return String::new();
-    }
     let mut words = vec!["ioping".to_owned()];
     let Stop { ops, time_ns, .. } = asked.stop;
     words.extend(ops.map(|ops| format!("-c {ops}")));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixture;
 use diskproof_model::plan::BlockShare;
+use diskproof_model::plan::SyncCall;
 use diskproof_model::stream::Streams;
 use std::process::{Command, Output};
 

@@ -2,12 +2,13 @@
 //! average seek per random access, and the top rate. Without the revolutions per minute and the
 //! rate it is silent.
 
-use super::evidence::point_evidence;
+use super::evidence::{evidence_at, point_evidence};
 use super::flat_top;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
+use crate::estimate::largest_by;
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
 use diskproof_model::finding::{Evidence, Severity};
@@ -54,26 +55,20 @@ struct Off {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
-    let off: Vec<Off> = [access_time(record, surface), top_rate(record, surface)]
-        .into_iter()
-        .flatten()
-        .collect();
-    if off.is_empty() {
-        return None;
-    }
-    let words: Vec<String> = off.iter().map(|o| o.words.clone()).collect();
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!("{}.", words.join(". ")),
-        remedy: if off.iter().any(|o| o.faster) {
-            REMEDY_FASTER
-        } else {
-            REMEDY_SLOWER
-        }
-        .to_owned(),
-        evidence: off.into_iter().map(|o| o.evidence).collect(),
-        reproduce: None,
-    })
+    let off = [access_time(record, surface), top_rate(record, surface)];
+    let off: Vec<Off> = off.into_iter().flatten().collect();
+    off.first()?;
+    let words: Vec<&str> = off.iter().map(|o| o.words.as_str()).collect();
+    let remedy = match off.iter().any(|o| o.faster) {
+        true => REMEDY_FASTER,
+        false => REMEDY_SLOWER,
+    };
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!("{}.", words.join(". ")),
+        off.iter().map(|o| o.evidence.clone()),
+        remedy,
+    ))
 }
 
 const REMEDY_FASTER: &str = "Check that the data sheet belongs to this disk, and run diskproof \
@@ -85,27 +80,21 @@ const REMEDY_SLOWER: &str = "Make sure that nothing else uses the disk and that 
 
 fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let sheet = record.plan.data_sheet.unwrap_or_default();
-    let rpm = sheet
-        .rpm
-        .filter(|rpm| *rpm > 0)
-        .or_else(|| reported_rpm(record))?;
-    let random = surface
-        .seeks
-        .get(&SeekPattern::Random)
-        .filter(|s| s.n >= ACCESSES_MIN)?;
+    let rpm = sheet.rpm.filter(|rpm| *rpm > 0);
+    let rpm = rpm.or_else(|| reported_rpm(record))?;
+    let random = surface.seeks.get(&SeekPattern::Random);
+    let random = random.filter(|s| s.n >= ACCESSES_MIN)?;
     let half_turn_ns = 30e9 / f64::from(rpm);
     let measured = random.mean.value;
     let error = random.mean.half_width_95.unwrap_or(0.0);
-    let longest = sheet
-        .seek_ns
-        .map_or(half_turn_ns + longest_seek(rpm), |seek| {
-            SLOWER * (half_turn_ns + seek as f64)
-        });
+    let longest = match sheet.seek_ns {
+        Some(seek) => SLOWER * (half_turn_ns + seek as f64),
+        None => half_turn_ns + longest_seek(rpm),
+    };
     // In a part of the surface the arm has less far to go than the sheet's average.
-    let seek_min = sheet
-        .seek_ns
-        .filter(|_| reach(record, surface) == Reach::Whole)
-        .map_or(0.0, |seek| SEEK_SHARE_MIN * seek as f64);
+    let whole = reach(record, surface) == Reach::Whole;
+    let seek_min = sheet.seek_ns.filter(|_| whole);
+    let seek_min = seek_min.map_or(0.0, |seek| SEEK_SHARE_MIN * seek as f64);
     let shortest = TURN_SHARE_MIN * half_turn_ns + seek_min;
     // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
     let faster = sheet.rpm.is_some() && measured + error < shortest;
@@ -115,15 +104,11 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
         return None;
     }
     let threshold = if faster { shortest } else { longest };
+    let path = "/surface/seeks/random/mean/value";
     Some(Off {
         words: words(random, rpm, half_turn_ns, sheet.seek_ns, faster),
         faster,
-        evidence: Evidence {
-            path: "/surface/seeks/random/mean/value".to_owned(),
-            observed: measured,
-            threshold,
-            unit: "ns".to_owned(),
-        },
+        evidence: evidence_at(path, measured, threshold, "ns"),
     })
 }
 
@@ -143,24 +128,20 @@ fn words(
     let computed = match seek_ns {
         Some(seek) => {
             let sum = half_turn_ns + seek as f64;
-            let parts = format!(
-                "half a turn of {} and a seek of {}",
+            format!(
+                "{rpm} rpm and the data sheet give {} ({} IOPS): half a turn of {} and a seek of \
+                 {}",
+                time(sum),
+                format_rate(1e9 / sum),
                 time(half_turn_ns),
                 time(seek as f64)
-            );
-            format!(
-                "{rpm} rpm and the data sheet give {} ({} IOPS): {parts}",
-                time(sum),
-                format_rate(1e9 / sum)
             )
         }
-        None => {
-            format!(
-                "half a turn at {rpm} rpm takes {}, and no such disk seeks longer than {}",
-                time(half_turn_ns),
-                time(longest_seek(rpm))
-            )
-        }
+        None => format!(
+            "half a turn at {rpm} rpm takes {}, and no such disk seeks longer than {}",
+            time(half_turn_ns),
+            time(longest_seek(rpm))
+        ),
     };
     format!(
         "{measured}, clearly {} than expected; {computed}",
@@ -169,32 +150,23 @@ fn words(
 }
 
 fn longest_seek(rpm: u32) -> f64 {
-    if rpm <= 7200 {
-        SEEK_NS_MAX.0
-    } else {
-        SEEK_NS_MAX.1
+    match rpm {
+        ..=7200 => SEEK_NS_MAX.0,
+        _ => SEEK_NS_MAX.1,
     }
 }
 
 /// A flat top below the sheet's rate is one fact and told by `flat-top`.
 fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
-    let promised = record
-        .plan
-        .data_sheet?
-        .bytes_per_second
-        .filter(|rate| *rate > 0.0)?;
-    // Not the highest of all: one sample may be too fast by chance.
+    let promised = record.plan.data_sheet?.bytes_per_second;
+    let promised = promised.filter(|rate| *rate > 0.0)?;
     let shape = Shape::of(&record.curve, reach(record, surface))?;
-    let fastest = shape
-        .levels
-        .iter()
-        .max_by(|a, b| a.ln_rate.total_cmp(&b.ln_rate))?;
+    // Not the highest of all: one sample may be too fast by chance.
+    let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
     let index = shape.points[*fastest.members.first()?].index;
     let top = record.curve[index].bytes_per_second;
-    let whole = record
-        .targets
-        .get(surface.target)
-        .map_or(0, |t| t.size_bytes);
+    let target = record.targets.get(surface.target);
+    let whole = target.map_or(0, |target| target.size_bytes);
     let share = top / promised;
     let outside = surface.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
     if RATE.contains(&share) || outside || (share < 1.0 && flat_top::finds(record)) {

@@ -1,12 +1,13 @@
 //! `amplified`: the disk moved much more than was requested, and no other process is seen to cause
 //! it. `disturbed` reports what other processes moved.
 
-use super::evidence::{evidence, heaviest, real, scope, together, workload_name};
+use super::evidence::{evidence, real, scope, together, warning_if, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::traffic::{Excess, Traffic, commits, has_whole_pages};
-use diskproof_model::finding::Severity;
+use crate::estimate::largest_by;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, CachePolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::{LayerKind, TargetIdentity};
@@ -42,35 +43,22 @@ struct AmplifiedWorkload<'a> {
     index: usize,
     m: &'a MeasurementRecord,
     target: &'a TargetIdentity,
-    did: Moved,
+    kind: OpKind,
     bytes: u64,
     asked: u64,
     share: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moved {
-    Read,
-    Wrote,
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<AmplifiedWorkload> = real(record)
         .filter_map(|(index, m)| hit(record, index, m))
         .collect();
-    let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let severity = |hit: &AmplifiedWorkload| {
-        if hit.share >= SHARE_WARNING {
-            Severity::Warning
-        } else {
-            Severity::Note
-        }
+    let worst = largest_by(&hits, |hit| hit.share)?;
+    let did = match worst.kind {
+        OpKind::Read => "read",
+        _ => "wrote",
     };
-    let (did, place) = match worst.did {
-        Moved::Read => ("read", "read_bytes"),
-        Moved::Wrote => ("wrote", "write_bytes"),
-    };
-    let cause = cause(record, worst);
+    let (cause, remedy) = cause(record, worst);
     let asked = match worst.asked {
         0 => "although no such operation was requested".to_owned(),
         asked => format!(
@@ -79,45 +67,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_bytes(asked)
         ),
     };
-    Some(Diagnosis {
-        severity: heaviest(hits.iter().map(severity)),
-        claim: format!(
-            "The disk moved more than requested in {}: in {} it {did} {}, {asked}. {}",
+    Some(Diagnosis::new(
+        warning_if(worst.share >= SHARE_WARNING),
+        format!(
+            "The disk moved more than requested in {}: in {} it {did} {}, {asked}. {cause}",
             scope(record, hits.iter().map(|hit| hit.index)),
             workload_name(record, worst.m),
             format_bytes(worst.bytes),
-            cause.claim
         ),
-        evidence: hits
-            .iter()
-            .map(|hit| {
-                let place = if hit.did == worst.did {
-                    place
-                } else {
-                    other(hit.did)
-                };
-                let threshold = hit.asked as f64
-                    + (SHARE_MIN * hit.m.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
-                evidence(
-                    hit.index,
-                    &format!("device/{place}"),
-                    hit.bytes as f64,
-                    threshold,
-                    "B",
-                )
-            })
-            .collect(),
-        remedy: cause.remedy,
-        reproduce: None,
-    })
-}
-
-fn other(did: Moved) -> &'static str {
-    if did == Moved::Read {
-        "read_bytes"
-    } else {
-        "write_bytes"
-    }
+        hits.iter().map(|hit| {
+            let place = match hit.kind {
+                OpKind::Read => "device/read_bytes",
+                _ => "device/write_bytes",
+            };
+            let least = (SHARE_MIN * hit.m.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
+            let threshold = hit.asked as f64 + least;
+            evidence(hit.index, place, hit.bytes as f64, threshold, "B")
+        }),
+        remedy,
+    ))
 }
 
 fn hit<'a>(
@@ -130,121 +98,89 @@ fn hit<'a>(
     let Excess { reads, writes } = counted.excess()?.own;
     // Copies are what redundancy is for, and the old data that a parity is computed from is its
     // price.
-    let is_redundant = target
-        .layers
-        .iter()
-        .any(|layer| layer.kind == LayerKind::Md)
-        || target.disks().count() > 1;
+    let is_raid = target.layers.iter().any(|l| l.kind == LayerKind::Md);
+    let is_redundant = is_raid || target.disks().count() > 1;
     // Every commit writes a block of the journal, which may be more than itself.
     let journals = together(record, m).any(commits);
     let total = m.asked.total();
     let is_much =
         |excess: u64, least: u64| excess >= least && excess as f64 >= SHARE_MIN * total as f64;
-    let left_over = WINDOWS
-        * together(record, m)
-            .map(|m| read_ahead(target) * u64::from(m.workload.workers))
-            .sum::<u64>();
+    let ahead = target.layers.iter().filter_map(|l| l.read_ahead_bytes);
+    let workers = together(record, m).map(|m| u64::from(m.workload.workers));
+    let left_over = WINDOWS * ahead.max().unwrap_or(0) * workers.sum::<u64>();
     let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over)))
-        .then_some((Moved::Read, reads));
+        .then_some((OpKind::Read, reads));
     let writes = (!is_redundant && !journals && is_much(writes, EXCESS_BYTES_MIN))
-        .then_some((Moved::Wrote, writes));
-    let (did, excess) = reads
-        .into_iter()
-        .chain(writes)
-        .max_by_key(|(_, excess)| *excess)?;
-    let (bytes, asked) = match did {
-        Moved::Read => (m.device.read_bytes, m.asked.read_bytes),
-        Moved::Wrote => (m.device.write_bytes, m.asked.write_bytes),
+        .then_some((OpKind::Write, writes));
+    let excesses = reads.into_iter().chain(writes);
+    let (kind, excess) = excesses.max_by_key(|(_, excess)| *excess)?;
+    let (bytes, asked) = match kind {
+        OpKind::Read => (m.device.read_bytes, m.asked.read_bytes),
+        _ => (m.device.write_bytes, m.asked.write_bytes),
     };
     Some(AmplifiedWorkload {
         index,
         m,
         target,
-        did,
+        kind,
         bytes,
         asked,
         share: excess as f64 / total.max(1) as f64,
     })
 }
 
-/// The largest window that the kernel reads ahead here, in bytes.
-fn read_ahead(target: &TargetIdentity) -> u64 {
-    target
-        .layers
-        .iter()
-        .filter_map(|layer| layer.read_ahead_bytes)
-        .max()
-        .unwrap_or(0)
-}
-
-/// Why, and what to do.
-struct Cause {
-    claim: String,
-    remedy: String,
-}
-
-fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
-    let cause = |claim: &str, remedy: &str| Cause {
-        claim: claim.to_owned(),
-        remedy: remedy.to_owned(),
-    };
+fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str) {
     let buffered = hit.m.workload.cache != CachePolicy::Direct;
     let partial = !has_whole_pages(hit.m);
     let sequential = hit.m.workload.access == Access::Sequential;
     let buffered_loop = hit.target.has_buffered_loop();
-    match hit.did {
-        Moved::Wrote if buffered && partial => cause(
+    let (claim, remedy) = match hit.kind {
+        OpKind::Write if buffered && partial => (
             "Through the page cache the kernel writes whole pages of 4 KiB, and first reads the \
              missing parts.",
             "Write whole pages (--bs 4k or a multiple), or collect small writes first. Measure \
              without --buffered for the disk's own figure.",
         ),
-        Moved::Read if hit.asked == 0 && buffered && partial => cause(
+        OpKind::Read if hit.asked == 0 && buffered && partial => (
             "If a block does not fill a whole page or filesystem block, the kernel reads the rest \
              before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
-        Moved::Read if buffered && partial => cause(
+        OpKind::Read if buffered && partial => (
             "Through the page cache the kernel reads whole pages of 4 KiB.",
             "Read whole pages (--bs 4k or a multiple). Measure without --buffered for the disk's \
              own figure.",
         ),
-        Moved::Read if buffered && !sequential => cause(
+        OpKind::Read if buffered && !sequential => (
             "The kernel reads ahead data that was not requested.",
             "Reduce the read-ahead (blockdev --setra), or announce random accesses (posix_fadvise \
              with POSIX_FADV_RANDOM). Measure without --buffered for the disk's own figure.",
         ),
-        Moved::Read if buffered => cause(
+        OpKind::Read if buffered => (
             "The kernel read ahead data that the page cache dropped before it was used.",
             "Reduce the read-ahead (blockdev --setra), use fewer --jobs, or keep more memory free \
              for the page cache.",
         ),
-        _ if buffered_loop => cause(
+        _ if buffered_loop => (
             "The loop device uses the page cache of the file behind it, which reads ahead and \
              writes whole pages.",
             "Turn on direct I/O for the loop device: losetup --direct-io=on.",
         ),
-        _ => Cause {
-            claim: unknown(record, hit),
-            remedy: "Check the filesystem (data=journal, copy on write, block size) and other \
-                     users of the disk (iotop, pidstat -d). If possible, measure the block device \
-                     itself."
-                .to_owned(),
-        },
-    }
+        _ => {
+            let remedy = "Check the filesystem (data=journal, copy on write, block size) and other \
+                          users of the disk (iotop, pidstat -d). If possible, measure the block \
+                          device itself.";
+            return (unknown(record, hit), remedy);
+        }
+    };
+    (claim.to_owned(), remedy)
 }
 
-/// The claim where none of our own requests explains it.
 fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
-    let hidden = if record.host.uid == 0 {
-        0
-    } else {
-        hit.m.device.others_hidden
-    };
-    match hidden {
-        0 => {
+    match hit.m.device.others_hidden {
+        hidden if hidden == 0 || record.host.uid == 0 => {
             "No process accounts for these bytes. The cause is the filesystem (data journal, copy \
-              on write), or the kernel, which writes back earlier writes of other programs."
+             on write), or the kernel, which writes back earlier writes of other programs."
                 .to_owned()
         }
         n => format!(
@@ -259,6 +195,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::test_rng::TestRng;
+    use diskproof_model::finding::Severity;
     use diskproof_model::measurement::{Measurement, OtherProcess};
     use diskproof_model::plan::SyncPolicy;
 

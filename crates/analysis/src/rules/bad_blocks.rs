@@ -1,7 +1,7 @@
 //! `bad-blocks`: what was written did not come back, at once or in a later run. Knows the outcome
 //! of the verification only.
 
-use super::evidence::{evidence, scope};
+use super::evidence::{evidence, scope, warning_if};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
@@ -56,22 +56,14 @@ const NOT_SIGNED: &str = "Verify with the block size and the span of the run tha
 const NAMED: usize = 3;
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let verified = record
-        .measurements
-        .iter()
-        .enumerate()
-        .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)));
-    let hits: Vec<_> = verified.filter(|(_, v)| v.wrong_blocks() > 0).collect();
+    let hits = verified(record, |v| v.wrong_blocks() > 0);
     let (_, first) = hits.first()?;
-    let (bad, all) = hits.iter().fold((0, 0), |(bad, all), (_, v)| {
-        (bad + v.wrong_blocks(), all + v.blocks)
-    });
+    let sum = |of: fn(&VerifyResult) -> u64| hits.iter().map(|(_, v)| of(v)).sum::<u64>();
+    let bad = sum(VerifyResult::wrong_blocks);
     // A check that was cut short says nothing of the rest.
-    let unchecked: u64 = hits.iter().map(|(_, v)| v.unchecked()).sum();
-    let rest = if unchecked > 0 {
-        format!("; {unchecked} more were written but not read back")
-    } else {
-        String::new()
+    let rest = match sum(VerifyResult::unchecked) {
+        0 => String::new(),
+        unchecked => format!("; {unchecked} more were written but not read back"),
     };
     let named: Vec<String> = first
         .bad
@@ -85,40 +77,36 @@ fn check(record: &Record) -> Option<Diagnosis> {
         true => ("not what an earlier run wrote", NOT_AS_WRITTEN),
         false => ("wrong when read back", WRONG),
     };
-    let blocks = counted(all, "block");
+    let blocks = counted(sum(|v| v.blocks), "block");
     let is = if bad == 1 { "is" } else { "are" };
     let named = match named.as_slice() {
         [] => String::new(),
         named => format!(": {}", named.join("; ")),
     };
     let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
-    Some(Diagnosis {
-        severity: Severity::Failure,
+    Some(Diagnosis::new(
+        Severity::Failure,
         claim,
-        evidence: hits
-            .iter()
-            .map(|(index, v)| {
-                evidence(
-                    *index,
-                    "verify/bad_blocks",
-                    v.wrong_blocks() as f64,
-                    0.0,
-                    "1",
-                )
-            })
-            .collect(),
-        remedy: remedy.to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|(index, v)| {
+            let wrong = v.wrong_blocks() as f64;
+            evidence(*index, "verify/bad_blocks", wrong, 0.0, "1")
+        }),
+        remedy,
+    ))
 }
 
 /// Blocks that cannot be judged are a warning where none could be.
-fn check_unverified(record: &Record) -> Option<Diagnosis> {
-    let verified = record.measurements.iter().enumerate();
-    let hits: Vec<_> = verified
+/// The workloads whose blocks were read back, of which this is true.
+fn verified(record: &Record, is_hit: fn(&VerifyResult) -> bool) -> Vec<(usize, &VerifyResult)> {
+    let measured = record.measurements.iter().enumerate();
+    measured
         .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)))
-        .filter(|(_, v)| v.bad_blocks > v.wrong_blocks())
-        .collect();
+        .filter(|(_, v)| is_hit(v))
+        .collect()
+}
+
+fn check_unverified(record: &Record) -> Option<Diagnosis> {
+    let hits = verified(record, |v| v.bad_blocks > v.wrong_blocks());
     let (_, first) = hits.first()?;
     let sum = |of: fn(&VerifyResult) -> u64| hits.iter().map(|(_, v)| of(v)).sum::<u64>();
     let blocks = counted(sum(|v| v.blocks), "block");
@@ -139,19 +127,13 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
         ),
         _ => String::new(),
     };
-    Some(Diagnosis {
-        severity: match is_none {
-            true => Severity::Warning,
-            false => Severity::Note,
-        },
-        claim: format!("{claim}{sizes}."),
-        evidence: hits
-            .iter()
-            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1"))
-            .collect(),
-        remedy: NOT_SIGNED.to_owned(),
-        reproduce: None,
-    })
+    Some(Diagnosis::new(
+        warning_if(is_none),
+        format!("{claim}{sizes}."),
+        hits.iter()
+            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")),
+        NOT_SIGNED,
+    ))
 }
 
 #[cfg(test)]

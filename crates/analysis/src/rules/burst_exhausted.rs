@@ -3,15 +3,15 @@
 //! writes alone.
 
 use super::disturbed::is_disturbed;
-use super::evidence::{Measured, evidence, gigabytes, real, scope, workload_name};
+use super::evidence::{Measured, evidence, gigabytes, headline_series, real, scope, workload_name};
 use super::rate_limited;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::starved::is_late;
-use crate::estimate::{self, LastingFall, lasting_fall};
+use crate::estimate::{self, LastingFall, largest_by, lasting_fall, smallest_by};
 use crate::known::HALF_WIDTH_MAX;
-use crate::moved::{self, MovedBefore};
+use crate::moved;
 use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::slices;
 use diskproof_model::finding::{Evidence, Severity};
@@ -78,15 +78,12 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     let is_fast = |hit: &&SlowedWorkload<'_>| hit.fall.before >= FAST_SHARE * fastest;
     let fast: Vec<&SlowedWorkload<'_>> = hits.iter().filter(is_fast).collect();
     let moment = |hit: &SlowedWorkload<'_>| moved::moment_ns(record, hit.index, hit.fall.at_ns);
-    let first = fast.iter().max_by(|a, b| moment(a).total_cmp(&moment(b)))?;
+    let first = largest_by(&fast, |hit| moment(hit))?;
     let width = |hit: &SlowedWorkload<'_>| hit.op.iops.relative_half_width().unwrap_or(f64::MAX);
-    let known = fast.iter().min_by(|a, b| width(a).total_cmp(&width(b)))?;
+    let known = smallest_by(&fast, |hit| width(hit))?;
     let (before, after) = (first.fall.before, known.fall.after);
-    let MovedBefore {
-        requests,
-        bytes,
-        took_ns,
-    } = moved::before(record, first.index, first.fall.at_ns, false);
+    let before_first = moved::before(record, first.index, first.fall.at_ns, false);
+    let (requests, took_ns) = (before_first.requests, before_first.took_ns);
     // What was used beyond what was refilled meanwhile.
     let credit = (requests - after * took_ns / 1e9).max(0.0);
     let refill_ns = credit / after * 1e9;
@@ -103,7 +100,7 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
             workload_name(record, first.m),
             rate_text(before),
             rounded(requests),
-            gigabytes(bytes as u64),
+            gigabytes(before_first.bytes as u64),
             format_duration(took_ns as u64),
             rate_text(after),
             others_fell(record, &hits, first.index),
@@ -154,7 +151,7 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
         evidence: hits.iter().map(rate_evidence).collect(),
         remedy:
             "Plan bulk loads and restores with the lower rate. To measure the recovery, repeat \
-                 the run after some minutes without load."
+             the run after some minutes without load."
                 .to_owned(),
         reproduce: Some(first.m.reproduce.clone()),
     })
@@ -198,13 +195,11 @@ fn is_from_page_cache(record: &Record, m: &MeasurementRecord) -> bool {
 
 /// The other workloads that fell; empty without any.
 fn others_fell(record: &Record, hits: &[SlowedWorkload<'_>], first: usize) -> String {
-    let mut others = hits
-        .iter()
-        .map(|hit| hit.index)
-        .filter(|index| *index != first);
-    match others.clone().next() {
-        Some(_) => format!(" The rate of {} fell, too.", scope(record, &mut others)),
-        None => String::new(),
+    let mut others: Vec<usize> = hits.iter().map(|hit| hit.index).collect();
+    others.retain(|index| *index != first);
+    match others.is_empty() {
+        false => format!(" The rate of {} fell, too.", scope(record, others)),
+        true => String::new(),
     }
 }
 
@@ -222,27 +217,20 @@ fn fall_after(m: &MeasurementRecord, burst: &PhaseRecord) -> LastingFall {
 /// A workload with a burst among its phases, or one that fell too late to have phases. Only closed
 /// loops: an open one offers what it offers. A fall that other workloads share is no chance.
 fn slowed_one((index, m): Measured<'_>, is_shared: bool) -> Option<SlowedWorkload<'_>> {
-    let is_burst = m.phases.iter().any(|p| p.name == PhaseKind::Burst);
-    if m.workload.rate.is_some() || !(is_burst || m.settled == Some(false)) {
+    let burst = m.phases.iter().find(|p| p.name == PhaseKind::Burst);
+    if m.workload.rate.is_some() || !(burst.is_some() || m.settled == Some(false)) {
         return None;
     }
-    let headline = m.headline_ops();
-    let (kind, op) = headline.first().copied()?;
-    let mut series: Option<TimeSeries> = None;
-    for (_, op) in &headline {
-        match &mut series {
-            Some(all) => all.merge(&op.series),
-            None => series = Some(op.series.clone()),
-        }
-    }
-    let series = series?;
-    let fall = match m.phases.iter().find(|p| p.name == PhaseKind::Burst) {
+    let (kind, op) = m.headline_ops().first().copied()?;
+    let series = headline_series(m)?;
+    let fall = match burst {
         Some(burst) => fall_after(m, burst),
         None => lasting_fall(&series, m.wall_ns)?,
     };
     // The figures of a workload with a burst are those after it.
     let width = op.iops.relative_half_width();
-    let is_known = !is_burst || is_shared || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
+    let is_known =
+        burst.is_none() || is_shared || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
     if !is_shared && slices::fall_by_chance(&m.slices, fall.at_ns) {
         return None;
     }

@@ -2,6 +2,7 @@
 //! below carries, or random accesses in less time than a turning platter takes to come round. What
 //! the disks' own counters show is reported by `served-from-cache`, and then not again here.
 
+use super::evidence::evidence_at;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
@@ -39,12 +40,6 @@ const TURN_SHARE: f64 = 0.05;
 /// happened to fit are fewer.
 const FAST_MIN: f64 = 0.15;
 
-/// Something that no disk can do: in words and as evidence.
-struct Impossible {
-    words: String,
-    evidence: Evidence,
-}
-
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     if served_from_cache::finds(record) {
@@ -52,35 +47,30 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     let mut seen = above_the_link(record, surface);
     seen.extend(faster_than_the_platter(record, surface));
-    if seen.is_empty() {
-        return None;
-    }
-    let words: Vec<String> = seen.iter().map(|s| s.words.clone()).collect();
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!("A cache answered, not the disk: {}.", words.join("; ")),
-        evidence: seen.into_iter().map(|s| s.evidence).collect(),
-        remedy:
-            "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \
-                 controller or enclosure, or a cache device. Measure below it, switch it off for \
-                 the measurement, or survey a span several times as large."
-                .to_owned(),
-        reproduce: None,
-    })
+    seen.first()?;
+    let (words, evidence): (Vec<String>, Vec<Evidence>) = seen.into_iter().unzip();
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!("A cache answered, not the disk: {}.", words.join("; ")),
+        evidence,
+        "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \
+         controller or enclosure, or a cache device. Measure below it, switch it off for \
+         the measurement, or survey a span several times as large.",
+    ))
 }
 
-fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<Impossible> {
+fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evidence)> {
     let Some(link) = link_bytes_per_second(record, surface.target) else {
         return Vec::new();
     };
-    let names: Vec<String> = links(record, surface.target)
-        .iter()
-        .map(|at| {
-            at.link.speed.as_ref().map_or(at.link.bus.clone(), |speed| {
-                format!("{} {speed}", at.link.bus)
-            })
+    let names = links(record, surface.target).into_iter().map(|at| {
+        let speed = at.link.speed.as_ref();
+        speed.map_or(at.link.bus.clone(), |speed| {
+            format!("{} {speed}", at.link.bus)
         })
-        .collect();
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let most = LINK_SHARE * link;
     let rates = [
         (
             "the highest rate of the curve",
@@ -94,65 +84,42 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<Impossible> {
         ),
     ];
     let above = rates.into_iter().filter_map(|(what, path, rate)| {
-        Some((what, path, rate.filter(|rate| *rate > LINK_SHARE * link)?))
+        let rate = rate.filter(|rate| *rate > most)?;
+        let words = format!(
+            "{what} ran at {}, but the link ({names}) carries only {}",
+            format_throughput(rate),
+            format_throughput(link)
+        );
+        Some((words, evidence_at(path, rate, most, "B/s")))
     });
-    above
-        .map(|(what, path, rate)| Impossible {
-            words: format!(
-                "{what} ran at {}, but the link ({}) carries only {}",
-                format_throughput(rate),
-                names.join(", "),
-                format_throughput(link)
-            ),
-            evidence: Evidence {
-                path: path.to_owned(),
-                observed: rate,
-                threshold: LINK_SHARE * link,
-                unit: "B/s".to_owned(),
-            },
-        })
-        .collect()
+    above.collect()
 }
 
 /// By what the system says of the disk; what the user says of it is `access-time-off`'s.
-fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<Impossible> {
-    if record
-        .plan
-        .data_sheet
-        .is_some_and(|sheet| sheet.rpm.is_some())
-    {
+fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(String, Evidence)> {
+    let sheet = record.plan.data_sheet;
+    if sheet.is_some_and(|sheet| sheet.rpm.is_some()) {
         return None;
     }
     let rpm = reported_rpm(record)?;
     let turn_ns = 60e9 / f64::from(rpm);
     let random = surface.seeks.get(&SeekPattern::Random)?;
-    let accesses: Vec<u64> = record
-        .access
-        .iter()
-        .filter(|a| a.seek == SeekPattern::Random)
-        .map(|a| a.latency_ns)
-        .collect();
-    let fast = accesses
-        .iter()
-        .filter(|ns| (**ns as f64) < TURN_SHARE * turn_ns)
-        .count();
+    let accesses = record.access.iter();
+    let accesses = accesses.filter(|a| a.seek == SeekPattern::Random);
+    let accesses: Vec<f64> = accesses.map(|a| a.latency_ns as f64).collect();
+    let fast_ns = TURN_SHARE * turn_ns;
+    let fast = accesses.iter().filter(|ns| **ns < fast_ns).count();
     let share = fast as f64 / accesses.len().max(1) as f64;
-    (share >= FAST_MIN).then(|| Impossible {
-        words: format!(
-            "{} of {} random accesses took less than {}, but at {rpm} rpm half a turn alone takes \
-             {}",
-            format_percent(share),
-            accesses.len(),
-            format_latency((TURN_SHARE * turn_ns) as u64),
-            format_latency((turn_ns / 2.0) as u64)
-        ),
-        evidence: Evidence {
-            path: "/surface/seeks/random/min_ns".to_owned(),
-            observed: random.min_ns as f64,
-            threshold: TURN_SHARE * turn_ns,
-            unit: "ns".to_owned(),
-        },
-    })
+    let words = format!(
+        "{} of {} random accesses took less than {}, but at {rpm} rpm half a turn alone takes {}",
+        format_percent(share),
+        accesses.len(),
+        format_latency(fast_ns as u64),
+        format_latency((turn_ns / 2.0) as u64)
+    );
+    let path = "/surface/seeks/random/min_ns";
+    let evidence = evidence_at(path, random.min_ns as f64, fast_ns, "ns");
+    (share >= FAST_MIN).then_some((words, evidence))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::missed_schedule;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use crate::estimate::largest_by;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncPolicy};
@@ -36,57 +37,43 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
         .filter(|(_, m)| is_cpu_limited(record, m))
         .collect();
-    let (_, worst) = hits
-        .iter()
-        .max_by(|a, b| a.1.cpu_share().total_cmp(&b.1.cpu_share()))?;
+    let (_, worst) = largest_by(&hits, |(_, m)| m.cpu_share())?;
     let all_busy = takes_all(record, worst);
-    let beside = if !all_busy || worst.workload.together_with.is_empty() {
-        ""
-    } else {
-        " with the workloads that ran at the same time"
+    let beside = match all_busy && !worst.workload.together_with.is_empty() {
+        true => " with the workloads that ran at the same time",
+        false => "",
     };
-    let remedy = if all_busy {
-        "Use a machine with more or faster CPUs, and stop other work during the measurement. This \
-         machine has no CPU time left for the disk."
-    } else {
-        "Use more threads (diskproof run --jobs). These figures show what one thread can do."
+    let (share, all, remedy) = match (all_busy, record.host.cpus) {
+        (false, _) => (
+            worst.cpu_share(),
+            "which is all that its threads can use".to_owned(),
+            "Use more threads (diskproof run --jobs). These figures show what one thread can do.",
+        ),
+        (true, cpus) => (
+            joint_share(record, worst),
+            match cpus {
+                1 => "which is all the CPU time there is".to_owned(),
+                n => format!("which is all the time of {n} CPUs"),
+            },
+            "Use a machine with more or faster CPUs, and stop other work during the measurement. \
+             This machine has no CPU time left for the disk.",
+        ),
     };
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
-            "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be \
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "The CPU was the limit in {}: {}{beside} used {} of one CPU, {all}. The disk may be \
              faster than the figures show.",
             scope(record, hits.iter().map(|h| h.0)),
             workload_name(record, worst),
-            format_percent(if all_busy {
-                joint_share(record, worst)
-            } else {
-                worst.cpu_share()
-            }),
-            if all_busy {
-                match record.host.cpus {
-                    1 => "which is all the CPU time there is".to_owned(),
-                    n => format!("which is all the time of {n} CPUs"),
-                }
-            } else {
-                "which is all that its threads can use".to_owned()
-            },
+            format_percent(share),
         ),
-        evidence: hits
-            .iter()
-            .map(|(index, m)| {
-                evidence(
-                    *index,
-                    "cpu",
-                    m.cpu_share(),
-                    BUSY_SHARE * threads(record, m),
-                    "CPUs",
-                )
-            })
-            .collect(),
-        remedy: remedy.to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|(index, m)| {
+            let threshold = BUSY_SHARE * threads(record, m);
+            evidence(*index, "cpu", m.cpu_share(), threshold, "CPUs")
+        }),
+        remedy,
+    ))
 }
 
 /// Whether the program used all the CPU time that its threads could have: those of this workload,

@@ -1,10 +1,10 @@
 //! `cpu-stolen`: while this virtual machine measured, its hypervisor gave its processors to others.
 //! Neither the load average nor the waits of threads show that: the machine itself stood still.
 
+use super::evidence::{evidence_at, warning_if};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::format_percent;
 
@@ -30,46 +30,37 @@ const SHARE_WARNING: f64 = 0.05;
 
 /// The share, where it is so large that rates vary by it.
 pub(super) fn large_share(record: &Record) -> Option<f64> {
-    record
-        .host
-        .stolen_share
-        .filter(|share| *share >= SHARE_WARNING)
+    let stolen = record.host.stolen_share;
+    stolen.filter(|share| *share >= SHARE_WARNING)
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let share = record
-        .host
-        .stolen_share
-        .filter(|share| *share >= SHARE_MIN)?;
-    Some(Diagnosis {
-        severity: if large_share(record).is_some() {
-            Severity::Warning
-        } else {
-            Severity::Note
-        },
-        claim: format!(
+    let stolen = record.host.stolen_share;
+    let share = stolen.filter(|share| *share >= SHARE_MIN)?;
+    Some(Diagnosis::new(
+        warning_if(share >= SHARE_WARNING),
+        format!(
             "During the measurement the hypervisor gave {} of this machine's CPU time to other \
              machines. This delays requests and answers; a database on this machine loses the same \
              time.",
             format_percent(share)
         ),
-        evidence: vec![Evidence {
-            path: "/host/stolen_share".to_owned(),
-            observed: share,
-            threshold: SHARE_MIN,
-            unit: "of the CPU time".to_owned(),
-        }],
-        remedy: "Measure again when column st of 'vmstat 1' is near 0. If it stays high, ask the \
-                 provider for dedicated CPUs."
-            .to_owned(),
-        reproduce: None,
-    })
+        vec![evidence_at(
+            "/host/stolen_share",
+            share,
+            SHARE_MIN,
+            "of the CPU time",
+        )],
+        "Measure again when column st of 'vmstat 1' is near 0. If it stays high, ask the \
+         provider for dedicated CPUs.",
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::finding::Severity;
 
     fn stolen(share: f64) -> Record {
         let mut run = fixture::run();

@@ -1,11 +1,12 @@
 //! `depth-not-held`: fewer requests were in flight than requested.
 
 use super::cpu_limited::is_cpu_limited;
-use super::evidence::{Measured, evidence, real, scope, wanted_depth, workload_name};
+use super::evidence::{evidence, real, scope, wanted_depth, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
+use crate::estimate::smallest_by;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -44,36 +45,28 @@ const IDLE_SHARE: f64 = 0.5;
 /// Or that has waited for one for this share of what a request takes, each time on average.
 const LATE_SHARE: f64 = 0.25;
 
-/// What a measurement shows of its depth, and by what.
-struct Depth {
-    seen: f64,
-    evidence: Evidence,
-}
-
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<(Measured, Depth)> = real(record)
+    let hits: Vec<_> = real(record)
         .filter(|(_, m)| is_meant(m) && !is_cpu_limited(record, m))
-        .filter_map(|(index, m)| Some(((index, m), shallow(index, m)?)))
+        .filter_map(|(index, m)| {
+            let (seen, evidence) = shallow(index, m)?;
+            Some((index, m, seen, evidence))
+        })
         .collect();
-    let share = |(measured, depth): &(Measured, Depth)| depth.seen / wanted_depth(measured.1);
-    let ((_, worst), depth) = hits.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    let (_, worst, depth, _) = smallest_by(&hits, |(_, m, seen, _)| seen / wanted_depth(m))?;
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. Its \
              figures are those of the smaller depth.",
-            scope(record, hits.iter().map(|h| h.0.0)),
-            depth.seen,
+            scope(record, hits.iter().map(|h| h.0)),
+            depth,
             wanted_depth(worst),
             workload_name(record, worst),
         ),
-        evidence: hits
-            .iter()
-            .map(|(_, depth)| depth.evidence.clone())
-            .collect(),
-        remedy: remedy(worst),
-        reproduce: None,
-    })
+        hits.iter().map(|(.., evidence)| evidence.clone()),
+        remedy(worst),
+    ))
 }
 
 fn remedy(worst: &MeasurementRecord) -> String {
@@ -107,68 +100,49 @@ fn is_meant(m: &MeasurementRecord) -> bool {
 /// the former cannot: requests that were done one by one while they were submitted. Only for random
 /// direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the
 /// number.
-fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
+fn shallow(index: usize, m: &MeasurementRecord) -> Option<(f64, Evidence)> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
     if let Some(depth) = m.engine.depth {
-        let seen = f64::from(depth * m.workload.workers);
-        return Some(Depth {
-            seen,
-            evidence: evidence(index, "engine/depth", f64::from(depth), held, "1"),
-        });
+        let evidence = evidence(index, "engine/depth", f64::from(depth), held, "1");
+        return Some((f64::from(depth * m.workload.workers), evidence));
     }
     // A thread without a processor sends no request, and the disks' queues run empty: `starved`
     // reports that. A gap longer than the wait for processors has another cause.
     let kept_waiting = starved::is_kept_waiting(m);
-    let with_processors = |depth: f64| {
-        if kept_waiting {
-            depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE)
-        } else {
-            depth
-        }
+    let with_processors = |depth: f64| match kept_waiting {
+        true => depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE),
+        false => depth,
     };
-    if with_processors(m.achieved_depth) < held {
-        return Some(Depth {
-            seen: m.achieved_depth,
-            evidence: evidence(index, "achieved_depth", m.achieved_depth, held, "1"),
-        });
+    let achieved = m.achieved_depth;
+    if with_processors(achieved) < held {
+        let evidence = evidence(index, "achieved_depth", achieved, held, "1");
+        return Some((achieved, evidence));
     }
     let workers = f64::from(m.workload.workers);
-    let latency_ns = m
-        .headline_ops()
-        .iter()
-        .map(|(_, op)| op.latency.mean)
-        .fold(f64::INFINITY, f64::min);
+    let latencies = m.headline_ops().into_iter().map(|(_, op)| op.latency.mean);
+    let latency_ns = latencies.fold(f64::INFINITY, f64::min);
     let came_late = kept_waiting && m.starved.mean_wait_ns >= LATE_SHARE * latency_ns;
     let is_idle = !came_late && m.cpu_share() + m.starved.share * workers < IDLE_SHARE * workers;
-    if let Some(share) = m
-        .engine
-        .done_before_wait
-        .filter(|share| *share >= DONE_MIN && is_idle)
-    {
+    let done = m.engine.done_before_wait;
+    if let Some(share) = done.filter(|share| *share >= DONE_MIN && is_idle) {
         // One at a time for each.
-        return Some(Depth {
-            seen: workers,
-            evidence: evidence(index, "engine/done_before_wait", share, DONE_MIN, "share"),
-        });
+        let evidence = evidence(index, "engine/done_before_wait", share, DONE_MIN, "share");
+        return Some((workers, evidence));
     }
     let random = matches!(
         m.workload.access,
         Access::Random { .. } | Access::Zoned { .. }
     );
-    let in_full = m
-        .device
-        .accounted
-        .is_some_and(|share| (0.9..1.1).contains(&share));
+    let accounted = m.device.accounted;
+    let in_full = accounted.is_some_and(|share| (0.9..1.1).contains(&share));
     // The disks' queues hold what others that ran together had in flight, too.
     let is_alone = m.workload.together_with.is_empty();
     let seen = m
         .device
         .queue_depth
         .filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
-    (with_processors(seen) < queued).then(|| Depth {
-        seen,
-        evidence: evidence(index, "device/queue_depth", seen, queued, "1"),
-    })
+    let evidence = evidence(index, "device/queue_depth", seen, queued, "1");
+    (with_processors(seen) < queued).then_some((seen, evidence))
 }
 
 #[cfg(test)]

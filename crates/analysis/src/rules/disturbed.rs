@@ -1,10 +1,11 @@
 //! `disturbed`: others used the disk meanwhile. `traffic` decides which bytes are theirs.
 
-use super::evidence::{Measured, heaviest, places, real};
+use super::evidence::{Measured, evidence_at, places, real, warning_if};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
 use super::traffic::Traffic;
+use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
@@ -57,17 +58,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .chain(Traffic::of_survey(record))
         .filter_map(hit)
         .collect();
-    let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let severity = |hit: &Disturbance| {
-        if hit.share >= SHARE_WARNING {
-            Severity::Warning
-        } else {
-            Severity::Note
-        }
-    };
-    Some(Diagnosis {
-        severity: heaviest(hits.iter().map(severity)),
-        claim: format!(
+    let worst = largest_by(&hits, |hit| hit.share)?;
+    Some(Diagnosis::new(
+        warning_if(worst.share >= SHARE_WARNING),
+        format!(
             "Other programs used the disk during {}: in {} the disk {} {} more than requested \
              ({}). {}",
             places(record, hits.iter().map(|h| h.counted.index)),
@@ -77,20 +71,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
             share_text(worst.share),
             culprits(record, &hits)
         ),
-        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: "Stop the other processes, or measure when they are idle. The figures show what \
-                 they left of the disk's performance."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|h| h.evidence.clone()),
+        "Stop the other processes, or measure when they are idle. The figures show what \
+         they left of the disk's performance.",
+    ))
 }
 
 /// `38 %`, `27 times as much`.
 fn share_text(share: f64) -> String {
-    if share < TIMES_MIN {
-        format_percent(share)
-    } else {
-        format!("{} times as much", rounded(share, None))
+    match share < TIMES_MIN {
+        true => format_percent(share),
+        false => format!("{} times as much", rounded(share, None)),
     }
 }
 
@@ -104,35 +95,20 @@ pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
 fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
     let (asked, device) = (counted.asked, counted.device);
     let foreign = counted.excess()?.foreign;
-    let is_real = |excess: u64| {
-        excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.with_trims() as f64
+    let (did, place, all, ours, excess) = match foreign.reads >= foreign.writes {
+        true => {
+            let (all, ours) = (device.read_bytes, asked.read_bytes);
+            ("read", "read_bytes", all, ours, foreign.reads)
+        }
+        false => {
+            let (all, ours) = (device.write_bytes, asked.write_bytes);
+            ("wrote", "write_bytes", all, ours, foreign.writes)
+        }
     };
-    let (did, place, all, ours, excess) = if foreign.reads >= foreign.writes {
-        (
-            "read",
-            "read_bytes",
-            device.read_bytes,
-            asked.read_bytes,
-            foreign.reads,
-        )
-    } else {
-        (
-            "wrote",
-            "write_bytes",
-            device.write_bytes,
-            asked.write_bytes,
-            foreign.writes,
-        )
-    };
-    let threshold =
-        ours as f64 + (SHARE_MIN * asked.with_trims() as f64).max(EXCESS_BYTES_MIN as f64);
-    let evidence = Evidence {
-        path: format!("{}/{place}", counted.path()),
-        observed: all as f64,
-        threshold,
-        unit: "B".to_owned(),
-    };
-    is_real(excess).then(|| Disturbance {
+    let least = (SHARE_MIN * asked.with_trims() as f64).max(EXCESS_BYTES_MIN as f64);
+    let path = format!("{}/{place}", counted.path());
+    let evidence = evidence_at(path, all as f64, ours as f64 + least, "B");
+    (excess as f64 >= least).then(|| Disturbance {
         did,
         excess,
         share: excess as f64 / asked.with_trims().max(1) as f64,
@@ -169,23 +145,18 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         .take(NAMED_MAX)
         .map(|((pid, name), culprit)| describe(*pid, name, culprit))
         .collect();
-    let hidden = hits
-        .iter()
-        .map(|h| h.counted.device.others_hidden)
-        .max()
-        .unwrap_or(0);
+    let hidden = hits.iter().map(|h| h.counted.device.others_hidden).max();
     // Even root cannot look into a few processes of a container's host.
-    let hidden = if record.host.uid == 0 { 0 } else { hidden };
+    let hidden = hidden.filter(|_| record.host.uid != 0).unwrap_or(0);
     let named: u64 = processes.iter().map(|(_, culprit)| culprit.bytes()).sum();
-    let scope = match elsewhere(&hits) {
+    let elsewhere: Option<u64> = hits.iter().map(|h| h.counted.device.elsewhere_bytes).sum();
+    let scope = match elsewhere {
         Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named as f64 => "on this disk",
         _ => "on any disk (the kernel does not report which)",
     };
-    let seen_exits = hits.iter().all(|h| h.counted.device.exits_reported);
-    let missing = if seen_exits {
-        ""
-    } else {
-        " Processes that have ended are visible only to root."
+    let missing = match hits.iter().all(|h| h.counted.device.exits_reported) {
+        true => "",
+        false => " Processes that have ended are visible only to root.",
     };
     match (names.is_empty(), hidden) {
         (false, _) => format!("Busiest {scope}: {}.{missing}", names.join(", ")),
@@ -196,11 +167,6 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         (true, 1) => "One process of another user is hidden. Run as root to see it.".to_owned(),
         (true, n) => format!("{n} processes of other users are hidden. Run as root to see them."),
     }
-}
-
-/// Bytes that other disks moved meanwhile; `None` where that was not counted.
-fn elsewhere(hits: &[&Disturbance<'_>]) -> Option<u64> {
-    hits.iter().map(|h| h.counted.device.elsewhere_bytes).sum()
 }
 
 /// What a process moved while the disk was disturbed.
@@ -218,14 +184,14 @@ impl Culprit {
 }
 
 fn describe(pid: u32, name: &str, culprit: &Culprit) -> String {
-    let parts = [("read", culprit.read_bytes), ("wrote", culprit.write_bytes)];
-    let parts: Vec<String> = parts
+    let mut parts = vec![("read", culprit.read_bytes), ("wrote", culprit.write_bytes)];
+    parts.retain(|(_, bytes)| *bytes > 0);
+    let parts = parts
         .iter()
-        .filter(|p| p.1 > 0)
-        .map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes)))
-        .collect();
+        .map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes)));
+    let parts = parts.collect::<Vec<_>>().join(" and ");
     let ended = if culprit.ended { ", ended" } else { "" };
-    format!("{name} (pid {pid}{ended}) {}", parts.join(" and "))
+    format!("{name} (pid {pid}{ended}) {parts}")
 }
 
 #[cfg(test)]

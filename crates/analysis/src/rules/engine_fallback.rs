@@ -5,7 +5,7 @@ use super::evidence::{Measured, evidence, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
@@ -28,39 +28,45 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
         .filter(|(_, m)| !m.engine.fallbacks.is_empty())
         .collect();
-    let (_, first) = hits.first()?;
+    let used = name(hits.first()?.1.engine.used);
+    let scope = scope(record, hits.iter().map(|h| h.0));
     let mut all: Vec<&Fallback> = hits.iter().flat_map(|(_, m)| &m.engine.fallbacks).collect();
     all.sort_by_key(|f| (f.from, f.cause));
     all.dedup_by_key(|f| (f.from, f.cause));
-    if let [
-        Fallback {
-            from,
-            cause: FallbackCause::Slower,
-            why,
-        },
-    ] = all.as_slice()
-    {
-        return Some(chosen(record, &hits, *from, why));
-    }
-    let reasons: Vec<String> = all
-        .iter()
-        .map(|f| format!("{} {} ({})", name(f.from), what_it_did(f.cause), f.why))
-        .collect();
-    // What is merely slower here needs no remedy.
-    let remedied = all.iter().find(|f| f.cause != FallbackCause::Slower);
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
-            "{}, so {} was used for {}. The figures are valid but take more CPU time per \
-             operation. A very fast disk may show fewer IOPS.",
-            reasons.join(" and "),
-            name(first.engine.used),
-            scope(record, hits.iter().map(|h| h.0)),
-        ),
-        evidence: fallbacks(&hits),
-        remedy: remedied.map_or("", |f| remedy(f)).to_owned(),
-        reproduce: None,
-    })
+    let (claim, remedy) = match all.as_slice() {
+        // Where io_uring works, but hands its requests to worker threads, `auto` tries both and
+        // takes the faster one: nothing was refused.
+        [f] if f.cause == FallbackCause::Slower => {
+            let (from, why) = (name(f.from), &f.why);
+            let claim = format!(
+                "{from} is slower than {used} on this target, so the latter was used for {scope}: \
+                 {why}."
+            );
+            let remedy = format!(
+                "No action is needed, because diskproof used the faster one. Other programs that \
+                 use {from} on this target are slower."
+            );
+            (claim, remedy)
+        }
+        all => {
+            let reasons = all
+                .iter()
+                .map(|f| format!("{} {} ({})", name(f.from), what_it_did(f.cause), f.why));
+            let claim = format!(
+                "{}, so {used} was used for {scope}. The figures are valid but take more CPU time \
+                 per operation. A very fast disk may show fewer IOPS.",
+                reasons.collect::<Vec<_>>().join(" and "),
+            );
+            // What is merely slower here needs no remedy.
+            let remedied = all.iter().find(|f| f.cause != FallbackCause::Slower);
+            (claim, remedied.map_or("", |f| remedy(f)).to_owned())
+        }
+    };
+    let evidence = hits.iter().map(|(index, m)| {
+        let count = m.engine.fallbacks.len() as f64;
+        evidence(*index, "engine/fallbacks", count, 0.0, "1")
+    });
+    Some(Diagnosis::new(Severity::Note, claim, evidence, remedy))
 }
 
 fn what_it_did(cause: FallbackCause) -> &'static str {
@@ -71,41 +77,6 @@ fn what_it_did(cause: FallbackCause) -> &'static str {
         FallbackCause::Unusable => "does not work here",
         FallbackCause::Slower => "is slower here",
     }
-}
-
-/// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the
-/// faster one: nothing was refused.
-fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Diagnosis {
-    Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
-            "{} is slower than {} on this target, so the latter was used for {}: {why}.",
-            name(from),
-            name(hits[0].1.engine.used),
-            scope(record, hits.iter().map(|h| h.0)),
-        ),
-        evidence: fallbacks(hits),
-        remedy: format!(
-            "No action is needed, because diskproof used the faster one. Other programs that use \
-             {} on this target are slower.",
-            name(from)
-        ),
-        reproduce: None,
-    }
-}
-
-fn fallbacks(hits: &[Measured]) -> Vec<Evidence> {
-    hits.iter()
-        .map(|(i, m)| {
-            evidence(
-                *i,
-                "engine/fallbacks",
-                m.engine.fallbacks.len() as f64,
-                0.0,
-                "1",
-            )
-        })
-        .collect()
 }
 
 fn name(kind: EngineKind) -> &'static str {

@@ -5,6 +5,7 @@ use super::evidence::{evidence, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use crate::estimate::largest_by;
 use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::units::{format_percent, format_rate};
@@ -31,22 +32,15 @@ pub(super) const RULES: &[Rule] = &[Rule {
 const SHARE_MAX: f64 = 0.5;
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<(usize, f64, f64)> = record
-        .measurements
-        .iter()
-        .enumerate()
+    let measured = record.measurements.iter().enumerate();
+    let hits: Vec<(usize, f64, f64)> = measured
         .filter_map(|(index, m)| Some((index, m.total_iops(), m.ceiling_iops?)))
-        .collect();
-    let hits: Vec<_> = hits
-        .into_iter()
         .filter(|(_, seen, ceiling)| *seen > SHARE_MAX * ceiling)
         .collect();
-    let (_, seen, ceiling) = *hits
-        .iter()
-        .max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    let &(_, seen, ceiling) = largest_by(&hits, |(_, seen, ceiling)| seen / ceiling)?;
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "The program itself limits {}: {} operations/s are {} of the {} that its workers reach \
              without I/O.",
             scope(record, hits.iter().map(|h| h.0)),
@@ -54,17 +48,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_percent(seen / ceiling),
             format_rate(ceiling)
         ),
-        evidence: hits
-            .iter()
-            .map(|(index, seen, ceiling)| {
-                evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")
-            })
-            .collect(),
-        remedy: "Use more workers (--jobs) on more CPUs, or larger blocks. The figure is a lower \
-                 bound."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|(index, seen, ceiling)| {
+            evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")
+        }),
+        "Use more workers (--jobs) on more CPUs, or larger blocks. The figure is a lower \
+         bound.",
+    ))
 }
 
 #[cfg(test)]

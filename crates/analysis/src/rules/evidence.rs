@@ -1,9 +1,12 @@
 //! What the rules share: which measurements they examine, how they point into the record, and how
 //! they name what a finding concerns. Holds no threshold.
 
+use crate::estimate;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::series::TimeSeries;
+use diskproof_model::target::Layer;
 
 /// The name of the survey in a list of workloads.
 pub(super) const SURVEY: &str = "the survey";
@@ -38,15 +41,26 @@ pub(super) fn together<'a>(
 }
 
 /// An observation at `/measurements/INDEX/PLACE`.
-pub(super) fn evidence(
+pub(crate) fn evidence(
     index: usize,
     place: &str,
     observed: f64,
     threshold: f64,
     unit: &str,
 ) -> Evidence {
+    let path = format!("/measurements/{index}/{place}");
+    evidence_at(path, observed, threshold, unit)
+}
+
+/// An observation anywhere in the record.
+pub(super) fn evidence_at(
+    path: impl Into<String>,
+    observed: f64,
+    threshold: f64,
+    unit: &str,
+) -> Evidence {
     Evidence {
-        path: format!("/measurements/{index}/{place}"),
+        path: path.into(),
         observed,
         threshold,
         unit: unit.to_owned(),
@@ -98,15 +112,11 @@ pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
 pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<usize>>) -> String {
     let indices: Vec<Option<usize>> = indices.into_iter().collect();
     let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
-    let parts = [
-        (!workloads.is_empty()).then(|| scope(record, workloads)),
-        indices.contains(&None).then(|| SURVEY.to_owned()),
-    ];
-    parts
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" and ")
+    match (workloads.is_empty(), indices.contains(&None)) {
+        (false, false) => scope(record, workloads),
+        (false, true) => format!("{} and {SURVEY}", scope(record, workloads)),
+        (true, _) => SURVEY.to_owned(),
+    }
 }
 
 /// A place or a size on a surface, in the units of disk makers: `41.2 GB`.
@@ -121,20 +131,47 @@ pub(super) fn gigabytes(bytes: u64) -> String {
 
 /// The rate of a point of the curve, compared with what it should be.
 pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
-    Evidence {
-        path: format!("/curve/{index}/bytes_per_second"),
-        observed: record.curve[index].bytes_per_second,
-        threshold: expected,
-        unit: "B/s".to_owned(),
+    let path = format!("/curve/{index}/bytes_per_second");
+    evidence_at(path, record.curve[index].bytes_per_second, expected, "B/s")
+}
+
+/// The operations that a reader looks at, over time.
+pub(super) fn headline_series(m: &MeasurementRecord) -> Option<TimeSeries> {
+    estimate::summed(m.headline_ops().iter().map(|(_, op)| &op.series))
+}
+
+/// Where the record has a workload, or the survey, which has no index.
+pub(super) fn part_path(index: Option<usize>) -> String {
+    index.map_or("/surface".to_owned(), |index| {
+        format!("/measurements/{index}")
+    })
+}
+
+/// A warning if it is serious, else a note.
+pub(super) fn warning_if(is_serious: bool) -> Severity {
+    match is_serious {
+        true => Severity::Warning,
+        false => Severity::Note,
     }
 }
 
-pub(super) fn heaviest(severities: impl IntoIterator<Item = Severity>) -> Severity {
-    severities.into_iter().max().unwrap_or(Severity::Note)
+/// The path of a target, as its user wrote it.
+pub(super) fn target_path(record: &Record, target: usize) -> &str {
+    let target = record.targets.get(target);
+    target.map_or("the target", |target| &target.path)
+}
+
+/// Every layer of every target, with its path in the record.
+pub(super) fn layers(record: &Record) -> impl Iterator<Item = (String, &Layer)> {
+    let targets = record.targets.iter().enumerate();
+    targets.flat_map(|(t, target)| {
+        let layers = target.layers.iter().enumerate();
+        layers.map(move |(l, layer)| (format!("/targets/{t}/layers/{l}"), layer))
+    })
 }
 
 /// Requests that this workload wants in flight.
-pub(super) fn wanted_depth(m: &MeasurementRecord) -> f64 {
+pub(crate) fn wanted_depth(m: &MeasurementRecord) -> f64 {
     f64::from(m.workload.depth) * f64::from(m.workload.workers)
 }
 

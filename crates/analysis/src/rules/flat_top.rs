@@ -6,7 +6,7 @@
 //! 96, 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it
 //! that noise hides.
 
-use super::evidence::{gigabytes, point_evidence};
+use super::evidence::{evidence_at, gigabytes, point_evidence};
 use super::ragged;
 #[cfg(test)]
 use super::rule::Examples;
@@ -95,10 +95,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
         Some(last) => {
             let end = shape.end_bytes(last, surface.span_start_bytes + surface.span_bytes);
             let share = (end - surface.span_start_bytes) as f64 / surface.span_bytes.max(1) as f64;
-            let whole = if reach == Reach::Whole {
-                "the surface"
-            } else {
-                "the span"
+            let whole = match reach {
+                Reach::Whole => "the surface",
+                Reach::Part => "the span",
             };
             format!(
                 "The curve is flat at {rate} up to {} ({} of {whole}) and falls only beyond it",
@@ -114,15 +113,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
         )
     });
     let (cause, remedy) = limit(record, surface, plateau.rate);
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "{extent}. Up to there, something other than the disk is the limit.{would} {cause}"
         ),
-        evidence: evidence(record, &shape, &plateau, surface),
+        evidence(record, &shape, &plateau, surface),
         remedy,
-        reproduce: None,
-    })
+    ))
 }
 
 fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> {
@@ -135,22 +133,19 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     if ragged::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
         return None;
     }
+    let everywhere = reach == Reach::Whole && measured == Mechanics::Rotating;
+    let plateau = |last, expected| Plateau {
+        last,
+        rate: top.rate(),
+        expected,
+    };
     if later.is_empty() {
-        let everywhere = reach == Reach::Whole && measured == Mechanics::Rotating;
-        return everywhere.then(|| Plateau {
-            last: None,
-            rate: top.rate(),
-            expected: None,
-        });
+        return everywhere.then(|| plateau(None, None));
     }
     let length = top.members.len() as f64;
     let longest = later.iter().map(|l| l.members.len()).max()? as f64;
     let long_enough = match later.len() {
-        1 => {
-            reach == Reach::Whole
-                && measured == Mechanics::Rotating
-                && length >= TIMES_AS_LONG_ALONE * longest
-        }
+        1 => everywhere && length >= TIMES_AS_LONG_ALONE * longest,
         _ => length >= TIMES_AS_LONG * longest,
     };
     let falls = top.ln_rate - later[later.len() - 1].ln_rate >= FALL_MIN
@@ -164,27 +159,16 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     }
     let last = *top.members.last()?;
     if later.len() == 1 {
-        return Some(Plateau {
-            last: Some(last),
-            rate: top.rate(),
-            expected: None,
-        });
+        return Some(plateau(Some(last), None));
     }
     let expected = expected_start(shape, top, later)?;
-    (expected.ln() - top.ln_rate >= GAIN_MIN).then(|| Plateau {
-        last: Some(last),
-        rate: top.rate(),
-        expected: Some(expected),
-    })
+    (expected.ln() - top.ln_rate >= GAIN_MIN).then(|| plateau(Some(last), Some(expected)))
 }
 
 /// Standard deviation of the points of a level from its mean, as a share.
 fn deviation_within(shape: &Shape, level: &Level) -> f64 {
-    let squares: f64 = level
-        .members
-        .iter()
-        .map(|i| (shape.points[*i].ln_rate - level.ln_rate).powi(2))
-        .sum();
+    let deviation = |i: &usize| shape.points[*i].ln_rate - level.ln_rate;
+    let squares: f64 = level.members.iter().map(|i| deviation(i).powi(2)).sum();
     (squares / level.members.len().max(1) as f64).sqrt()
 }
 
@@ -194,9 +178,10 @@ fn deviation_within(shape: &Shape, level: &Level) -> f64 {
 /// of the rate falls evenly with the position.
 fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
     let place = |i: &usize| {
+        let point = &shape.points[*i];
         (
-            shape.points[*i].offset_bytes as f64,
-            (2.0 * (shape.points[*i].ln_rate - top.ln_rate)).exp(),
+            point.offset_bytes as f64,
+            (2.0 * (point.ln_rate - top.ln_rate)).exp(),
         )
     };
     let falling: Vec<(f64, f64)> = later.iter().flat_map(|l| &l.members).map(place).collect();
@@ -209,10 +194,8 @@ fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
             .sum()
     };
     let (whole_line, falling_line) = (line(&all)?, line(&falling)?);
-    let (alone, both) = (
-        deviation(&all, whole_line),
-        deviation(&flat, (1.0, 0.0)) + deviation(&falling, falling_line),
-    );
+    let alone = deviation(&all, whole_line);
+    let both = deviation(&flat, (1.0, 0.0)) + deviation(&falling, falling_line);
     let start = falling_line.0 + falling_line.1 * flat.first()?.0;
     (both <= UNEXPLAINED_MAX * alone && start > 0.0).then(|| start.sqrt() * top.rate())
 }
@@ -220,16 +203,11 @@ fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
 /// The straight line through points that leaves the least squares: value at 0 and slope.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
-    let (x_mean, y_mean) = (
-        points.iter().map(|p| p.0).sum::<f64>() / n,
-        points.iter().map(|p| p.1).sum::<f64>() / n,
-    );
+    let x_mean = points.iter().map(|p| p.0).sum::<f64>() / n;
+    let y_mean = points.iter().map(|p| p.1).sum::<f64>() / n;
     let spread: f64 = points.iter().map(|p| (p.0 - x_mean).powi(2)).sum();
-    let slope = points
-        .iter()
-        .map(|p| (p.0 - x_mean) * (p.1 - y_mean))
-        .sum::<f64>()
-        / spread;
+    let products = points.iter().map(|p| (p.0 - x_mean) * (p.1 - y_mean));
+    let slope = products.sum::<f64>() / spread;
     (points.len() >= 2 && slope.is_finite()).then_some((y_mean - slope * x_mean, slope))
 }
 
@@ -251,21 +229,12 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
             "Measure on a machine with a faster or less busy CPU.".to_owned(),
         );
     }
-    let names: Vec<String> = links(record, surface.target)
-        .iter()
-        .map(|at| {
-            format!(
-                "{} ({}{})",
-                at.layer.name,
-                at.link.bus,
-                at.link
-                    .speed
-                    .as_ref()
-                    .map_or(String::new(), |s| format!(" {s}"))
-            )
-        })
-        .collect();
-    let names = names.join(", ");
+    let names = links(record, surface.target).into_iter().map(|at| {
+        let (layer, bus, speed) = (&at.layer.name, &at.link.bus, at.link.speed.as_ref());
+        let speed = speed.map_or(String::new(), |s| format!(" {s}"));
+        format!("{layer} ({bus}{speed})")
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
     match link_bytes_per_second(record, surface.target) {
         Some(link) if carries(link).contains(&(rate / link)) => (
             format!(
@@ -303,10 +272,9 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
 }
 
 fn carries(link: f64) -> std::ops::RangeInclusive<f64> {
-    if link <= USB2 {
-        LINK_SHARE_USB2
-    } else {
-        LINK_SHARE
+    match link <= USB2 {
+        true => LINK_SHARE_USB2,
+        false => LINK_SHARE,
     }
 }
 
@@ -323,21 +291,14 @@ fn evidence(
         point_evidence(shape.points[0].index, record, expected),
         point_evidence(shape.points[last].index, record, plateau.rate),
     ];
-    evidence.extend(
-        shape
-            .points
-            .get(last + 1)
-            .map(|p| point_evidence(p.index, record, plateau.rate)),
-    );
-    let told = links(record, surface.target)
-        .into_iter()
-        .filter_map(|at| Some((at.path, at.link.bytes_per_second_max? as f64)));
-    evidence.extend(told.map(|(path, observed)| Evidence {
-        path: format!("{path}/bytes_per_second_max"),
-        observed,
-        threshold: plateau.rate,
-        unit: "B/s".to_owned(),
-    }));
+    let next = shape.points.get(last + 1);
+    evidence.extend(next.map(|p| point_evidence(p.index, record, plateau.rate)));
+    for at in links(record, surface.target) {
+        if let Some(rate) = at.link.bytes_per_second_max {
+            let path = format!("{}/bytes_per_second_max", at.path);
+            evidence.push(evidence_at(path, rate as f64, plateau.rate, "B/s"));
+        }
+    }
     evidence
 }
 

@@ -6,6 +6,7 @@ use super::evidence::{Measured, evidence, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::largest_by;
 use crate::known::HALF_WIDTH_MAX;
 use crate::mechanics::is_said_to_rotate;
 use diskproof_model::finding::Severity;
@@ -147,31 +148,25 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
         }
     }
     let &(first, flushes, commits) = hits.first()?;
-    Some(Diagnosis {
-        severity: Severity::Failure,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!(
             "{} reached {on}, whose write cache is volatile, for {} in {}. A power cut loses \
              acknowledged transactions and may damage the database.",
-            if flushes == 1 {
-                "1 flush".to_owned()
-            } else {
-                format!("{flushes} flushes")
+            match flushes {
+                1 => "1 flush".to_owned(),
+                n => format!("{n} flushes"),
             },
             counted(commits, "commit"),
             record.measurements[first].workload.name,
         ),
-        evidence: hits
-            .iter()
-            .map(|&(index, flushes, commits)| {
-                let least = commits as f64 * SENT_MIN;
-                evidence(index, "device/flush_ops", flushes as f64, least, "flushes")
-            })
-            .collect(),
-        remedy: "Look for mount options that disable flushes (nobarrier, barrier=0), and for a \
-                 layer or hypervisor setting that ignores them (cache=unsafe)."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|&(index, flushes, commits)| {
+            let least = commits as f64 * SENT_MIN;
+            evidence(index, "device/flush_ops", flushes as f64, least, "flushes")
+        }),
+        "Look for mount options that disable flushes (nobarrier, barrier=0), and for a \
+         layer or hypervisor setting that ignores them (cache=unsafe).",
+    ))
 }
 
 fn implausible_flush(record: &Record) -> Option<Diagnosis> {
@@ -202,52 +197,33 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
     }
     let &(first, _, most) = hits.first()?;
     let m = &record.measurements[first];
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "{turns}, so it can make at most {most:.0} commits per second durable, but {} made {}. \
              A cache acknowledged them; they survive a power cut only if it is protected.",
             m.workload.name,
             m.ops[&OpKind::Commit].iops.value_text(),
         ),
-        evidence: hits
-            .iter()
-            .map(|&(index, rate, most)| {
-                let limit = most * REVOLUTIONS_MAX;
-                evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
-            })
-            .collect(),
-        remedy:
-            "Find out whether the cache survives a power cut (a controller with a battery). If it \
-             does not, switch it off: hdparm -W0."
-                .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|&(index, rate, most)| {
+            let limit = most * REVOLUTIONS_MAX;
+            evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
+        }),
+        "Find out whether the cache survives a power cut (a controller with a battery). If it \
+         does not, switch it off: hdparm -W0.",
+    ))
 }
 
-/// What methods promise: all in one family the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Guarantee {
-    /// The data, and what is needed to read it.
-    Data,
-    /// The data and all that describes the file.
-    File,
-}
-
-fn guarantee(sync: SyncPolicy) -> Option<Guarantee> {
-    let of_call = |call| match call {
-        SyncCall::Fdatasync => Guarantee::Data,
-        SyncCall::Fsync => Guarantee::File,
-    };
+fn guarantee(sync: SyncPolicy) -> Option<SyncCall> {
     match sync {
         SyncPolicy::Every {
             writes: 0 | 1,
             call,
         }
-        | SyncPolicy::OtherDescriptor { call } => Some(of_call(call)),
+        | SyncPolicy::OtherDescriptor { call } => Some(call),
         SyncPolicy::WithWrite { flag } => Some(match flag {
-            WriteFlag::OpenDsync | WriteFlag::RwfDsync => Guarantee::Data,
-            WriteFlag::OpenSync => Guarantee::File,
+            WriteFlag::OpenDsync | WriteFlag::RwfDsync => SyncCall::Fdatasync,
+            WriteFlag::OpenSync => SyncCall::Fsync,
         }),
         _ => None,
     }
@@ -284,7 +260,7 @@ fn far_apart(record: &Record) -> Vec<MethodPair> {
             let (slow, ratio) = (*slow, low / high.max(f64::MIN_POSITIVE));
             (are_alike && ratio >= METHODS_APART).then_some(MethodPair { fast, slow, ratio })
         });
-        pairs.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+        largest_by(pairs, |pair| pair.ratio)
     };
     let all = known.iter();
     all.filter_map(|(measured, [low, _])| slowest(*measured, *low))
@@ -293,34 +269,29 @@ fn far_apart(record: &Record) -> Vec<MethodPair> {
 
 fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
     let pairs = far_apart(record);
-    let widest = pairs.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+    let widest = largest_by(&pairs, |pair| pair.ratio)?;
     let commits = |index: usize| &record.measurements[index].ops[&OpKind::Commit].iops;
     let text = |index: usize| {
         let name = &record.measurements[index].workload.name;
         format!("{name} makes {}", commits(index).text())
     };
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "{} and {}, a factor of {:.0} or more. Both guarantee the same, so the faster one may \
              return before the data is durable.",
             text(widest.fast),
             text(widest.slow),
             widest.ratio,
         ),
-        evidence: pairs
-            .iter()
-            .map(|pair| {
-                let threshold = commits(pair.slow).value * METHODS_APART;
-                let rate = commits(pair.fast).value;
-                evidence(pair.fast, "ops/commit/iops/value", rate, threshold, "1/s")
-            })
-            .collect(),
-        remedy: "Use the slower method until a power-cut test (diskproof powercut) has shown that \
-                 the faster one is durable."
-            .to_owned(),
-        reproduce: None,
-    })
+        pairs.iter().map(|pair| {
+            let threshold = commits(pair.slow).value * METHODS_APART;
+            let rate = commits(pair.fast).value;
+            evidence(pair.fast, "ops/commit/iops/value", rate, threshold, "1/s")
+        }),
+        "Use the slower method until a power-cut test (diskproof powercut) has shown that \
+         the faster one is durable.",
+    ))
 }
 
 /// Only of physical disks without moving parts: a hypervisor adds its own times.
@@ -350,25 +321,21 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
         }
     }
     let &(first, mean_ns) = hits.first()?;
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "A flush of {on} takes {} on average in {}, so one session commits at most {:.0} times \
              per second. Flash with power-loss protection takes less than 0.1 ms.",
             format_latency(mean_ns as u64),
             record.measurements[first].workload.name,
             1e9 / mean_ns,
         ),
-        evidence: hits
-            .iter()
-            .map(|&(index, ns)| evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns"))
-            .collect(),
-        remedy: "Put the WAL on a disk with power-loss protection, let sessions commit together \
-                 (commit_delay), or use synchronous_commit = off if losing the latest transactions \
-                 is acceptable."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter()
+            .map(|&(index, ns)| evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns")),
+        "Put the WAL on a disk with power-loss protection, let sessions commit together \
+         (commit_delay), or use synchronous_commit = off if losing the latest transactions \
+         is acceptable.",
+    ))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! names its threshold and where it comes from. Knows the figures of `DiskHealth`, nothing of a
 //! measurement.
 
+use super::evidence::evidence_at;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -225,12 +226,12 @@ impl ReportedDisk<'_> {
         threshold: impl Into<f64>,
         unit: &str,
     ) -> Evidence {
-        Evidence {
-            path: format!("/health/{}/{place}", self.index),
-            observed: observed.into(),
-            threshold: threshold.into(),
-            unit: unit.to_owned(),
-        }
+        evidence_at(
+            format!("/health/{}/{place}", self.index),
+            observed.into(),
+            threshold.into(),
+            unit,
+        )
     }
 
     fn count(self, place: &str, observed: u64, threshold: u64) -> Evidence {
@@ -263,28 +264,27 @@ fn diagnosis(
             evidence.extend(issue.evidence);
         }
     }
-    Some(Diagnosis {
-        severity: severity?,
-        claim: format!("{}. {consequence}", claims.join("; ")),
+    Some(Diagnosis::new(
+        severity?,
+        format!("{}. {consequence}", claims.join("; ")),
         evidence,
-        remedy: remedy.to_owned(),
-        reproduce: None,
-    })
+        remedy,
+    ))
 }
 
 /// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
 fn name(disk: &DiskHealth) -> String {
-    let label: Vec<&str> = disk
-        .model
-        .as_deref()
-        .into_iter()
-        .chain(disk.serial.as_deref())
-        .collect();
-    if label.is_empty() {
-        disk.disk.clone()
-    } else {
-        format!("{} ({})", disk.disk, label.join(", "))
+    let label = [&disk.model, &disk.serial].into_iter().flatten();
+    let label: Vec<&str> = label.map(String::as_str).collect();
+    match label.is_empty() {
+        true => disk.disk.clone(),
+        false => format!("{} ({})", disk.disk, label.join(", ")),
     }
+}
+
+/// A count above the most that is no issue.
+fn over(count: Option<u64>, most: u64) -> Option<u64> {
+    count.filter(|count| *count > most)
 }
 
 fn is_flash(disk: &DiskHealth) -> bool {
@@ -331,17 +331,14 @@ fn sectors_pending(disk: ReportedDisk<'_>) -> Option<Issue> {
     let health = disk.health;
     let mut parts = Vec::new();
     let mut evidence = Vec::new();
-    if let Some(count) = health.pending_sectors.filter(|count| *count > SECTORS_MAX) {
+    if let Some(count) = over(health.pending_sectors, SECTORS_MAX) {
         parts.push(format!(
             "{} that it currently cannot read",
             counted(count, "sector")
         ));
         evidence.push(disk.count("pending_sectors", count, SECTORS_MAX));
     }
-    if let Some(count) = health
-        .uncorrectable_sectors
-        .filter(|count| *count > SECTORS_MAX)
-    {
+    if let Some(count) = over(health.uncorrectable_sectors, SECTORS_MAX) {
         parts.push(format!(
             "{} that its own scan could not correct",
             counted(count, "sector")
@@ -349,10 +346,9 @@ fn sectors_pending(disk: ReportedDisk<'_>) -> Option<Issue> {
         evidence.push(disk.count("uncorrectable_sectors", count, SECTORS_MAX));
     }
     // Flash rewrites a page that was hard to read; some firmware counts it here for a moment.
-    let severity = if is_flash(health) {
-        Severity::Warning
-    } else {
-        Severity::Failure
+    let severity = match is_flash(health) {
+        true => Severity::Warning,
+        false => Severity::Failure,
     };
     (!evidence.is_empty()).then(|| Issue {
         severity,
@@ -368,10 +364,9 @@ fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
     let mut severity = Severity::Warning;
     if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_PERCENT) {
         let is_used_up = wear >= WORN_OUT_PERCENT;
-        let threshold = if is_used_up {
-            WORN_OUT_PERCENT
-        } else {
-            WEAR_PERCENT
+        let threshold = match is_used_up {
+            true => WORN_OUT_PERCENT,
+            false => WEAR_PERCENT,
         };
         if is_used_up {
             severity = Severity::Failure;
@@ -395,10 +390,7 @@ fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
 }
 
 fn media_errors(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let count = disk
-        .health
-        .media_errors
-        .filter(|count| *count > MEDIA_ERRORS_MAX)?;
+    let count = over(disk.health.media_errors, MEDIA_ERRORS_MAX)?;
     Some(Issue {
         severity: Severity::Warning,
         predicate: format!(
@@ -412,10 +404,7 @@ fn media_errors(disk: ReportedDisk<'_>) -> Option<Issue> {
 /// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,
 /// Merchant: Flash Reliability in Production, FAST '16). `worn-out` examines its spare blocks.
 fn sectors_reallocated(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let count = disk
-        .health
-        .reallocated_sectors
-        .filter(|count| *count > SECTORS_MAX)?;
+    let count = over(disk.health.reallocated_sectors, SECTORS_MAX)?;
     (!is_flash(disk.health)).then(|| Issue {
         severity: Severity::Warning,
         predicate: format!("has replaced {}", counted(count, "sector")),
@@ -450,10 +439,9 @@ fn too_hot(disk: ReportedDisk<'_>) -> Option<Issue> {
     if degrees < limit - MARGIN_CELSIUS {
         return None;
     }
-    let (severity, place) = if degrees >= limit {
-        (Severity::Warning, "at or over")
-    } else {
-        (Severity::Note, "near")
+    let (severity, place) = match degrees >= limit {
+        true => (Severity::Warning, "at or over"),
+        false => (Severity::Note, "near"),
     };
     Some(Issue {
         severity,

@@ -1,11 +1,11 @@
 //! `hung`: a target did not answer any more and was timed out. Requests that a run did not wait for
 //! are `late`.
 
-use super::evidence::{SURVEY, evidence};
+use super::evidence::{SURVEY, evidence, evidence_at, target_path};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::measurement::Hang;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
@@ -26,90 +26,56 @@ pub(super) const RULES: &[Rule] = &[Rule {
 }];
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hung = || {
-        record
-            .measurements
-            .iter()
-            .enumerate()
-            .filter_map(|(index, m)| Some((index, m, m.hang.filter(|hang| !hang.late)?)))
-    };
-    let surveyed = record
-        .surface
-        .as_ref()
-        .and_then(|surface| Some((surface, surface.hang.filter(|hang| !hang.late)?)));
-    let claims = hung().map(|(_, m, hang)| tell(record, m, hang));
-    let claims: Vec<String> = surveyed
-        .iter()
-        .map(|(surface, hang)| tell_survey(record, surface, *hang))
-        .chain(claims)
-        .collect();
-    let between = record.stalled.as_ref().map(|stalled| {
-        let (paths, lasted) = (
+    let (mut claims, mut seen) = (Vec::new(), Vec::new());
+    let hang_of = |hang: Option<Hang>| hang.filter(|hang| !hang.late);
+    if let Some(surface) = &record.surface
+        && let Some(hang) = hang_of(surface.hang)
+    {
+        claims.push(tell_survey(record, surface, hang));
+        let lasted_ns = hang.lasted_ns as f64;
+        seen.push(evidence_at("/surface/hang/lasted_ns", lasted_ns, 0.0, "ns"));
+    }
+    for (index, m) in record.measurements.iter().enumerate() {
+        if let Some(hang) = hang_of(m.hang) {
+            claims.push(tell(record, m, hang));
+            let (lasted_ns, requests) = (hang.lasted_ns as f64, hang.requests as f64);
+            seen.push(evidence(index, "hang/lasted_ns", lasted_ns, 0.0, "ns"));
+            seen.push(evidence(index, "hang/requests", requests, 0.0, "1"));
+        }
+    }
+    if let Some(stalled) = &record.stalled {
+        claims.push(format!(
+            "{} did not answer for {} around {}, between its requests, and timed out",
             record.plan.targets.join(", "),
             format_duration(stalled.lasted_ns),
-        );
-        format!(
-            "{paths} did not answer for {lasted} around {}, between its requests, and timed out",
             stalled.around
-        )
-    });
-    let claims: Vec<String> = claims.into_iter().chain(between).collect();
-    if claims.is_empty() {
-        return None;
+        ));
+        let lasted_ns = stalled.lasted_ns as f64;
+        seen.push(evidence_at("/stalled/lasted_ns", lasted_ns, 0.0, "ns"));
     }
-    let of_stall = record.stalled.iter().map(|stalled| Evidence {
-        path: "/stalled/lasted_ns".to_owned(),
-        observed: stalled.lasted_ns as f64,
-        threshold: 0.0,
-        unit: "ns".to_owned(),
-    });
-    let of_survey = surveyed.iter().map(|(_, hang)| Evidence {
-        path: "/surface/hang/lasted_ns".to_owned(),
-        observed: hang.lasted_ns as f64,
-        threshold: 0.0,
-        unit: "ns".to_owned(),
-    });
-    let seen = hung().flat_map(|(index, _, hang)| {
-        let lasted = evidence(index, "hang/lasted_ns", hang.lasted_ns as f64, 0.0, "ns");
-        [
-            lasted,
-            evidence(index, "hang/requests", hang.requests as f64, 0.0, "1"),
-        ]
-    });
-    Some(Diagnosis {
-        severity: Severity::Failure,
-        claim: format!("{}.", claims.join("; ")),
-        evidence: of_survey.chain(seen).chain(of_stall).collect(),
-        remedy:
-            "Look for timeouts and resets in the kernel log (dmesg), and check the path to the \
-                 disk: cable and power, or the network and storage system (iscsiadm -m session, \
-                 multipath -ll). Measure again when the disk answers; the rates of this run \
-                 include the time without an answer."
-                .to_owned(),
-        reproduce: None,
-    })
+    claims.first()?;
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!("{}.", claims.join("; ")),
+        seen,
+        "Look for timeouts and resets in the kernel log (dmesg), and check the path to the \
+         disk: cable and power, or the network and storage system (iscsiadm -m session, \
+         multipath -ll). Measure again when the disk answers; the rates of this run \
+         include the time without an answer.",
+    ))
 }
 
 fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
-    let path = record
-        .targets
-        .get(surface.target)
-        .map_or("the target", |target| target.path.as_str());
-    let (since, lasted) = (
+    format!(
+        "{} stopped answering {} into {SURVEY}, and timed out after {} without an answer",
+        target_path(record, surface.target),
         format_duration(hang.since_ns.saturating_sub(surface.start_ns)),
         format_duration(hang.lasted_ns),
-    );
-    format!(
-        "{path} stopped answering {since} into {SURVEY}, and timed out after {lasted} without an \
-         answer"
     )
 }
 
 fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
-    let path = record
-        .targets
-        .get(m.target)
-        .map_or("the target", |target| target.path.as_str());
+    let path = target_path(record, m.target);
     let (name, lasted) = (&m.workload.name, format_duration(hang.lasted_ns));
     let since = match hang.since_ns.checked_sub(m.start_ns) {
         Some(into_ns) if into_ns >= m.wall_ns => format!("while the data of {name} was read back"),

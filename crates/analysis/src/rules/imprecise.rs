@@ -3,13 +3,16 @@
 
 use super::cpu_limited;
 use super::cpu_stolen;
-use super::evidence::{Measured, evidence, gigabytes, heaviest, real, scope, workload_name};
+use super::evidence::{
+    Measured, evidence, evidence_at, gigabytes, headline_series, real, scope, warning_if,
+    workload_name,
+};
 use super::ragged;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
-use crate::estimate::{self, BATCHES_MIN, Settling};
+use crate::estimate::{self, BATCHES_MIN, Settling, largest_by};
 use crate::known::HALF_WIDTH_MAX;
 use crate::surface::is_short_stroke;
 use diskproof_model::finding::{Evidence, Severity};
@@ -57,13 +60,12 @@ struct ImpreciseWorkload {
 fn check(record: &Record) -> Option<Diagnosis> {
     let (workloads, curve) = (check_workloads(record), check_curve(record));
     match (workloads, curve) {
-        (Some(workloads), Some(curve)) => Some(Diagnosis {
-            severity: workloads.severity.max(curve.severity),
-            claim: format!("{} {}", workloads.claim, curve.claim),
-            evidence: [workloads.evidence, curve.evidence].concat(),
-            remedy: format!("{} {}", workloads.remedy, curve.remedy),
-            reproduce: None,
-        }),
+        (Some(workloads), Some(curve)) => Some(Diagnosis::new(
+            workloads.severity.max(curve.severity),
+            format!("{} {}", workloads.claim, curve.claim),
+            [workloads.evidence, curve.evidence].concat(),
+            format!("{} {}", workloads.remedy, curve.remedy),
+        )),
         (workloads, curve) => workloads.or(curve).or_else(|| check_steps(record)),
     }
 }
@@ -75,9 +77,8 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let half_width = average.half_width_95?;
-    let width = average
-        .relative_half_width()
-        .filter(|width| *width > WIDTH_NOTE)?;
+    let width = average.relative_half_width();
+    let width = width.filter(|width| *width > WIDTH_NOTE)?;
     // A point that is off pulls the interval open more than the average itself.
     let worst = worst_point(record).map_or_else(String::new, |(offset_bytes, expected, rate)| {
         format!(
@@ -87,46 +88,38 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
             format_throughput(expected)
         )
     });
-    Some(Diagnosis {
-        severity: severity(width),
-        claim: format!(
+    let path = "/surface/rate/average/half_width_95";
+    Some(Diagnosis::new(
+        warning_if(width > HALF_WIDTH_MAX),
+        format!(
             "The average of the curve is known only to ±{}.{worst}",
             format_percent(width)
         ),
-        evidence: vec![Evidence {
-            path: "/surface/rate/average/half_width_95".to_owned(),
-            observed: half_width,
-            threshold: WIDTH_NOTE * average.value,
-            unit: "B/s".to_owned(),
-        }],
-        remedy: "Measure the curve again with more points (diskproof curve --points 400) while \
-                 nothing else uses the disk."
-            .to_owned(),
-        reproduce: None,
-    })
+        [evidence_at(
+            path,
+            half_width,
+            WIDTH_NOTE * average.value,
+            "B/s",
+        )],
+        "Measure the curve again with more points (diskproof curve --points 400) while \
+         nothing else uses the disk.",
+    ))
 }
 
 /// The point that is furthest from what its neighbours suggest: its place, their rate, its own.
 fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
-    let mut points: Vec<_> = record
-        .curve
-        .iter()
-        .filter(|p| p.errors == 0 && p.bytes_per_second > 0.0)
-        .collect();
+    let points = record.curve.iter();
+    let read = points.filter(|p| p.errors == 0 && p.bytes_per_second > 0.0);
+    let mut points: Vec<_> = read.collect();
     points.sort_by_key(|p| p.offset_bytes);
     let between = |w: &[&CurvePoint]| {
         let (low, high) = (w[0].bytes_per_second, w[2].bytes_per_second);
         let expected = w[1].bytes_per_second.clamp(low.min(high), low.max(high));
         (w[1].offset_bytes, expected, w[1].bytes_per_second)
     };
-    points
-        .windows(3)
-        .map(between)
-        .filter(|(_, expected, rate)| (rate / expected).ln().abs() > WIDTH_NOTE)
-        .max_by(|a, b| {
-            let distance = |p: &(u64, f64, f64)| (p.2 / p.1).ln().abs();
-            distance(a).total_cmp(&distance(b))
-        })
+    let distance = |p: &(u64, f64, f64)| (p.2 / p.1).ln().abs();
+    let off = points.windows(3).map(between);
+    largest_by(off.filter(|p| distance(p) > WIDTH_NOTE), distance)
 }
 
 /// Steps on many small files that are known worse than figures are graded by. Rounds differ by
@@ -140,10 +133,7 @@ fn check_steps(record: &Record) -> Option<Diagnosis> {
         .filter(|(_, of)| of.figures.count > 0)
         .filter(|(_, of)| width(of).is_none_or(|width| width > HALF_WIDTH_MAX))
         .collect();
-    let order = |of: &FileStepRecord| width(of).unwrap_or(f64::INFINITY);
-    let (_, worst) = rough
-        .iter()
-        .max_by(|a, b| order(a.1).total_cmp(&order(b.1)))?;
+    let (_, worst) = largest_by(&rough, |(_, of)| width(of).unwrap_or(f64::INFINITY))?;
     let names: Vec<String> = rough.iter().map(|(_, of)| of.step.name()).collect();
     let scope = format!(
         "{} of {} steps ({})",
@@ -156,21 +146,16 @@ fn check_steps(record: &Record) -> Option<Diagnosis> {
         Some(width) => format!("to ±{} in {name}", format_percent(width)),
         None => format!("too short for an interval in {name}"),
     };
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "The rate is only approximate in {scope}: {how_rough}. A choice between filesystems or \
              settings based on it may be wrong."
         ),
-        evidence: rough
-            .iter()
-            .map(|(index, of)| step_evidence(*index, of))
-            .collect(),
-        remedy: "Repeat diskproof files with more rounds (--rounds 10) and more time (--time 2m) \
-                 while nothing else uses the disk."
-            .to_owned(),
-        reproduce: None,
-    })
+        rough.iter().map(|(index, of)| step_evidence(*index, of)),
+        "Repeat diskproof files with more rounds (--rounds 10) and more time (--time 2m) \
+         while nothing else uses the disk.",
+    ))
 }
 
 /// The half-width; without one the measured time that gave none.
@@ -185,21 +170,12 @@ fn step_evidence(index: usize, of: &FileStepRecord) -> Evidence {
         ),
         None => ("wall_ns", of.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
     };
-    Evidence {
-        path: format!("/files/steps/{index}/{place}"),
+    evidence_at(
+        format!("/files/steps/{index}/{place}"),
         observed,
         threshold,
-        unit: unit.to_owned(),
-    }
-}
-
-/// What is not known well enough to be graded is a warning.
-fn severity(width: f64) -> Severity {
-    if width > HALF_WIDTH_MAX {
-        Severity::Warning
-    } else {
-        Severity::Note
-    }
+        unit,
+    )
 }
 
 fn check_workloads(record: &Record) -> Option<Diagnosis> {
@@ -211,7 +187,7 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
         .filter(|measured| is_result(record, measured.0))
         .filter_map(hit)
         .collect();
-    let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
+    let worst = largest_by(&hits, |hit| hit.width)?;
     let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
         let indices = hits.iter().map(|hit| hit.index);
         indices
@@ -232,21 +208,18 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
         ));
     }
     claims.push(consequence(worst));
-    Some(Diagnosis {
-        severity: heaviest(hits.iter().map(|hit| hit.severity)),
-        claim: claims.join(" "),
-        evidence: hits.iter().map(|hit| hit.evidence.clone()).collect(),
-        remedy: remedy(record, worst, &unsettled),
-        reproduce: None,
-    })
+    Some(Diagnosis::new(
+        hits.iter().map(|hit| hit.severity).max()?,
+        claims.join(" "),
+        hits.iter().map(|hit| hit.evidence.clone()),
+        remedy(record, worst, &unsettled),
+    ))
 }
 
 /// Of a search for a depth only the depth that it found is a result.
 fn is_result(record: &Record, index: usize) -> bool {
-    let found = record
-        .latency_search
-        .as_ref()
-        .and_then(LatencySearch::found);
+    let search = record.latency_search.as_ref();
+    let found = search.and_then(LatencySearch::found);
     found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
 }
 
@@ -271,17 +244,15 @@ fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec
 
 /// Workloads whose rate is known only roughly, with the least known one.
 fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> {
-    let roughest = rough.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
+    let roughest = largest_by(rough, |hit| hit.width)?;
     let name = workload_name(record, &record.measurements[roughest.index]);
-    let width = if roughest.width.is_finite() {
-        format!("to ±{}", format_percent(roughest.width))
-    } else {
-        "too short for an interval".to_owned()
+    let mut width = match roughest.width.is_finite() {
+        true => format!("to ±{}", format_percent(roughest.width)),
+        false => "too short for an interval".to_owned(),
     };
-    let width = match rough {
-        [_] => width,
-        _ => format!("{width} in {name}"),
-    };
+    if rough.len() > 1 {
+        width = format!("{width} in {name}");
+    }
     let scope = scope(record, rough.iter().map(|hit| hit.index));
     Some(format!("The rate is only approximate in {scope}: {width}."))
 }
@@ -310,11 +281,12 @@ fn is_empty(m: &MeasurementRecord) -> bool {
 
 /// Whether everything that was asked for came only after the measured time.
 fn is_unanswered(m: &MeasurementRecord) -> bool {
-    let ops = m.headline_ops();
-    ops.iter().any(|(_, op)| op.latency.max > 0)
-        && ops
-            .iter()
-            .all(|(_, op)| op.count == 0 && op.errors.is_empty())
+    has_no_count(m) && m.headline_ops().iter().any(|(_, op)| op.latency.max > 0)
+}
+
+fn has_no_count(m: &MeasurementRecord) -> bool {
+    let mut ops = m.headline_ops().into_iter();
+    ops.all(|(_, op)| op.count == 0 && op.errors.is_empty())
 }
 
 /// Whether the warm-up used up all operations or bytes, and left nothing to measure.
@@ -322,9 +294,8 @@ fn is_used_up(m: &MeasurementRecord) -> bool {
     let ops = m.headline_ops();
     matches!(m.stopped, StopReason::Ops | StopReason::Bytes)
         && !ops.is_empty()
-        && ops
-            .iter()
-            .all(|(_, op)| op.count == 0 && op.latency.max == 0 && op.errors.is_empty())
+        && has_no_count(m)
+        && ops.iter().all(|(_, op)| op.latency.max == 0)
 }
 
 fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
@@ -333,13 +304,8 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
         return None;
     }
     if let (true, Some((kind, _))) = (is_empty(m), m.headline_ops().first()) {
-        let evidence = evidence(
-            index,
-            &format!("ops/{}/count", kind.as_str()),
-            0.0,
-            1.0,
-            "1",
-        );
+        let place = format!("ops/{}/count", kind.as_str());
+        let evidence = evidence(index, &place, 0.0, 1.0, "1");
         return Some(ImpreciseWorkload {
             index,
             severity: Severity::Warning,
@@ -349,12 +315,12 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
     }
     let ops = m.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
     let width = |op: &OpRecord| judged_width(m, op);
-    let (kind, op) = ops.max_by(|a, b| width(a.1).total_cmp(&width(b.1)))?;
+    let (kind, op) = largest_by(ops, |(_, op)| width(op))?;
     let (severity, evidence) = match (op.iops.half_width_95, width(op)) {
         (Some(half_width), relative) if relative > WIDTH_NOTE => {
             let place = format!("ops/{}/iops/half_width_95", kind.as_str());
             (
-                severity(relative),
+                warning_if(relative > HALF_WIDTH_MAX),
                 evidence(index, &place, half_width, WIDTH_NOTE * op.iops.value, "1/s"),
             )
         }
@@ -387,25 +353,21 @@ fn judged_width(m: &MeasurementRecord, op: &OpRecord) -> f64 {
     if !is_mix || op.count == 0 || own.is_infinite() {
         return own;
     }
-    let mut series = ops[0].1.series.clone();
-    for (_, other) in &ops[1..] {
-        series.merge(&other.series);
-    }
     let settling = Settling {
         settling_ns: m.settling_ns,
         settled: m.settled,
     };
-    let total = estimate::rate_after(&series, m.wall_ns, settling).ops;
-    let Some(total) = total.relative_half_width() else {
+    let series = headline_series(m);
+    let total = series.map(|series| estimate::rate_after(&series, m.wall_ns, settling).ops);
+    let Some(total) = total.and_then(|total| total.relative_half_width()) else {
         return own;
     };
     // Relative half-width of a binomial count.
     let share = op.count as f64 / all as f64;
     let split = 1.96 * ((1.0 - share) / op.count as f64).sqrt();
-    if own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
-        total
-    } else {
-        own
+    match own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
+        true => total,
+        false => own,
     }
 }
 
@@ -417,12 +379,10 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     let m = &record.measurements[worst.index];
     // The short strokes of a survey have a time that no flag changes.
     let is_short_stroke = is_short_stroke(&m.workload.name);
-    let how = if is_short_stroke {
-        "diskproof run --rw randread --span 0-N% --time"
-    } else if record.latency_search.is_some() {
-        "--latency-window"
-    } else {
-        "--time"
+    let how = match record.latency_search {
+        _ if is_short_stroke => "diskproof run --rw randread --span 0-N% --time",
+        Some(_) => "--latency-window",
+        None => "--time",
     };
     if let Some(share) = cpu_stolen::large_share(record) {
         return format!(
@@ -457,10 +417,9 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     }
     // In turns, and with a limit, the time is that of all workloads together.
     let has_own_time = record.plan.order.is_as_given() && record.plan.time_limit_ns.is_none();
-    let longer = if is_short_stroke || has_own_time {
-        format!("{how} 10s")
-    } else {
-        how.to_owned()
+    let longer = match is_short_stroke || has_own_time {
+        true => format!("{how} 10s"),
+        false => how.to_owned(),
     };
     if is_unanswered(m) {
         return format!(
@@ -488,10 +447,8 @@ fn remedy_of_width(record: &Record, m: &MeasurementRecord, width: f64, how: &str
                 longer measurement hardly helps."
             .to_owned();
     }
-    let (needed, had) = (
-        format_duration(needed_ns as u64),
-        format_duration(m.wall_ns),
-    );
+    let needed = format_duration(needed_ns as u64);
+    let had = format_duration(m.wall_ns);
     format!(
         "Measure longer ({how}): a precision of ±5 % for {} takes about {needed} instead of {had}.",
         workload_name(record, m)

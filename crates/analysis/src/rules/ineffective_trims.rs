@@ -30,33 +30,24 @@ const DISCARDED_MIN: f64 = 0.5;
 /// last pass of several workers may exceed the span by little.
 const PASSES_MAX: f64 = 1.1;
 
-struct Ineffective {
-    index: usize,
-    words: String,
-    evidence: Evidence,
-}
-
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits = real(record).filter_map(|(index, m)| {
         let op = m.ops.get(&OpKind::Trim).filter(|op| op.count > 0)?;
         hit(record, index, m, op.bytes)
     });
-    let hits: Vec<Ineffective> = hits.collect();
-    let first = hits.first()?;
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
-            "Some trims freed nothing in {}: {} Their rate is not the rate at \
-             which the device frees blocks.",
-            scope(record, hits.iter().map(|hit| hit.index)),
-            first.words
+    let hits: Vec<(usize, String, Evidence)> = hits.collect();
+    let (_, words, _) = hits.first()?;
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "Some trims freed nothing in {}: {words} Their rate is not the rate at which the \
+             device frees blocks.",
+            scope(record, hits.iter().map(|hit| hit.0)),
         ),
-        evidence: hits.iter().map(|hit| hit.evidence.clone()).collect(),
-        remedy: "Write the span first, trim each block once, and use blocks of at least the \
-                 discard granularity (--rw write, then --rw trim --bs 1M)."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|(.., evidence)| evidence.clone()),
+        "Write the span first, trim each block once, and use blocks of at least the \
+         discard granularity (--rw write, then --rw trim --bs 1M).",
+    ))
 }
 
 fn hit(
@@ -64,61 +55,49 @@ fn hit(
     index: usize,
     m: &MeasurementRecord,
     trimmed_bytes: u64,
-) -> Option<Ineffective> {
+) -> Option<(usize, String, Evidence)> {
     let target = record.targets.get(m.target)?;
-    let granularity = target
-        .layers
-        .first()
-        .filter(|_| target.accepts_discards() == Some(true));
-    let granularity = granularity.and_then(|layer| layer.discard_granularity_bytes);
+    let seen = |words: String, place: &str, observed: u64, threshold: f64| {
+        let evidence = evidence(index, place, observed as f64, threshold, "B");
+        Some((index, words, evidence))
+    };
+    let top = target.layers.first();
+    let granularity = top
+        .filter(|_| target.accepts_discards() == Some(true))
+        .and_then(|layer| layer.discard_granularity_bytes);
     let block_bytes = u64::from(m.workload.block_bytes);
     if let Some(unit_bytes) = granularity.filter(|unit_bytes| block_bytes < *unit_bytes) {
-        return Some(Ineffective {
-            index,
-            words: format!(
-                "the blocks have {}, and the device may ignore discards of less than {}.",
-                format_bytes(block_bytes),
-                format_bytes(unit_bytes)
-            ),
-            evidence: evidence(
-                index,
-                "workload/block_bytes",
-                block_bytes as f64,
-                unit_bytes as f64,
-                "B",
-            ),
-        });
+        let words = format!(
+            "the blocks have {}, and the device may ignore discards of less than {}.",
+            format_bytes(block_bytes),
+            format_bytes(unit_bytes)
+        );
+        return seen(
+            words,
+            "workload/block_bytes",
+            block_bytes,
+            unit_bytes as f64,
+        );
     }
     let asked = m.asked.trim_bytes as f64;
     if let Some(bytes) = m.device.trim_bytes
         && (bytes as f64) < DISCARDED_MIN * asked
     {
-        return Some(Ineffective {
-            index,
-            words: format!(
-                "the device discarded {} of the requested bytes.",
-                format_percent(bytes as f64 / asked)
-            ),
-            evidence: evidence(
-                index,
-                "device/trim_bytes",
-                bytes as f64,
-                DISCARDED_MIN * asked,
-                "B",
-            ),
-        });
+        let share = format_percent(bytes as f64 / asked);
+        let words = format!("the device discarded {share} of the requested bytes.");
+        return seen(words, "device/trim_bytes", bytes, DISCARDED_MIN * asked);
     }
     let writes_again = m.workload.streams.after(OpKind::Trim) == Some(OpKind::Write);
     let most = PASSES_MAX * m.workload.span_bytes as f64;
-    (trimmed_bytes as f64 > most && !writes_again).then(|| Ineffective {
-        index,
-        words: format!(
-            "{} were trimmed within {}, so blocks were trimmed again.",
-            format_bytes(trimmed_bytes),
-            format_bytes(m.workload.span_bytes)
-        ),
-        evidence: evidence(index, "ops/trim/bytes", trimmed_bytes as f64, most, "B"),
-    })
+    if trimmed_bytes as f64 <= most || writes_again {
+        return None;
+    }
+    let words = format!(
+        "{} were trimmed within {}, so blocks were trimmed again.",
+        format_bytes(trimmed_bytes),
+        format_bytes(m.workload.span_bytes)
+    );
+    seen(words, "ops/trim/bytes", trimmed_bytes, most)
 }
 
 #[cfg(test)]

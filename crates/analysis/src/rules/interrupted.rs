@@ -1,6 +1,6 @@
 //! `interrupted`: this program did not run for a while. The figures exclude that time.
 
-use super::evidence::{SURVEY, evidence, workload_name};
+use super::evidence::{SURVEY, evidence, evidence_at, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -38,19 +38,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if let Some(surface) = &record.surface {
         for (number, one) in surface.interruptions.iter().enumerate() {
             let since_ns = one.start_ns.saturating_sub(surface.start_ns);
-            let evidence = Evidence {
-                path: format!("/surface/interruptions/{number}/length_ns"),
-                observed: one.length_ns as f64,
-                threshold: 0.0,
-                unit: "ns".to_owned(),
-            };
+            let path = format!("/surface/interruptions/{number}/length_ns");
+            let evidence = evidence_at(path, one.length_ns as f64, 0.0, "ns");
             let place = format!("{} into {SURVEY}", format_duration(since_ns));
             seen.push((place, *one, evidence));
         }
     }
-    if seen.is_empty() {
-        return None;
-    }
+    seen.first()?;
     let mut named: Vec<String> = seen
         .iter()
         .take(NAMED_MAX)
@@ -60,20 +54,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
         named.push(format!("{more} more"));
     }
     let requests: u64 = seen.iter().map(|(_, one, _)| one.requests).sum();
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "{}. The figures exclude that time and {} in flight.",
             named.join("; "),
             counted(requests, "request")
         ),
-        evidence: seen.into_iter().map(|(_, _, evidence)| evidence).collect(),
-        remedy:
-            "Measure again if the disk must not rest, because caches and burst credits recover \
-                 during a pause."
-                .to_owned(),
-        reproduce: None,
-    })
+        seen.into_iter().map(|(_, _, evidence)| evidence),
+        "Measure again if the disk must not rest, because caches and burst credits recover \
+         during a pause.",
+    ))
 }
 
 fn place(record: &Record, m: &MeasurementRecord, one: &Interruption) -> String {
@@ -85,14 +76,12 @@ fn place(record: &Record, m: &MeasurementRecord, one: &Interruption) -> String {
 }
 
 fn event(one: &Interruption) -> String {
-    let length = format_duration(one.length_ns);
-    match one.kind {
-        InterruptionKind::Stopped => format!("A signal stopped diskproof for {length}"),
-        InterruptionKind::Frozen => {
-            format!("A paused container or virtual machine stopped diskproof for {length}")
-        }
-        InterruptionKind::Suspended => format!("The machine was suspended for {length}"),
-    }
+    let stopped = match one.kind {
+        InterruptionKind::Stopped => "A signal stopped diskproof",
+        InterruptionKind::Frozen => "A paused container or virtual machine stopped diskproof",
+        InterruptionKind::Suspended => "The machine was suspended",
+    };
+    format!("{stopped} for {}", format_duration(one.length_ns))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `io-errors`: operations failed. What each errno means stands in the model.
 
-use super::evidence::{evidence, gigabytes, scope};
+use super::evidence::{evidence, evidence_at, gigabytes, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use crate::verdict::sentence;
 use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
@@ -40,50 +41,33 @@ fn check(record: &Record) -> Option<Diagnosis> {
             let left_alone = |errno: &str| m.hang.is_some() && errno == "ETIMEDOUT";
             for (errno, count) in op.errors.iter().filter(|e| *e.1 > 0 && !left_alone(e.0)) {
                 *totals.entry(errno).or_default() += count;
-                seen.push(evidence(
-                    index,
-                    &format!("ops/{}/errors/{errno}", kind.as_str()),
-                    *count as f64,
-                    0.0,
-                    "1",
-                ));
+                let place = format!("ops/{}/errors/{errno}", kind.as_str());
+                seen.push(evidence(index, &place, *count as f64, 0.0, "1"));
                 hits.push(index);
             }
         }
     }
     let places = places(record, hits, &mut totals, &mut seen);
-    if places.is_empty() {
-        return None;
-    }
+    places.first()?;
     let counts: Vec<String> = totals
         .iter()
         .map(|(errno, count)| format!("{count} × {errno} ({})", meaning(errno)))
         .collect();
     let remedy = sentence(&remedy(totals.keys().copied()));
-    let failed = if totals.values().sum::<u64>() == 1 {
-        "An operation"
-    } else {
-        "Operations"
+    let failed = match totals.values().sum::<u64>() {
+        1 => "An operation",
+        _ => "Operations",
     };
-    Some(Diagnosis {
-        severity: Severity::Failure,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!(
             "{failed} failed in {}: {}.",
             places.join(" and "),
             counts.join(", ")
         ),
-        evidence: seen,
+        seen,
         remedy,
-        reproduce: None,
-    })
-}
-
-/// A clause as a sentence.
-fn sentence(clause: &str) -> String {
-    let mut letters = clause.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}.", first.to_uppercase(), letters.as_str())
-    })
+    ))
 }
 
 /// Where operations failed; adds what the survey saw. The scan has its own findings.
@@ -93,46 +77,29 @@ fn places<'a>(
     totals: &mut BTreeMap<&'a str, u64>,
     seen: &mut Vec<Evidence>,
 ) -> Vec<String> {
-    let mut places = if hits.is_empty() {
-        Vec::new()
-    } else {
-        vec![scope(record, hits)]
-    };
-    let failed: Vec<(usize, u64)> = record
-        .curve
-        .iter()
-        .enumerate()
-        .filter(|(_, p)| p.errors > 0)
-        .map(|(i, p)| (i, p.errors))
-        .collect();
-    let errors = |path: String, count: u64| Evidence {
-        path,
-        observed: count as f64,
-        threshold: 0.0,
-        unit: "1".to_owned(),
-    };
-    if let Some((first, _)) = failed.first() {
+    let mut places = Vec::new();
+    if !hits.is_empty() {
+        places.push(scope(record, hits));
+    }
+    let errors = |path: String, count: u64| evidence_at(path, count as f64, 0.0, "1");
+    let points = record.curve.iter().enumerate();
+    let failed: Vec<_> = points.filter(|(_, point)| point.errors > 0).collect();
+    if let Some((_, first)) = failed.first() {
         for (errno, count) in record.curve.iter().flat_map(|point| &point.errnos) {
             *totals.entry(errno).or_default() += count;
         }
-        seen.extend(
-            failed
-                .iter()
-                .take(POINTS_NAMED)
-                .map(|(i, count)| errors(format!("/curve/{i}/errors"), *count)),
-        );
-        let at = gigabytes(record.curve[*first].offset_bytes);
+        let named = failed.iter().take(POINTS_NAMED);
+        seen.extend(named.map(|(i, point)| errors(format!("/curve/{i}/errors"), point.errors)));
         places.push(format!(
-            "{} of {} of the curve (the first at {at})",
+            "{} of {} of the curve (the first at {})",
             failed.len(),
-            counted(record.curve.len() as u64, "point")
+            counted(record.curve.len() as u64, "point"),
+            gigabytes(first.offset_bytes)
         ));
     }
-    let access = record
-        .surface
-        .iter()
-        .flat_map(|s| &s.access_errors)
-        .filter(|(_, count)| **count > 0);
+    let surveys = record.surface.iter();
+    let access = surveys.flat_map(|s| &s.access_errors);
+    let access = access.filter(|(_, count)| **count > 0);
     let before = seen.len();
     for (errno, count) in access {
         *totals.entry(errno).or_default() += count;

@@ -26,23 +26,18 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
         .filter(|(_, m)| m.workload.engine == EngineKind::Uring && m.punted == Some(true))
         .collect();
-    if hits.is_empty() {
-        return None;
-    }
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    hits.first()?;
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "io_uring passes this target's I/O to kernel threads in {}. This costs CPU time and \
              some latency and, on a fast disk, IOPS.",
             scope(record, hits.iter().map(|h| h.0))
         ),
-        evidence: hits
-            .iter()
-            .map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted"))
-            .collect(),
-        remedy: "Compare with --engine aio, which submits directly.".to_owned(),
-        reproduce: None,
-    })
+        hits.iter()
+            .map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted")),
+        "Compare with --engine aio, which submits directly.",
+    ))
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! `late`: a run ended on time while requests were still in flight. Whether the target hangs is
 //! unknown then.
 
-use super::evidence::SURVEY;
+use super::evidence::{SURVEY, evidence_at, part_path};
 use super::rate_limited::allowed_by_group;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::measurement::Hang;
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::units::{counted, format_duration};
@@ -29,45 +28,38 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 /// Requests that were still in flight when a run ended on time.
 fn check(record: &Record) -> Option<Diagnosis> {
-    let mut claims = Vec::new();
-    let mut seen = Vec::new();
-    let mut tell = |name: &str, hang: Hang, path: String| {
-        claims.push(format!(
+    let survey = record.surface.iter();
+    let survey = survey.filter_map(|s| Some((None, s.target, SURVEY, s.hang?)));
+    let workloads = record.measurements.iter().enumerate();
+    let workloads = workloads.filter_map(|(index, m)| {
+        let name = m.workload.name.as_str();
+        Some((Some(index), m.target, name, m.hang?))
+    });
+    let late: Vec<_> = survey
+        .chain(workloads)
+        .filter(|(.., hang)| hang.late)
+        .collect();
+    let lasted = late.iter().map(|(index, .., hang)| {
+        let path = part_path(*index) + "/hang/lasted_ns";
+        evidence_at(path, hang.lasted_ns as f64, 0.0, "ns")
+    });
+    let mut seen: Vec<Evidence> = lasted.collect();
+    let claims = late.iter().map(|(_, _, name, hang)| {
+        format!(
             "{} of {name} had no answer after {}",
             counted(hang.requests, "request"),
             format_duration(hang.lasted_ns)
-        ));
-        seen.push(Evidence {
-            path,
-            observed: hang.lasted_ns as f64,
-            threshold: 0.0,
-            unit: "ns".to_owned(),
-        });
-    };
-    let surface = record.surface.as_ref().and_then(|surface| surface.hang);
-    if let Some(hang) = surface.filter(|hang| hang.late) {
-        tell(SURVEY, hang, "/surface/hang/lasted_ns".to_owned());
-    }
-    for (index, m) in record.measurements.iter().enumerate() {
-        if let Some(hang) = m.hang.filter(|hang| hang.late) {
-            let path = format!("/measurements/{index}/hang/lasted_ns");
-            tell(&m.workload.name, hang, path);
-        }
-    }
-    let mut claim = claims.join("; ");
+        )
+    });
+    let mut claim = claims.collect::<Vec<_>>().join("; ");
     if !claim.is_empty() {
         claim.push_str(
             ", when the run ended. The figures exclude these requests, which take at least as \
              long. A database waits for each of them.",
         );
     }
-    let hangs = record.measurements.iter();
-    let late = hangs.filter(|m| m.hang.is_some_and(|hang| hang.late));
-    let targets = late.map(|m| m.target).chain(surface_target(record));
-    if let Some((limit, evidence)) = targets
-        .filter(|_| !claim.is_empty())
-        .find_map(|target| allowed_by_group(record, target))
-    {
+    let mut targets = late.iter().map(|(_, target, ..)| *target);
+    if let Some((limit, evidence)) = targets.find_map(|target| allowed_by_group(record, target)) {
         claim.push_str(&limit);
         seen.push(evidence);
     }
@@ -79,20 +71,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
         claim = [claim, access].join(" ").trim().to_owned();
         seen.push(evidence);
     }
-    (!seen.is_empty()).then(|| Diagnosis {
-        severity: Severity::Warning,
-        claim,
-        evidence: seen,
-        remedy:
+    (!seen.is_empty()).then(|| {
+        Diagnosis::new(
+            Severity::Warning,
+            claim,
+            seen,
             "Measure longer (--time), with smaller blocks (--bs) or at a lower depth (--depth). \
-                 If no request ever completes, look for timeouts in the kernel log (dmesg)."
-                .to_owned(),
-        reproduce: None,
+             If no request ever completes, look for timeouts in the kernel log (dmesg).",
+        )
     })
-}
-
-fn surface_target(record: &Record) -> Option<usize> {
-    record.surface.as_ref().map(|surface| surface.target)
 }
 
 /// The access time of a disk that was too slow for the curve of the plan.
@@ -101,12 +88,8 @@ fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
     let access = &surface.seeks.get(&SeekPattern::Random)?.mean;
     let planned = record.plan.survey.as_ref()?.curve;
     let is_missing = planned.is_some() && record.curve.is_empty();
-    let evidence = Evidence {
-        path: "/surface/seeks/random/mean/value".to_owned(),
-        observed: access.value,
-        threshold: 0.0,
-        unit: "ns".to_owned(),
-    };
+    let path = "/surface/seeks/random/mean/value";
+    let evidence = evidence_at(path, access.value, 0.0, "ns");
     is_missing.then(|| (format_duration(access.value as u64), evidence))
 }
 
@@ -116,6 +99,7 @@ mod tests {
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::io_limit::IoLimit;
+    use diskproof_model::measurement::Hang;
 
     pub(super) fn on_time() -> Record {
         fixture::record()

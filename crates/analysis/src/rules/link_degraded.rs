@@ -1,10 +1,10 @@
 //! `link-degraded`: a disk talks more slowly over its link than it could. Concerns the disks below
 //! every target, whatever was done with them.
 
+use super::evidence::{evidence_at, layers, warning_if};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, Link};
 use diskproof_model::units::format_throughput;
@@ -32,104 +32,66 @@ const ROOM: f64 = 0.7;
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut names = BTreeSet::new();
-    let layers = record.targets.iter().enumerate().flat_map(|(t, target)| {
-        target
-            .layers
-            .iter()
-            .enumerate()
-            .map(move |(l, layer)| (t, l, layer))
-    });
-    let degraded = layers.filter_map(|(t, l, layer)| {
-        Some((
-            format!("/targets/{t}/layers/{l}/link/bytes_per_second_max"),
-            layer,
-            loss(layer)?,
-        ))
+    let degraded = layers(record).filter_map(|(path, layer)| {
+        let path = path + "/link/bytes_per_second_max";
+        Some((path, layer, Loss::of(layer.link.as_ref()?)?))
     });
     let hits: Vec<(String, &Layer, Loss)> = degraded
         .filter(|(_, layer, _)| names.insert(&layer.name))
         .collect();
-    let slowest = hits
-        .iter()
-        .map(|(_, _, loss)| loss.now)
-        .min_by(f64::total_cmp)?;
+    let rates = hits.iter().map(|(_, _, loss)| loss.now);
+    let slowest = rates.min_by(f64::total_cmp)?;
     let fastest = fastest(record);
     let matters = fastest.is_none_or(|rate| rate >= ROOM * slowest);
     let claims: Vec<String> = hits
         .iter()
         .map(|(_, layer, loss)| loss.tell(layer))
         .collect();
-    let effect = match fastest {
-        Some(rate) if matters => format!(
-            "The fastest figure, {}, is close to the limit of that link.",
-            format_throughput(rate)
-        ),
-        Some(rate) => format!(
-            "It did not limit these figures; the fastest is {}.",
-            format_throughput(rate)
-        ),
+    let effect = match fastest.map(format_throughput) {
+        Some(rate) if matters => {
+            format!("The fastest figure, {rate}, is close to the limit of that link.")
+        }
+        Some(rate) => format!("It did not limit these figures; the fastest is {rate}."),
         None => String::new(),
     };
-    Some(Diagnosis {
-        severity: if matters {
-            Severity::Warning
-        } else {
-            Severity::Note
-        },
-        claim: format!("{}. {effect}", claims.join("; "))
-            .trim_end()
-            .to_owned(),
-        evidence: hits
-            .into_iter()
-            .map(|(path, _, loss)| Evidence {
-                path,
-                observed: loss.now,
-                threshold: loss.could,
-                unit: "B/s".to_owned(),
-            })
-            .collect(),
-        remedy: "Check what the port or slot supports. If it supports more, replace the cable, \
-                 clean the contacts, or use another port; dmesg names links that were slowed down \
-                 after errors."
-            .to_owned(),
-        reproduce: None,
-    })
+    let claim = format!("{}. {effect}", claims.join("; "));
+    Some(Diagnosis::new(
+        warning_if(matters),
+        claim.trim_end().to_owned(),
+        hits.into_iter()
+            .map(|(path, _, loss)| evidence_at(path, loss.now, loss.could, "B/s")),
+        "Check what the port or slot supports. If it supports more, replace the cable, \
+         clean the contacts, or use another port; dmesg names links that were slowed down \
+         after errors.",
+    ))
 }
 
 /// What a link carries and what the disk could use of a better one, in bytes per second.
-struct Loss {
+struct Loss<'a> {
+    link: &'a Link,
     now: f64,
     could: f64,
 }
 
-fn loss(layer: &Layer) -> Option<Loss> {
-    let link = layer.link.as_ref()?;
-    let (now, could) = (
-        link.bytes_per_second_max? as f64,
-        link.device_bytes_per_second_max? as f64,
-    );
-    (now < SHARE * could).then_some(Loss { now, could })
-}
+impl<'a> Loss<'a> {
+    fn of(link: &'a Link) -> Option<Self> {
+        let now = link.bytes_per_second_max? as f64;
+        let could = link.device_bytes_per_second_max? as f64;
+        (now < SHARE * could).then_some(Self { link, now, could })
+    }
 
-impl Loss {
     fn tell(&self, layer: &Layer) -> String {
-        let (bus, speed, best) = layer.link.as_ref().map_or(
-            ("", None, None),
-            |Link {
-                 bus,
-                 speed,
-                 speed_max,
-                 ..
-             }| (bus, speed.as_deref(), speed_max.as_deref()),
-        );
-        let claims = |speed: Option<&str>, rate: f64| {
-            speed.map_or(String::new(), |s| format!("{s}, ")) + &format_throughput(rate)
+        let link = self.link;
+        let claims = |speed: &Option<String>, rate: f64| {
+            let speed = speed.as_ref().map_or(String::new(), |s| format!("{s}, "));
+            speed + &format_throughput(rate)
         };
         format!(
-            "The link of {} ({bus}) runs at {}; the disk can do {}",
+            "The link of {} ({}) runs at {}; the disk can do {}",
             layer.name,
-            claims(speed, self.now),
-            claims(best, self.could)
+            link.bus,
+            claims(&link.speed, self.now),
+            claims(&link.speed_max, self.could)
         )
     }
 }
@@ -137,17 +99,13 @@ impl Loss {
 /// The highest throughput in the record; `None` where none was measured.
 fn fastest(record: &Record) -> Option<f64> {
     let workloads = record.measurements.iter().map(|m| {
-        m.headline_ops()
-            .iter()
-            .map(|(_, op)| op.throughput.value)
-            .sum::<f64>()
+        let ops = m.headline_ops().into_iter();
+        ops.map(|(_, op)| op.throughput.value).sum::<f64>()
     });
-    let curve = record
-        .surface
-        .iter()
-        .filter_map(|s| s.rate.as_ref())
-        .map(|rate| rate.max);
-    workloads.chain(curve).max_by(f64::total_cmp)
+    let curves = record.surface.iter().filter_map(|s| s.rate.as_ref());
+    workloads
+        .chain(curves.map(|rate| rate.max))
+        .max_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -155,6 +113,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk};
+    use diskproof_model::finding::Severity;
 
     fn link(now: u64, could: Option<u64>) -> Link {
         Link {

@@ -4,6 +4,7 @@ use super::evidence::{evidence, real, scope, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::largest_by;
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::{format_percent, format_rate};
@@ -44,12 +45,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
     // Those of the warm-up that were made late, within the measured time, are not among the wanted
     // ones.
     let share = |m: &MeasurementRecord| (missed(m) / wanted(m).max(1.0)).min(1.0);
-    let (_, worst) = hits
-        .iter()
-        .max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    let (_, worst) = largest_by(&hits, |(_, m)| share(m))?;
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "The schedule was missed in {}: at {} operations per second, {} of the starts of {} \
              were over 1 ms late or missing, because all slots were busy or diskproof did not get \
              a processor in time.",
@@ -58,23 +57,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_percent(share(worst)),
             workload_name(record, worst),
         ),
-        evidence: hits
-            .iter()
-            .map(|(index, m)| {
-                evidence(
-                    *index,
-                    "missed_starts",
-                    missed(m),
-                    MISSED_MAX * wanted(m),
-                    "1",
-                )
-            })
-            .collect(),
-        remedy: "Allow more requests in flight (--depth, --jobs), reduce --rate, or stop other \
-                 work on the machine. The latency from the intended start is valid."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|(index, m)| {
+            let threshold = MISSED_MAX * wanted(m);
+            evidence(*index, "missed_starts", missed(m), threshold, "1")
+        }),
+        "Allow more requests in flight (--depth, --jobs), reduce --rate, or stop other \
+         work on the machine. The latency from the intended start is valid.",
+    ))
 }
 
 #[cfg(test)]

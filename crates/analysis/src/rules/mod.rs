@@ -8,7 +8,7 @@ use diskproof_model::record::Record;
 
 pub mod rule;
 
-mod evidence;
+pub(crate) mod evidence;
 mod traffic;
 
 pub use rule::{Check, Rule, Taint};

@@ -1,10 +1,10 @@
 //! `not-direct`: direct I/O was asked for, and refused.
 
-use super::evidence::{places, real};
+use super::evidence::{evidence_at, part_path, places, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 
@@ -22,62 +22,45 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// A workload or the survey that was refused.
-struct Refused<'a> {
-    index: Option<usize>,
-    target: usize,
-    why: Option<&'a String>,
-}
-
 fn check(record: &Record) -> Option<Diagnosis> {
-    let workloads = real(record).filter(|(_, m)| {
-        m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
-    });
-    let workloads = workloads.map(|(index, m)| Refused {
-        index: Some(index),
-        target: m.target,
-        why: m.cache.why.as_ref(),
-    });
+    let workloads = real(record)
+        .filter(|(_, m)| {
+            m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
+        })
+        .map(|(index, m)| (Some(index), m.target, m.cache.why.as_ref()));
     // A survey always asks for direct I/O.
-    let survey = record
-        .surface
-        .as_ref()
-        .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null);
-    let survey = survey.map(|s| Refused {
-        index: None,
-        target: s.target,
-        why: s.cache_why.as_ref(),
-    });
-    let hits: Vec<Refused> = workloads.chain(survey).collect();
-    let first = hits.first()?;
-    let filesystem = record
-        .targets
-        .get(first.target)
-        .and_then(|t| t.filesystem.as_ref())
+    let surveys = record.surface.iter();
+    let survey = surveys
+        .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null)
+        .map(|s| (None, s.target, s.cache_why.as_ref()));
+    let hits: Vec<_> = workloads.chain(survey).collect();
+    let &(_, target, why) = hits.first()?;
+    let target = record.targets.get(target);
+    let filesystem = target
+        .and_then(|target| target.filesystem.as_ref())
         .map_or("the target", |f| &f.kind);
-    let why = first.why.map_or(String::new(), |why| format!(" ({why})"));
-    let evidence = |hit: &Refused| Evidence {
-        path: hit.index.map_or("/surface/cache".to_owned(), |index| {
-            format!("/measurements/{index}/cache/used")
-        }),
-        observed: 0.0,
-        threshold: 1.0,
-        unit: "direct I/O".to_owned(),
-    };
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
+    let indices = || hits.iter().map(|(index, ..)| *index);
+    let evidence = indices().map(|index| {
+        let place = if index.is_some() {
+            "cache/used"
+        } else {
+            "cache"
+        };
+        let path = format!("{}/{place}", part_path(index));
+        evidence_at(path, 0.0, 1.0, "direct I/O")
+    });
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "{filesystem} refused direct I/O{why}, so {} went through the page cache, which was \
              emptied during the run. Figures may include the speed of memory.",
-            places(record, hits.iter().map(|h| h.index))
+            places(record, indices())
         ),
-        evidence: hits.iter().map(evidence).collect(),
-        remedy:
-            "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a \
-                 disk), or the block device itself."
-                .to_owned(),
-        reproduce: None,
-    })
+        evidence,
+        "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a \
+         disk), or the block device itself.",
+    ))
 }
 
 #[cfg(test)]

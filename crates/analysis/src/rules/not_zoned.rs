@@ -3,12 +3,13 @@
 //! Of random disks (`findings_study`, 1000 of each kind): found on every SSD with noise up to 5 %,
 //! on none of 3000 healthy rotating ones.
 
+use super::evidence::evidence_at;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::{Reach, Shape, median};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_throughput};
@@ -46,18 +47,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let rate = surface.rate.as_ref()?;
-    let seen = |path: &str, observed, threshold, unit: &str| Evidence {
-        path: path.to_owned(),
-        observed,
-        threshold,
-        unit: unit.to_owned(),
-    };
-    let mut evidence = vec![seen(
-        "/surface/rate/average/value",
-        rate.average.value,
-        rate.max,
-        "B/s",
-    )];
+    let average = "/surface/rate/average/value";
+    let average = evidence_at(average, rate.average.value, rate.max, "B/s");
+    let mut evidence = vec![average];
     let mut access = "The system reports no rotation.".to_owned();
     if let Some((random, near)) = medians(surface) {
         access = format!(
@@ -65,34 +57,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_latency(random),
             format_latency(near)
         );
-        evidence.push(seen(
-            "/surface/seeks/random/p50_ns",
-            random as f64,
-            near as f64,
-            "ns",
-        ));
+        let path = "/surface/seeks/random/p50_ns";
+        evidence.push(evidence_at(path, random as f64, near as f64, "ns"));
     }
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "The disk is equally fast everywhere: {} in the first half, {} in the second. {access} \
              It is an SSD, an array or a virtual disk, so a short stroke gains nothing.",
             format_throughput(outer),
             format_throughput(inner)
         ),
         evidence,
-        remedy: "Use the whole disk: partitions at the start are not faster than others."
-            .to_owned(),
-        reproduce: None,
-    })
+        "Use the whole disk: partitions at the start are not faster than others.",
+    ))
 }
 
 fn medians(surface: &SurfaceRecord) -> Option<(u64, u64)> {
-    let median = |seek| surface.seeks.get(&seek).map(|s| s.p50_ns);
-    Some((
-        median(SeekPattern::Random)?,
-        median(SeekPattern::TrackToTrack)?,
-    ))
+    let median = |seek| Some(surface.seeks.get(&seek)?.p50_ns);
+    median(SeekPattern::Random).zip(median(SeekPattern::TrackToTrack))
 }
 
 #[cfg(test)]

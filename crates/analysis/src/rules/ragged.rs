@@ -7,13 +7,12 @@
 //! 67 %. A loss of up to 10 % scatters by 3 %: it counts because the samples are more even than
 //! that in themselves. Records that do not tell need 4 %.
 
-use super::evidence::{gigabytes, point_evidence};
+use super::evidence::{gigabytes, point_evidence, warning_if};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::Shape;
-use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_percent, format_throughput};
 
@@ -80,13 +79,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let far = strays.iter().filter(|s| s.distance() >= STRAY).count();
     let worst = strays.first()?;
     let at = |index: usize| &record.curve[shape.points[index].index];
-    Some(Diagnosis {
-        severity: if shape.scatter >= SCATTER_ROTATING || is_uneven(&shape) {
-            Severity::Warning
-        } else {
-            Severity::Note
-        },
-        claim: format!(
+    Some(Diagnosis::new(
+        warning_if(shape.scatter >= SCATTER_ROTATING || is_uneven(&shape)),
+        format!(
             "The curve is ragged: the rate changes from one point to the next by {} (standard \
              deviation), while a healthy surface is smooth; {far} of {} {} more than {} away from \
              the level of their neighbours. The most distant, at {}, has {} among neighbours of \
@@ -99,19 +94,16 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_throughput(at(worst.point).bytes_per_second),
             format_throughput(worst.expected),
         ),
-        evidence: strays
+        strays
             .iter()
             .take(NAMED)
-            .map(|s| point_evidence(shape.points[s.point].index, record, s.expected))
-            .collect(),
-        remedy: match () {
+            .map(|s| point_evidence(shape.points[s.point].index, record, s.expected)),
+        match () {
             () if solid => REMEDY_SOLID,
             () if shape.scatter < SCATTER_ROTATING && !is_uneven(&shape) => REMEDY_SLIGHT,
             () => REMEDY,
-        }
-        .to_owned(),
-        reproduce: None,
-    })
+        },
+    ))
 }
 
 const REMEDY: &str = "Measure again on a quiet machine. If the same places are slow, the cause is \
@@ -152,6 +144,7 @@ pub(super) fn is_uneven(shape: &Shape) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::surveyed::{SurveyedDisk, codes};
+    use diskproof_model::finding::Severity;
 
     pub(super) fn fires() -> Record {
         SurveyedDisk {

@@ -2,7 +2,9 @@
 //! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
 //! evenly than a medium answers.
 
-use super::evidence::{Measured, evidence, places, real, scope, wanted_depth};
+use super::evidence::{
+    Measured, evidence, evidence_at, headline_series, places, real, scope, wanted_depth,
+};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -12,7 +14,7 @@ use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_percent;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -66,19 +68,10 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
     let limit = &record.host.io_limits[first.limit];
     let found = hits.iter().flat_map(|hit| {
         let path = format!("/host/io_limits/{}/{}", hit.limit, hit.key);
-        let of_group = Evidence {
-            path,
-            observed: hit.allowed,
-            threshold: hit.observed,
-            unit: hit.unit.to_owned(),
-        };
-        let own = Evidence {
-            path: hit.path.clone(),
-            observed: hit.observed,
-            threshold: hit.allowed,
-            unit: hit.unit.to_owned(),
-        };
-        [own, of_group]
+        [
+            evidence_at(&hit.path, hit.observed, hit.allowed, hit.unit),
+            evidence_at(path, hit.allowed, hit.observed, hit.unit),
+        ]
     });
     Some(Diagnosis {
         severity: Severity::Warning,
@@ -153,11 +146,7 @@ impl GroupLimit {
 
 fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
     let layers = record.targets.get(target).map(|target| &target.layers);
-    let is_below = |device: &str| {
-        layers
-            .iter()
-            .any(|all| all.iter().any(|l| l.device == device))
-    };
+    let is_below = |device: &str| layers.is_some_and(|all| all.iter().any(|l| l.device == device));
     let mut found = Vec::new();
     for (number, limit) in record.host.io_limits.iter().enumerate() {
         let (reads, writes) = (limit.read_bytes_per_second, limit.write_bytes_per_second);
@@ -191,12 +180,8 @@ pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String
     let (group, device) = (&limit.group, &limit.device);
     let sentence =
         format!(" The control group {group} allows only {allowed} on {device} (io.max).");
-    let evidence = Evidence {
-        path: format!("/host/io_limits/{}/{}", first.number, first.key),
-        observed: first.allowed,
-        threshold: 0.0,
-        unit: first.unit.to_owned(),
-    };
+    let path = format!("/host/io_limits/{}/{}", first.number, first.key);
+    let evidence = evidence_at(path, first.allowed, 0.0, first.unit);
     Some((sentence, evidence))
 }
 
@@ -237,7 +222,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
         evidence: alike.iter().map(|one| plateau_evidence(one)).collect(),
         remedy:
             "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
-                 database settings do not."
+             database settings do not."
                 .to_owned(),
         reproduce: Some(first.m.reproduce.clone()),
     })
@@ -287,36 +272,31 @@ fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<EvenWorkload
 
 /// Operations and bytes in each full cell of the steady part.
 fn cells(m: &MeasurementRecord) -> Option<(Vec<f64>, Vec<f64>)> {
-    let headline: Vec<&OpRecord> = m.headline_ops().into_iter().map(|(_, op)| op).collect();
-    let (first, others) = headline.split_first()?;
-    let mut series = first.series.clone();
-    others.iter().for_each(|other| series.merge(&other.series));
-    let skipped = m
-        .settling_ns
-        .saturating_sub(series.start_ns)
-        .div_ceil(series.interval_ns.max(1));
-    let full = m.wall_ns.saturating_sub(series.start_ns) / series.interval_ns.max(1);
+    let series = headline_series(m)?;
+    let interval_ns = series.interval_ns.max(1);
+    let skipped = m.settling_ns.saturating_sub(series.start_ns);
+    let full = m.wall_ns.saturating_sub(series.start_ns) / interval_ns;
     // A final sync leaves the last cells empty.
     let last = series.cells.iter().rposition(|cell| cell.ops > 0)?;
     let end = (full as usize).min(last);
-    let steady = series.cells.get(skipped as usize..end)?;
-    Some((
-        steady.iter().map(|cell| cell.ops as f64).collect(),
-        steady.iter().map(|cell| cell.bytes as f64).collect(),
-    ))
+    let steady = series
+        .cells
+        .get(skipped.div_ceil(interval_ns) as usize..end)?
+        .iter();
+    Some(
+        steady
+            .map(|cell| (cell.ops as f64, cell.bytes as f64))
+            .unzip(),
+    )
 }
 
 fn fills_link(record: &Record, m: &MeasurementRecord, rate: f64) -> bool {
-    let target = record.targets.get(m.target);
-    target.is_some_and(|target| {
-        target.layers.iter().any(|layer| {
-            let link = layer
-                .link
-                .as_ref()
-                .and_then(|link| link.bytes_per_second_max);
-            link.is_some_and(|link| rate >= LINK_SHARE * link as f64)
-        })
-    })
+    let targets = record.targets.get(m.target).into_iter();
+    let links = targets
+        .flat_map(|target| &target.layers)
+        .filter_map(|layer| layer.link.as_ref());
+    let mut limits = links.filter_map(|link| link.bytes_per_second_max);
+    limits.any(|limit| rate >= LINK_SHARE * limit as f64)
 }
 
 fn is_alike(one: &EvenWorkload<'_>, other: &EvenWorkload<'_>) -> bool {

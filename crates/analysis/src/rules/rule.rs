@@ -71,6 +71,24 @@ pub struct Diagnosis {
     pub reproduce: Option<String>,
 }
 
+impl Diagnosis {
+    /// Without a command that shows the same thing.
+    pub fn new(
+        severity: Severity,
+        claim: String,
+        evidence: impl IntoIterator<Item = Evidence>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity,
+            claim,
+            evidence: evidence.into_iter().collect(),
+            remedy: remedy.into(),
+            reproduce: None,
+        }
+    }
+}
+
 /// A record on which a rule fires, and one on which it must not.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
@@ -82,11 +100,12 @@ pub(crate) struct Examples {
 impl Rule {
     /// The finding on a record.
     pub fn find(&self, record: &Record) -> Option<Finding> {
-        let diagnosis = match self.check {
-            Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => check(record),
-            Check::Health(check) => check(&record.health),
-        };
-        diagnosis.map(|diagnosis| self.finding(diagnosis))
+        match self.check {
+            Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
+                check(record).map(|diagnosis| self.finding(diagnosis))
+            }
+            Check::Health(_) => self.find_in_health(&record.health),
+        }
     }
 
     /// The finding on the health of disks; `None` from a rule that examines anything else.

@@ -2,10 +2,11 @@
 //! answered. Where no counter below a loop device shows what the disk did, the loop device's own
 //! setting decides: without direct I/O it goes through the page cache.
 
-use super::evidence::{SURVEY, heaviest, places, real, together, workload_name};
+use super::evidence::{SURVEY, evidence_at, places, real, together, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
+use crate::estimate::smallest_by;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::op::OpKind;
@@ -74,19 +75,20 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<CacheAnswer> = measured
         .chain(surveyed)
         .filter_map(|(index, counted)| {
-            let loops = buffered_loop(record, &counted);
-            hit(index, &counted).or_else(|| loops.map(|evidence| unseen(index, counted, evidence)))
+            hit(index, &counted).or_else(|| {
+                let evidence = vec![buffered_loop(record, &counted)?];
+                Some(CacheAnswer {
+                    index,
+                    share: 1.0,
+                    words: String::new(),
+                    evidence,
+                    counted,
+                })
+            })
         })
         .collect();
-    let worst = hits.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
+    let worst = smallest_by(&hits, |hit| hit.share)?;
     let (cause, remedy) = cause(record, &hits);
-    let severity = |hit: &CacheAnswer| {
-        if hit.share < SHARE_FAILURE {
-            Severity::Failure
-        } else {
-            Severity::Warning
-        }
-    };
     let scope = places(record, hits.iter().map(|h| h.index));
     let claim = if worst.words.is_empty() {
         format!(
@@ -101,7 +103,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         )
     };
     Some(Diagnosis {
-        severity: heaviest(hits.iter().map(severity)),
+        severity: match worst.share < SHARE_FAILURE {
+            true => Severity::Failure,
+            false => Severity::Warning,
+        },
         claim,
         evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
         remedy,
@@ -120,10 +125,9 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
         target: m.target,
         name: workload_name(record, m),
         path: format!("/measurements/{index}/device"),
-        cache: if is_cached {
-            CachePolicy::Cached
-        } else {
-            m.workload.cache
+        cache: match is_cached {
+            true => CachePolicy::Cached,
+            false => m.workload.cache,
         },
         asked: m.asked,
         device: &m.device,
@@ -156,87 +160,52 @@ fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
 /// The setting of a loop device that goes through the page cache, where the counters say nothing
 /// because they are its own, or there are none.
 fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence> {
-    let CountedBytes {
-        cache,
-        asked,
-        device,
-        ..
-    } = counted;
-    if *cache == CachePolicy::Cached || asked.total() == 0 {
+    let device = counted.device;
+    if counted.cache == CachePolicy::Cached || counted.asked.total() == 0 {
         return None;
     }
     let layers = &record.targets.get(counted.target)?.layers;
     let layer = layers.iter().position(is_buffered_loop)?;
     let is_blind = device.unresolved.is_some() || device.disks.contains(&layers[layer].name);
-    is_blind.then(|| Evidence {
-        path: format!("/targets/{}/layers/{layer}/backing_direct", counted.target),
-        observed: 0.0,
-        threshold: 1.0,
-        unit: "direct I/O".to_owned(),
-    })
+    let path = format!("/targets/{}/layers/{layer}/backing_direct", counted.target);
+    is_blind.then(|| evidence_at(path, 0.0, 1.0, "direct I/O"))
 }
 
 fn is_buffered_loop(layer: &Layer) -> bool {
     layer.kind == LayerKind::Loop && layer.backing_direct == Some(false)
 }
 
-/// A cache answered, and nothing counted how much.
-fn unseen(index: Option<usize>, counted: CountedBytes<'_>, evidence: Evidence) -> CacheAnswer<'_> {
-    CacheAnswer {
-        index,
-        share: 1.0,
-        words: String::new(),
-        evidence: vec![evidence],
-        counted,
-    }
-}
-
 /// Reads and writes count separately: writes of other processes must not hide that our reads did
 /// not reach the disk.
 fn hit<'a>(index: Option<usize>, counted: &CountedBytes<'a>) -> Option<CacheAnswer<'a>> {
-    let CountedBytes {
-        cache,
-        asked,
-        device,
-        ..
-    } = *counted;
-    if cache == CachePolicy::Cached || device.unresolved.is_some() || device.accounted.is_none() {
+    let (asked, device) = (counted.asked, counted.device);
+    let is_counted = device.unresolved.is_none() && device.accounted.is_some();
+    if counted.cache == CachePolicy::Cached || !is_counted {
         return None;
     }
+    let (reads, writes) = (asked.read_bytes, asked.write_bytes);
+    let read_min = SHARE_MIN - counted.unwritten;
     let directions = [
-        (
-            "read",
-            "read_bytes",
-            asked.read_bytes,
-            device.read_bytes,
-            SHARE_MIN - counted.unwritten,
-        ),
+        ("read", "read_bytes", reads, device.read_bytes, read_min),
         (
             "wrote",
             "write_bytes",
-            asked.write_bytes,
+            writes,
             device.write_bytes,
             SHARE_MIN,
         ),
     ];
-    let missed = directions
-        .into_iter()
-        .filter(|(_, _, asked, did, share_min)| {
-            *asked >= ASKED_BYTES_MIN && *did as f64 / (*asked as f64) < *share_min
-        });
-    let missed: Vec<_> = missed.collect();
     let share = |asked: u64, did: u64| did as f64 / asked as f64;
-    let (verb, _, asked, did, _) = *missed
-        .iter()
-        .min_by(|a, b| share(a.2, a.3).total_cmp(&share(b.2, b.3)))?;
-    let evidence = missed
-        .iter()
-        .map(|(_, place, asked, did, share_min)| Evidence {
-            path: format!("{}/{place}", counted.path),
-            observed: *did as f64,
-            threshold: share_min * *asked as f64,
-            unit: "B".to_owned(),
-        });
+    let missed = directions.into_iter().filter(|(.., asked, did, least)| {
+        *asked >= ASKED_BYTES_MIN && share(*asked, *did) < *least
+    });
+    let missed: Vec<_> = missed.collect();
+    let &(verb, _, asked, did, _) =
+        smallest_by(&missed, |(_, _, asked, did, _)| share(*asked, *did))?;
+    let evidence = missed.iter().map(|(_, place, asked, did, least)| {
+        let path = format!("{}/{place}", counted.path);
+        evidence_at(path, *did as f64, least * *asked as f64, "B")
+    });
     Some(CacheAnswer {
         index,
         share: share(asked, did),
@@ -252,44 +221,36 @@ fn hit<'a>(index: Option<usize>, counted: &CountedBytes<'a>) -> Option<CacheAnsw
 
 /// Which cache answered, as far as the layers show, and what to do about it.
 fn cause(record: &Record, hits: &[CacheAnswer<'_>]) -> (String, String) {
-    let targets: Vec<usize> = hits.iter().map(|h| h.counted.target).collect();
-    let layers = record
-        .targets
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| targets.contains(i))
-        .flat_map(|(_, t)| &t.layers);
-    if let Some(layer) = layers.clone().find(|layer| is_buffered_loop(layer)) {
+    let all = record.targets.iter().enumerate();
+    let targets = all.filter(|(i, _)| hits.iter().any(|hit| hit.counted.target == *i));
+    let mut layers = targets.flat_map(|(_, target)| &target.layers);
+    if let Some(layer) = layers.find(|layer| is_buffered_loop(layer)) {
+        let name = &layer.name;
         return (
             format!(
-                "{} passes its I/O through the page cache of the filesystem that holds its file.",
-                layer.name
+                "{name} passes its I/O through the page cache of the filesystem that holds its \
+                 file."
             ),
-            format!(
-                "Bypass it with losetup --direct-io=on /dev/{}, and measure again.",
-                layer.name
-            ),
+            format!("Bypass it with losetup --direct-io=on /dev/{name}, and measure again."),
         );
     }
-    if hits
+    let (cause, remedy) = match hits
         .iter()
-        .any(|h| h.counted.cache == CachePolicy::Buffered)
+        .any(|hit| hit.counted.cache == CachePolicy::Buffered)
     {
-        return (
-            "These workloads went through the kernel's page cache.".to_owned(),
+        true => (
+            "These workloads went through the kernel's page cache.",
             "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
-             times the memory."
-                .to_owned(),
-        );
-    }
-    (
-        "Direct I/O was on, so a lower layer has a cache: the filesystem, a cache device, or \
-         compression."
-            .to_owned(),
-        "Do not compare these figures with those of a disk. Measure the block device below the \
-         cache, or use a --size larger than the cache."
-            .to_owned(),
-    )
+             times the memory.",
+        ),
+        false => (
+            "Direct I/O was on, so a lower layer has a cache: the filesystem, a cache device, or \
+             compression.",
+            "Do not compare these figures with those of a disk. Measure the block device below \
+             the cache, or use a --size larger than the cache.",
+        ),
+    };
+    (cause.to_owned(), remedy.to_owned())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::evidence::{Measured, evidence, gigabytes, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::smallest_by;
 use crate::mechanics::is_said_to_rotate;
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::Access;
@@ -33,10 +34,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<(usize, f64, u64, u64)> = real(record)
         .filter_map(|(index, m)| short_span(record, (index, m)))
         .collect();
-    let (_, share, span_bytes, disk_bytes) = *hits.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    let &(_, share, span_bytes, disk_bytes) = smallest_by(&hits, |hit| hit.1)?;
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "The random accesses of {} cover {}, {} of the rotating disk of {}. Over the whole \
              disk, seeks are longer and the rate is lower.",
             scope(record, hits.iter().map(|hit| hit.0)),
@@ -44,25 +45,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_percent(share),
             gigabytes(disk_bytes)
         ),
-        evidence: hits
-            .iter()
-            .map(|(index, _, span_bytes, disk_bytes)| {
-                evidence(
-                    *index,
-                    "workload/span_bytes",
-                    *span_bytes as f64,
-                    SHARE_MIN * *disk_bytes as f64,
-                    "B",
-                )
-            })
-            .collect(),
-        remedy:
-            "Apply the figures only to a database of that size. To measure the gain of shorter \
-                 spans, run diskproof curve --short-stroke on the block device as root, which only \
-                 reads."
-                .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|&(index, _, span_bytes, disk_bytes)| {
+            let threshold = SHARE_MIN * disk_bytes as f64;
+            let span_bytes = span_bytes as f64;
+            evidence(index, "workload/span_bytes", span_bytes, threshold, "B")
+        }),
+        "Apply the figures only to a database of that size. To measure the gain of shorter \
+         spans, run diskproof curve --short-stroke on the block device as root, which only \
+         reads.",
+    ))
 }
 
 /// A random workload in a small part of a rotating disk: its index, share, span and disk.

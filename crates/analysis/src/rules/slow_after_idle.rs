@@ -1,11 +1,11 @@
 //! `slow-after-idle`: the first request after an idle time takes far longer than others, because
 //! the disk, its link or its controller has to wake up.
 
-use super::evidence::{evidence, heaviest, real};
+use super::evidence::{evidence, real, target_path, warning_if};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Evidence;
 use diskproof_model::ping::{IdlePoint, PingRecord};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::Layer;
@@ -79,17 +79,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let worst = found.iter().max_by_key(|slow_waker| slow_waker.cost_ns())?;
     let first = worst.first();
-    let path = record
-        .targets
-        .get(record.measurements[worst.index].target)
-        .map_or("the target", |target| target.path.as_str());
-    let severity = |slow_waker: &SlowWaker<'_>| match slow_waker.cost_ns() {
-        COST_NS_WARNING.. => Severity::Warning,
-        _ => Severity::Note,
-    };
-    Some(Diagnosis {
-        severity: heaviest(found.iter().map(severity)),
-        claim: format!(
+    let path = target_path(record, record.measurements[worst.index].target);
+    Some(Diagnosis::new(
+        warning_if(worst.cost_ns() >= COST_NS_WARNING),
+        format!(
             "After an idle time of {} or more, the first request to {path} takes {}, compared with \
              {} right after another ({} of {} after {}). The first query or commit after an idle \
              time waits as long.",
@@ -100,10 +93,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
             first.mean.n,
             format_duration(first.idle_ns),
         ),
-        evidence: found.iter().flat_map(SlowWaker::evidence).collect(),
-        remedy: remedy(record, worst.index),
-        reproduce: None,
-    })
+        found.iter().flat_map(SlowWaker::evidence),
+        remedy(record, worst.index),
+    ))
 }
 
 /// A target whose requests are slow from some idle time on, and after every longer one.
@@ -154,7 +146,7 @@ fn remedy(record: &Record, index: usize) -> String {
         }
         _ => {
             "Find and disable the cause: power states of the disk or its link, a spin-down timer, \
-              or the provider's storage. Then repeat diskproof ping --gaps."
+             or the provider's storage. Then repeat diskproof ping --gaps."
                 .to_owned()
         }
     }
@@ -164,6 +156,7 @@ fn remedy(record: &Record, index: usize) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::finding::Severity;
 
     const MS: u64 = 1_000_000;
     const IDLE_MS: [u64; 5] = [1, 100, 1000, 2000, 5000];

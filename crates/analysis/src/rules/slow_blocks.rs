@@ -1,10 +1,10 @@
 //! `slow-blocks`: a scan met blocks that were slow twice.
 
-use super::evidence::gigabytes;
+use super::evidence::{evidence_at, gigabytes};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_latency};
 
@@ -35,45 +35,28 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut slowest: Vec<_> = scan.slow.iter().enumerate().collect();
     slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
     slowest.truncate(NAMED);
-    let seen = |path: String, observed: u64, threshold: u64, unit: &str| Evidence {
-        path,
-        observed: observed as f64,
-        threshold: threshold as f64,
-        unit: unit.to_owned(),
-    };
-    let mut evidence = vec![seen(
-        "/surface/scan/slow_blocks".to_owned(),
-        scan.slow_blocks,
-        0,
-        "1",
-    )];
+    let count = scan.slow_blocks as f64;
+    let mut evidence = vec![evidence_at("/surface/scan/slow_blocks", count, 0.0, "1")];
     evidence.extend(slowest.iter().map(|(i, block)| {
-        seen(
-            format!("/surface/scan/slow/{i}/latency_ns"),
-            block.latency_ns,
-            scan.slow_from_ns,
-            "ns",
-        )
+        let path = format!("/surface/scan/slow/{i}/latency_ns");
+        let slow_from_ns = scan.slow_from_ns as f64;
+        evidence_at(path, block.latency_ns as f64, slow_from_ns, "ns")
     }));
-    let places: Vec<String> = slowest
-        .iter()
-        .map(|(_, block)| {
-            format!(
-                "LBA {} at {} took {}",
-                block.lba,
-                gigabytes(block.offset_bytes),
-                format_latency(block.latency_ns)
-            )
-        })
-        .collect();
-    let places = if places.is_empty() {
-        String::new()
-    } else {
-        format!(" The slowest: {}.", places.join("; "))
+    let places = slowest.iter().map(|(_, block)| {
+        format!(
+            "LBA {} at {} took {}",
+            block.lba,
+            gigabytes(block.offset_bytes),
+            format_latency(block.latency_ns)
+        )
+    });
+    let places = match places.collect::<Vec<_>>() {
+        places if places.is_empty() => String::new(),
+        places => format!(" The slowest: {}.", places.join("; ")),
     };
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "{} of {} took more than {} both times they were read; half of all blocks take {} or \
              less.{places}",
             scan.slow_blocks,
@@ -82,12 +65,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_latency(scan.latency_p50_ns)
         ),
         evidence,
-        remedy: "Check smartctl -a (pending, reallocated), scan again in a few days, and replace \
-                 the disk if there are more. The disk reads such blocks several times before it \
-                 succeeds; rewriting a block, as a restore does, often repairs it."
-            .to_owned(),
-        reproduce: None,
-    })
+        "Check smartctl -a (pending, reallocated), scan again in a few days, and replace \
+         the disk if there are more. The disk reads such blocks several times before it \
+         succeeds; rewriting a block, as a restore does, often repairs it.",
+    ))
 }
 
 #[cfg(test)]

@@ -6,15 +6,16 @@
 //! of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 96,
 //! 99, 99.6 and 99.4 %, three of them on 98.5 %, with 60 to 300 points.
 
-use super::evidence::{gigabytes, point_evidence};
+use super::evidence::{gigabytes, point_evidence, warning_if};
 use super::ragged::is_uneven;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::smallest_by;
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::second_reading::{SecondReading, second_reading};
 use crate::shape::{Dip, Shape};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Evidence;
 use diskproof_model::record::Record;
 use diskproof_model::units::{format_percent, format_throughput};
 
@@ -50,63 +51,44 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let (zones, is_confirmed) = slow_zones(record, &shape, solid);
-    let worst = zones
-        .iter()
-        .map(|zone| zone.dip)
-        .min_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)))?;
+    let dips = zones.iter().map(|zone| zone.dip);
+    let worst = smallest_by(dips, |dip| dip.rate / dip.beside)?;
     let span_end = surface.span_start_bytes + surface.span_bytes;
     let bounds = |dip: &Dip| {
-        (
-            shape.points[dip.first].offset_bytes,
-            shape.end_bytes(dip.last, span_end),
-        )
+        let from = shape.points[dip.first].offset_bytes;
+        (from, shape.end_bytes(dip.last, span_end))
     };
     let (from, to) = bounds(worst);
-    let claims: Vec<String> = zones
-        .iter()
-        .take(NAMED)
+    let named = || zones.iter().take(NAMED);
+    let claims: Vec<String> = named()
         .map(|zone| zone.describe(bounds(zone.dip)))
         .collect();
-    let more = zones.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!("; {more} more")
-    } else {
-        String::new()
+    let more = match zones.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more"),
     };
-    let path = record
-        .targets
-        .get(surface.target)
-        .map_or("", |t| t.path.as_str());
+    let target = record.targets.get(surface.target);
+    let path = target.map_or("", |target| &target.path);
     let headline = match (zones.len(), is_confirmed) {
         (1, true) => "A stretch of the disk is slow".to_owned(),
         (1, false) => "A stretch of the disk was slow once".to_owned(),
         (n, true) => format!("{n} stretches of the disk are slow"),
         (n, false) => format!("{n} stretches of the disk were slow once"),
     };
-    let consequence = if is_confirmed {
-        "The normal decline toward the inner zones does not explain it."
-    } else {
-        "The survey could not read it a second time, so another program may be the cause."
+    let consequence = match is_confirmed {
+        true => "The normal decline toward the inner zones does not explain it.",
+        false => "The survey could not read it a second time, so another program may be the cause.",
     };
-    Some(Diagnosis {
-        severity: if is_confirmed {
-            Severity::Warning
-        } else {
-            Severity::Note
-        },
-        claim: format!("{headline}: {}{more}. {consequence}", claims.join("; ")),
-        evidence: zones
-            .iter()
-            .take(NAMED)
-            .flat_map(|zone| evidence(record, &shape, zone.dip))
-            .collect(),
-        remedy: format!(
+    Some(Diagnosis::new(
+        warning_if(is_confirmed),
+        format!("{headline}: {}{more}. {consequence}", claims.join("; ")),
+        named().flat_map(|zone| evidence(record, &shape, zone.dip)),
+        format!(
             "Measure the stretch again, finer: diskproof curve {path} --span {from}-{to}. If it is \
              slow again, the disk retries reads or has reallocated sectors: check smartctl -a \
              (reallocated, pending) and run curve --scan. If not, another program used the disk."
         ),
-        reproduce: None,
-    })
+    ))
 }
 
 fn is_zone(dip: &Dip, solid: bool) -> bool {
@@ -168,20 +150,13 @@ impl SlowZone<'_> {
 
 /// The slowest point of the stretch and its first one, if that is another.
 fn evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
-    let slowest = (dip.first..=dip.last)
-        .min_by(|a, b| {
-            shape.points[*a]
-                .ln_rate
-                .total_cmp(&shape.points[*b].ln_rate)
-        })
-        .unwrap_or(dip.first);
-    let mut points = vec![slowest];
-    if dip.first != slowest {
-        points.insert(0, dip.first);
-    }
+    let slowest = smallest_by(dip.first..=dip.last, |i| shape.points[*i].ln_rate);
+    let slowest = slowest.unwrap_or(dip.first);
+    let mut points = vec![dip.first, slowest];
+    points.dedup();
+    let points = points.into_iter().map(|i| shape.points[i].index);
     points
-        .into_iter()
-        .map(|i| point_evidence(shape.points[i].index, record, dip.beside))
+        .map(|index| point_evidence(index, record, dip.beside))
         .collect()
 }
 
@@ -190,6 +165,7 @@ mod tests {
     use super::*;
     use crate::fixture::surveyed::{self, SurveyedDisk, codes};
     use crate::second_reading::points_to_confirm;
+    use diskproof_model::finding::Severity;
 
     fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {
         SurveyedDisk {

@@ -1,11 +1,14 @@
 //! `stalled`: for a while no request completed, and then the disk went on. One that never went on
 //! is `hung`; a short pause among slow requests is their latency.
 
-use super::evidence::{Measured, SURVEY, evidence, heaviest, real, wanted_depth, workload_name};
+use super::evidence::{
+    Measured, SURVEY, evidence, evidence_at, headline_series, real, wanted_depth, warning_if,
+    workload_name,
+};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Evidence;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -54,36 +57,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .filter_map(|measured| of_workload(record, measured))
         .collect();
     pauses.extend(of_survey(record));
-    if pauses.is_empty() {
-        return None;
-    }
     pauses.sort_by_key(|pause| std::cmp::Reverse(pause.length_ns));
+    let longest_ns = pauses.first()?.length_ns;
     let named: Vec<String> = pauses.iter().take(NAMED).map(describe).collect();
     let more = match pauses.len().saturating_sub(NAMED) {
         0 => String::new(),
         n => format!("; and in {}", counted(n as u64, "more workload")),
     };
-    let severity = |pause: &Pause| {
-        if pause.length_ns >= LENGTH_NS_WARNING {
-            Severity::Warning
-        } else {
-            Severity::Note
-        }
-    };
-    Some(Diagnosis {
-        severity: heaviest(pauses.iter().map(severity)),
-        claim: format!(
+    Some(Diagnosis::new(
+        warning_if(longest_ns >= LENGTH_NS_WARNING),
+        format!(
             "No request completed {}{more}. A transaction that commits during such a pause waits \
              as long.",
             named.join("; ")
         ),
-        evidence: pauses.into_iter().map(|pause| pause.evidence).collect(),
-        remedy: "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual \
-                 disk ask the provider; for a physical disk check smartctl -a. Measure longer \
-                 (--time) to see whether it pauses again."
-            .to_owned(),
-        reproduce: None,
-    })
+        pauses.into_iter().map(|pause| pause.evidence),
+        "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual \
+         disk ask the provider; for a physical disk check smartctl -a. Measure longer \
+         (--time) to see whether it pauses again.",
+    ))
 }
 
 fn describe(pause: &Pause) -> String {
@@ -103,10 +95,7 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
         return None;
     }
     // `slow-after-idle` reports a disk that has to wake up.
-    if m.ping
-        .as_ref()
-        .is_some_and(|ping| !ping.after_idle.is_empty())
-    {
+    if m.ping.iter().any(|ping| !ping.after_idle.is_empty()) {
         return None;
     }
     let ops = m.headline_ops();
@@ -117,10 +106,7 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
             cells.map(move |(index, cell)| (*kind, index, *cell))
         })
         .max_by_key(|(_, _, cell)| cell.latency_max_ns)?;
-    let mut all: TimeSeries = ops[0].1.series.clone();
-    for (_, op) in &ops[1..] {
-        all.merge(&op.series);
-    }
+    let all = headline_series(m)?;
     let gap = longest_gap(&all)?;
     // The cells around the gap may hold completions: no request waited for longer than the slowest.
     let length_ns = cell.latency_max_ns.min(gap.length_ns + 2 * all.interval_ns);
@@ -130,30 +116,23 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     }
     let depth = wanted_depth(m) as u64;
     // The histogram covers the steady part only, which the pause may precede.
-    let waited: u64 = ops
-        .iter()
-        .map(|(_, op)| longer_than(op, length_ns / 2))
-        .sum();
+    let over = ops.iter().map(|(_, op)| longer_than(op, length_ns / 2));
+    let waited: u64 = over.sum();
+    let place = format!(
+        "ops/{}/series/latency_max_ns/{index_of_cell}",
+        kind.as_str()
+    );
+    let (slowest_ns, threshold) = (cell.latency_max_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: workload_name(record, m),
         at_ns: gap.end_ns.saturating_sub(length_ns),
         length_ns,
         // Several pauses of one length would add up.
-        requests: if waited == 0 {
-            depth
-        } else {
-            waited.min(depth)
+        requests: match waited {
+            0 => depth,
+            waited => waited.min(depth),
         },
-        evidence: evidence(
-            index,
-            &format!(
-                "ops/{}/series/latency_max_ns/{index_of_cell}",
-                kind.as_str()
-            ),
-            cell.latency_max_ns as f64,
-            LENGTH_NS_MIN as f64,
-            "ns",
-        ),
+        evidence: evidence(index, &place, slowest_ns, threshold, "ns"),
     })
 }
 
@@ -190,34 +169,26 @@ fn usual_latency_ns(ops: &[(OpKind, &OpRecord)]) -> f64 {
 
 /// How many operations took at least so long.
 fn longer_than(op: &OpRecord, ns: u64) -> u64 {
-    LatencyHistogram::from_hdr_base64(&op.latency.hdr).map_or(0, |histogram| {
-        histogram
-            .buckets()
-            .filter(|(from, _, _)| *from >= ns)
-            .map(|(_, _, count)| count)
-            .sum()
-    })
+    let Ok(histogram) = LatencyHistogram::from_hdr_base64(&op.latency.hdr) else {
+        return 0;
+    };
+    let slow = histogram.buckets().filter(|(from, _, _)| *from >= ns);
+    slow.map(|(_, _, count)| count).sum()
 }
 
 /// The longest pause of the survey.
 fn of_survey(record: &Record) -> Option<Pause> {
     let surface = record.surface.as_ref()?;
-    let (index, stall) = surface
-        .stalls
-        .iter()
-        .enumerate()
-        .max_by_key(|(_, stall)| stall.lasted_ns)?;
+    let stalls = surface.stalls.iter().enumerate();
+    let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
+    let path = format!("/surface/stalls/{index}/lasted_ns");
+    let (lasted_ns, threshold) = (stall.lasted_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: SURVEY.to_owned(),
         at_ns: stall.since_ns.saturating_sub(surface.start_ns),
         length_ns: stall.lasted_ns,
         requests: stall.requests,
-        evidence: Evidence {
-            path: format!("/surface/stalls/{index}/lasted_ns"),
-            observed: stall.lasted_ns as f64,
-            threshold: LENGTH_NS_MIN as f64,
-            unit: "ns".to_owned(),
-        },
+        evidence: evidence_at(path, lasted_ns, threshold, "ns"),
     })
 }
 
@@ -226,6 +197,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk, codes};
+    use diskproof_model::finding::Severity;
     use diskproof_model::measurement::{Hang, Measurement};
     use diskproof_model::series::Cell;
 

@@ -3,11 +3,12 @@
 //! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
 
 use super::cpu_limited;
-use super::evidence::{Measured, evidence, real, scope};
+use super::evidence::{Measured, evidence, evidence_at, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use crate::estimate::largest_by;
+use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::{counted, format_percent};
@@ -67,31 +68,20 @@ pub(super) fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let surface = record
-        .surface
-        .as_ref()
-        .filter(|surface| is_starved(surface));
+    let surface = record.surface.as_ref().filter(|s| is_starved(s));
     let late: Vec<Measured> = real(record).filter(|(_, m)| is_late(record, m)).collect();
+    let cpus = record.host.cpus;
+    // A lower load explains nothing.
     let load = record
         .host
         .load_average
         .as_ref()
-        // A lower load explains nothing.
-        .filter(|load| {
-            load.parse()
-                .is_ok_and(|load: f64| load >= f64::from(record.host.cpus))
-        })
-        .map_or(String::new(), |load| {
-            format!(
-                " (load {load} on {})",
-                counted(u64::from(record.host.cpus), "CPU")
-            )
-        });
+        .filter(|load| load.parse().is_ok_and(|load: f64| load >= f64::from(cpus)));
+    let load = load.map_or(String::new(), |load| {
+        format!(" (load {load} on {})", counted(u64::from(cpus), "CPU"))
+    });
     let (mut claims, mut proofs) = (Vec::new(), Vec::new());
-    if let Some((_, worst)) = late
-        .iter()
-        .max_by(|a, b| a.1.starved.share.total_cmp(&b.1.starved.share))
-    {
+    if let Some((_, worst)) = largest_by(&late, |(_, m)| m.starved.share) {
         claims.push(format!(
             "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
              makes latencies longer, high percentiles in particular.",
@@ -99,10 +89,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_percent(worst.starved.share)
         ));
         proofs.extend(late.iter().map(|(index, m)| {
+            let share = m.starved.share;
             evidence(
                 *index,
                 "starved/share",
-                m.starved.share,
+                share,
                 WORKLOAD_SHARE_MIN,
                 "of the time",
             )
@@ -114,24 +105,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
              are ignored, and access times are longer.",
             format_percent(surface.starved_share)
         ));
-        proofs.push(Evidence {
-            path: "/surface/starved_share".to_owned(),
-            observed: surface.starved_share,
-            threshold: SHARE_MIN,
-            unit: "of the time".to_owned(),
-        });
+        let share = surface.starved_share;
+        proofs.push(evidence_at(
+            "/surface/starved_share",
+            share,
+            SHARE_MIN,
+            "of the time",
+        ));
     }
-    (!proofs.is_empty()).then(|| Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
-            "The machine was too busy for accurate timing{load}. {}",
-            claims.join(" ")
-        ),
-        evidence: proofs,
-        remedy: "Measure when the machine is quieter, or raise the program's priority: chrt -f 10 \
-                 diskproof … (as root)."
-            .to_owned(),
-        reproduce: None,
+    (!proofs.is_empty()).then(|| {
+        Diagnosis::new(
+            Severity::Warning,
+            format!(
+                "The machine was too busy for accurate timing{load}. {}",
+                claims.join(" ")
+            ),
+            proofs,
+            "Measure when the machine is quieter, or raise the program's priority: chrt -f 10 \
+             diskproof … (as root).",
+        )
     })
 }
 

@@ -6,7 +6,7 @@
 //! reads. Else a process must be seen that moved them, and the other disks must not account for
 //! its bytes.
 
-use super::evidence::{Measured, SURVEY, together, workload_name};
+use super::evidence::{Measured, SURVEY, part_path, together, workload_name};
 use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -56,7 +56,7 @@ pub(super) struct Traffic<'a> {
 }
 
 /// Bytes that the disks moved in addition to those requested.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Excess {
     /// Read.
     pub(super) reads: u64,
@@ -118,9 +118,7 @@ impl<'a> Traffic<'a> {
     }
 
     pub(super) fn path(&self) -> String {
-        self.index.map_or("/surface/device".to_owned(), |index| {
-            format!("/measurements/{index}/device")
-        })
+        part_path(self.index) + "/device"
     }
 
     /// The excess of the disks; `None` where nothing was counted.
@@ -172,10 +170,7 @@ impl<'a> Traffic<'a> {
                 reads: all.reads.min(here),
                 writes: all.writes.min(here),
             },
-            false => Excess {
-                reads: 0,
-                writes: 0,
-            },
+            false => Excess::default(),
         }
     }
 
@@ -299,12 +294,15 @@ pub(super) fn commits(m: &MeasurementRecord) -> bool {
 
 /// Whether the page cache neither reads nor writes more than its requests.
 pub(super) fn has_whole_pages(m: &MeasurementRecord) -> bool {
-    let mut blocks = m.workload.block_mix.iter().map(|share| share.block_bytes);
-    m.workload.block_bytes.is_multiple_of(PAGE_BYTES)
-        && blocks.all(|block| block.is_multiple_of(PAGE_BYTES))
+    block_sizes(m).all(|block| block.is_multiple_of(PAGE_BYTES))
 }
 
 fn smallest_block(m: &MeasurementRecord) -> u32 {
-    let blocks = m.workload.block_mix.iter().map(|share| share.block_bytes);
-    blocks.fold(m.workload.block_bytes, u32::min)
+    block_sizes(m).fold(u32::MAX, u32::min)
+}
+
+/// Of all its requests.
+fn block_sizes(m: &MeasurementRecord) -> impl Iterator<Item = u32> {
+    let mixed = m.workload.block_mix.iter().map(|share| share.block_bytes);
+    mixed.chain([m.workload.block_bytes])
 }

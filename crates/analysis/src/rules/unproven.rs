@@ -1,11 +1,11 @@
 //! `unproven`: no disk could be found or counted below the target, so nothing confirms that the
 //! figures come from one.
 
-use super::evidence::{places, real};
+use super::evidence::{evidence_at, part_path, places, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -31,28 +31,21 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .filter_map(|(index, device)| Some((index, device.unresolved.as_deref()?)))
         .collect();
     let &(_, why) = hits.first()?;
-    let evidence = |index: &Option<usize>| Evidence {
-        path: match index {
-            Some(index) => format!("/measurements/{index}/device/accounted"),
-            None => "/surface/device/accounted".to_owned(),
-        },
-        observed: 0.0,
-        threshold: 1.0,
-        unit: "of the bytes".to_owned(),
+    let evidence = |&(index, _): &(Option<usize>, &str)| {
+        let path = part_path(index) + "/device/accounted";
+        evidence_at(path, 0.0, 1.0, "of the bytes")
     };
-    Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "No counter confirms that a disk moved the bytes of {} ({why}). A cache may have \
              answered, and syncs may not have reached a medium.",
             places(record, hits.iter().map(|(index, _)| *index)),
         ),
-        evidence: hits.iter().map(|(index, _)| evidence(index)).collect(),
-        remedy: "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
-                 powercut)."
-            .to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(evidence),
+        "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
+         powercut).",
+    ))
 }
 
 #[cfg(test)]

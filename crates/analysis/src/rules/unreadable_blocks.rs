@@ -1,10 +1,10 @@
 //! `unreadable-blocks`: a scan met sectors that could not be read.
 
-use super::evidence::gigabytes;
+use super::evidence::{evidence_at, gigabytes};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::surface::UnreadableRange;
 use diskproof_model::units::format_bytes;
@@ -33,45 +33,33 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .scan
         .as_ref()
         .filter(|s| s.unreadable_bytes > 0)?;
-    let seen = |path: String, observed: u64| Evidence {
-        path,
-        observed: observed as f64,
-        threshold: 0.0,
-        unit: "B".to_owned(),
-    };
-    let mut evidence = vec![seen(
-        "/surface/scan/unreadable_bytes".to_owned(),
-        scan.unreadable_bytes,
-    )];
     let ranges = scan.unreadable.iter().enumerate().take(NAMED);
-    evidence.extend(ranges.map(|(i, range)| {
-        seen(
-            format!("/surface/scan/unreadable/{i}/length_bytes"),
-            range.length_bytes,
-        )
-    }));
+    let ranges = ranges.map(|(i, range)| {
+        let path = format!("/surface/scan/unreadable/{i}/length_bytes");
+        (path, range.length_bytes)
+    });
+    let all = "/surface/scan/unreadable_bytes".to_owned();
+    let evidence = std::iter::once((all, scan.unreadable_bytes))
+        .chain(ranges)
+        .map(|(path, bytes)| evidence_at(path, bytes as f64, 0.0, "B"));
     let places: Vec<String> = scan.unreadable.iter().take(NAMED).map(tell).collect();
-    let more = scan.unreadable.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
+    let more = match scan.unreadable.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
     };
-    Some(Diagnosis {
-        severity: Severity::Failure,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!(
             "{} could not be read: {}{more}.",
             format_bytes(scan.unreadable_bytes),
             places.join("; ")
         ),
         evidence,
-        remedy: "Copy the readable data to another disk first (ddrescue), restore the rest from a \
-                 backup, then replace the disk. If dmesg names the link instead of the medium, \
-                 check the cable and the controller. smartctl -a counts pending sectors, which a \
-                 write replaces; if the count grows again, the disk is failing."
-            .to_owned(),
-        reproduce: None,
-    })
+        "Copy the readable data to another disk first (ddrescue), restore the rest from a \
+         backup, then replace the disk. If dmesg names the link instead of the medium, \
+         check the cable and the controller. smartctl -a counts pending sectors, which a \
+         write replaces; if the count grows again, the disk is failing.",
+    ))
 }
 
 fn tell(range: &UnreadableRange) -> String {

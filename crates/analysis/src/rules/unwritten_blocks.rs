@@ -1,6 +1,6 @@
 //! `unwritten-blocks`: blocks were read that were never written; they cost no access to the medium.
 
-use super::evidence::{Measured, evidence, heaviest, real, scope};
+use super::evidence::{Measured, evidence, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -50,40 +50,41 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let worst = hits
         .iter()
         .reduce(|a, b| if b.severity > a.severity { b } else { a })?;
-    let device = record
-        .targets
-        .get(record.measurements[worst.index].target)
-        .is_some_and(|t| t.kind == TargetKind::BlockDevice);
-    let remedy = if device {
-        "Measure a device whose span has been written completely, or a part that contains data."
-    } else {
-        "Measure a directory, in which diskproof fills its own file, or a file with content \
-         instead of holes."
+    let target = record.measurements[worst.index].target;
+    let target = record.targets.get(target);
+    let remedy = match target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
+        true => {
+            "Measure a device whose span has been written completely, or a part that contains \
+             data."
+        }
+        false => {
+            "Measure a directory, in which diskproof fills its own file, or a file with content \
+             instead of holes."
+        }
     };
-    Some(Diagnosis {
-        severity: heaviest(hits.iter().map(|h| h.severity)),
-        claim: format!(
+    Some(Diagnosis::new(
+        worst.severity,
+        format!(
             "Empty blocks were read in {}: {} Such reads need not reach the medium.",
             scope(record, hits.iter().map(|h| h.index)),
             worst.words
         ),
-        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: remedy.to_owned(),
-        reproduce: None,
-    })
+        hits.iter().map(|h| h.evidence.clone()),
+        remedy,
+    ))
 }
 
 fn hit((index, m): Measured) -> Option<EmptyReads> {
     let unwritten = m.unwritten_bytes.unwrap_or(0);
     let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
-    if unwritten as f64 > UNWRITTEN_MAX * span as f64 {
+    let (unwritten_max, zero_max) = (UNWRITTEN_MAX * span as f64, ZERO_MAX * zero.sampled as f64);
+    if unwritten as f64 > unwritten_max {
         let share = unwritten as f64 / span.max(1) as f64;
         return Some(EmptyReads {
             index,
-            severity: if share >= UNWRITTEN_FAILURE {
-                Severity::Failure
-            } else {
-                Severity::Warning
+            severity: match share >= UNWRITTEN_FAILURE {
+                true => Severity::Failure,
+                false => Severity::Warning,
             },
             words: format!(
                 "{} of {} ({}) were never written.",
@@ -95,18 +96,16 @@ fn hit((index, m): Measured) -> Option<EmptyReads> {
                 index,
                 "unwritten_bytes",
                 unwritten as f64,
-                UNWRITTEN_MAX * span as f64,
+                unwritten_max,
                 "B",
             ),
         });
     }
-    let enough = if zero.zero == zero.sampled {
-        SAMPLED_ALIKE_MIN
-    } else {
-        SAMPLED_MIN
+    let enough = match zero.zero == zero.sampled {
+        true => SAMPLED_ALIKE_MIN,
+        false => SAMPLED_MIN,
     };
-    let is_much = zero.zero as f64 >= ZERO_MAX * zero.sampled as f64;
-    (zero.sampled >= enough && is_much).then(|| EmptyReads {
+    (zero.sampled >= enough && zero.zero as f64 >= zero_max).then(|| EmptyReads {
         index,
         severity: Severity::Warning,
         words: format!(
@@ -114,13 +113,7 @@ fn hit((index, m): Measured) -> Option<EmptyReads> {
              zero.",
             zero.zero, zero.sampled
         ),
-        evidence: evidence(
-            index,
-            "zero_blocks/zero",
-            zero.zero as f64,
-            ZERO_MAX * zero.sampled as f64,
-            "1",
-        ),
+        evidence: evidence(index, "zero_blocks/zero", zero.zero as f64, zero_max, "1"),
     })
 }
 

@@ -5,6 +5,7 @@ use super::evidence::{Measured, evidence, real, scope, workload_name};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::largest_by;
 use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -68,13 +69,11 @@ impl Varying<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let found: Vec<Varying<'_>> = real(record).filter_map(varying).collect();
-    let worst = found
-        .iter()
-        .max_by(|a, b| a.width().total_cmp(&b.width()))?;
+    let worst = largest_by(&found, |varying| varying.width())?;
     let runs = worst.runs;
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "Runs of {} differ by more than a single run shows. {} earlier runs of {} reached {}; \
              expect {} from the next one.",
             scope(record, found.iter().map(|varying| varying.index)),
@@ -83,25 +82,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
             worst.range(runs.lowest_iops, runs.highest_iops),
             worst.range(runs.next_low_iops, runs.next_high_iops),
         ),
-        evidence: found
-            .iter()
-            .flat_map(|varying| {
-                let threshold = varying.m.total_iops();
-                [
-                    ("next_low_iops", varying.runs.next_low_iops),
-                    ("next_high_iops", varying.runs.next_high_iops),
-                ]
-                .map(|(figure, observed)| {
-                    let place = format!("run_to_run/{figure}");
-                    evidence(varying.index, &place, observed, threshold, "/s")
-                })
-            })
-            .collect(),
-        remedy: "Decide from several runs per side: 'diskproof compare' uses the runs in the \
-                 history, and 'diskproof compare DIR1 DIR2' measures both in alternation."
-            .to_owned(),
-        reproduce: None,
-    })
+        found.iter().flat_map(|varying| {
+            let Varying { index, m, runs } = varying;
+            [
+                ("run_to_run/next_low_iops", runs.next_low_iops),
+                ("run_to_run/next_high_iops", runs.next_high_iops),
+            ]
+            .map(|(place, rate)| evidence(*index, place, rate, m.total_iops(), "/s"))
+        }),
+        "Decide from several runs per side: 'diskproof compare' uses the runs in the \
+         history, and 'diskproof compare DIR1 DIR2' measures both in alternation.",
+    ))
 }
 
 fn varying((index, m): Measured<'_>) -> Option<Varying<'_>> {

@@ -1,10 +1,11 @@
 //! `virtual-disk`: the disk is one that a hypervisor makes up, so what lies below it is out of
 //! sight.
 
+use super::evidence::{evidence_at, layers};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::target::Layer;
 
@@ -46,76 +47,51 @@ const CLOUD: [&str; 4] = [
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hypervisor = record.host.hypervisor.as_ref()?;
-    let layers = record.targets.iter().enumerate().flat_map(|(t, target)| {
-        target
-            .layers
-            .iter()
-            .enumerate()
-            .map(move |(l, layer)| (t, l, layer))
-    });
-    let disks = layers.filter(|(_, _, layer)| layer.below.is_empty());
+    let disks = layers(record).filter(|(_, layer)| layer.below.is_empty());
     let hits: Vec<(String, &Layer)> = disks
-        .filter_map(|(t, l, layer)| {
-            Some((format!("/targets/{t}/layers/{l}/{}", sign(layer)?), layer))
-        })
+        .filter_map(|(path, layer)| Some((format!("{path}/{}", sign(layer)?), layer)))
         .collect();
-    if hits.is_empty() {
-        return None;
-    }
+    hits.first()?;
     let mut names: Vec<&str> = hits.iter().map(|(_, layer)| layer.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let cloud = hits
-        .iter()
-        .any(|(_, layer)| is_named(layer.model.as_deref(), &CLOUD));
-    let credits = if cloud {
-        " Cloud volumes also allow bursts above the sustained rate; a short run cannot distinguish \
-         the two."
-    } else {
-        ""
+    let is_cloud = |(_, layer): &(String, &Layer)| is_named(layer.model.as_deref(), &CLOUD);
+    let credits = match hits.iter().any(is_cloud) {
+        true => {
+            " Cloud volumes also allow bursts above the sustained rate; a short run cannot \
+             distinguish the two."
+        }
+        false => "",
     };
-    let (is, it) = if names.len() == 1 {
-        ("is a virtual disk", "it")
-    } else {
-        ("are virtual disks", "them")
+    let (is, it) = match names.len() {
+        1 => ("is a virtual disk", "it"),
+        _ => ("are virtual disks", "them"),
     };
-    Some(Diagnosis {
-        severity: Severity::Note,
-        claim: format!(
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
             "{} {is} (hypervisor: {hypervisor}). A cache of the host may answer for {it}, and \
              flushes are honoured only if the host honours them.{credits}",
             names.join(", ")
         ),
-        evidence: hits
-            .into_iter()
-            .map(|(path, _)| Evidence {
-                path,
-                observed: 1.0,
-                threshold: 0.0,
-                unit: "virtual".to_owned(),
-            })
-            .collect(),
-        remedy:
-            "Ask the provider for the disk's cache mode and limits. Do not rely on a commit rate \
-                 before a power-cut test of the host."
-                .to_owned(),
-        reproduce: None,
-    })
+        hits.into_iter()
+            .map(|(path, _)| evidence_at(path, 1.0, 0.0, "virtual")),
+        "Ask the provider for the disk's cache mode and limits. Do not rely on a commit rate \
+         before a power-cut test of the host.",
+    ))
 }
 
 /// The field of a layer that gives it away.
 fn sign(layer: &Layer) -> Option<&'static str> {
-    if layer
-        .link
-        .as_ref()
-        .is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio"))
-    {
+    let link = layer.link.as_ref();
+    if link.is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio")) {
         return Some("link/bus");
     }
-    if is_named(layer.model.as_deref(), &NAMES) {
-        return Some("model");
-    }
-    is_named(layer.vendor.as_deref(), &NAMES).then_some("vendor")
+    let texts = [("model", &layer.model), ("vendor", &layer.vendor)];
+    let mut named = texts
+        .into_iter()
+        .filter(|(_, text)| is_named(text.as_deref(), &NAMES));
+    named.next().map(|(place, _)| place)
 }
 
 fn is_named(text: Option<&str>, names: &[&str]) -> bool {

@@ -1,13 +1,13 @@
 //! `volatile-write-cache`: what is acknowledged without a flush may be lost when the power fails.
 
-use super::evidence::real;
+use super::evidence::{evidence_at, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
-use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, WriteCache};
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "volatile-write-cache",
@@ -33,7 +33,7 @@ struct VolatileCache<'a> {
     layer: usize,
     disk: &'a Layer,
     /// The mount option that switches flushes off.
-    option: Option<&'a str>,
+    option: Option<&'a String>,
 }
 
 /// Only records with commits: other loads promise no durability.
@@ -46,12 +46,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .filter(|(index, _)| has_commits(*index))
         .flat_map(|(index, target)| volatile_disks(index, target))
         .collect();
-    let worst = hits
-        .iter()
-        .find(|hit| hit.option.is_some())
-        .or(hits.first())?;
+    let worst = hits.iter().find(|hit| hit.option.is_some());
+    let worst = worst.or(hits.first())?;
     let name = &worst.disk.name;
-    let unflushed = hits.iter().find(|hit| hit.has_no_flushes());
+    let has_no_flushes =
+        |hit: &&VolatileCache<'_>| hit.disk.write_cache == Some(WriteCache::WriteThrough);
+    let unflushed = hits.iter().find(has_no_flushes);
     let (severity, claim, remedy) = match (unflushed, worst.option) {
         (Some(hit), _) => (
             Severity::Warning,
@@ -86,24 +86,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 .to_owned(),
         ),
     };
-    Some(Diagnosis {
+    Some(Diagnosis::new(
         severity,
         claim,
-        evidence: hits.iter().map(evidence).collect(),
+        hits.iter().map(evidence),
         remedy,
-        reproduce: None,
-    })
-}
-
-impl VolatileCache<'_> {
-    /// Whether the kernel sends no flushes, because it knows of no cache.
-    fn has_no_flushes(&self) -> bool {
-        self.disk.write_cache == Some(WriteCache::WriteThrough)
-    }
+    ))
 }
 
 fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileCache<'_>> {
-    let option = target.filesystem.as_ref().and_then(without_flushes);
+    let mut options = target.filesystem.iter().flat_map(|f| &f.options);
+    let option = options.find(|option| WITHOUT_FLUSHES.contains(&option.as_str()));
     let layers = target.layers.iter().enumerate();
     layers
         .filter(|(_, layer)| {
@@ -119,18 +112,9 @@ fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileCache<'_
         .collect()
 }
 
-fn without_flushes(filesystem: &Filesystem) -> Option<&str> {
-    let mut options = filesystem.options.iter().map(String::as_str);
-    options.find(|option| WITHOUT_FLUSHES.contains(option))
-}
-
 fn evidence(hit: &VolatileCache<'_>) -> Evidence {
-    Evidence {
-        path: format!("/targets/{}/layers/{}/write_cache", hit.target, hit.layer),
-        observed: 1.0,
-        threshold: 0.0,
-        unit: "write back".to_owned(),
-    }
+    let path = format!("/targets/{}/layers/{}/write_cache", hit.target, hit.layer);
+    evidence_at(path, 1.0, 0.0, "write back")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::neighbours::{NEIGHBOURS, mean, median};
 use super::parts::{Dip, Reach, ShapePoint};
 use super::stretches::stretches;
+use crate::estimate::largest_by;
 use diskproof_model::surface::CurvePoint;
 use std::ops::Range;
 
@@ -57,10 +58,9 @@ pub(super) fn lone_points(values: &[f64], scatter: f64) -> Vec<LonePoint> {
         })
     });
     let lone: Vec<LonePoint> = lone.collect();
-    if lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 {
-        Vec::new()
-    } else {
-        lone
+    match lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 {
+        true => Vec::new(),
+        false => lone,
     }
 }
 
@@ -94,10 +94,8 @@ pub(super) fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &Lon
     let at = |i: usize| &curve[points[i].index];
     let near =
         lone.point.saturating_sub(NEIGHBOURS)..(lone.point + NEIGHBOURS + 1).min(points.len());
-    let others: Vec<f64> = near
-        .filter(|i| *i != lone.point)
-        .map(|i| at(i).latency_max_ns as f64)
-        .collect();
+    let others = near.filter(|i| *i != lone.point);
+    let others: Vec<f64> = others.map(|i| at(i).latency_max_ns as f64).collect();
     let slow = at(lone.point);
     let extra_ns = slow.busy_ns as f64 * (1.0 - (points[lone.point].ln_rate - lone.beside).exp());
     slow.latency_max_ns as f64 - median(&others) >= ONE_REQUEST * extra_ns
@@ -107,10 +105,8 @@ pub(super) fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &Lon
 /// one neighbour, because no healthy curve rises.
 pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
     let stretches = stretches(values, scatter);
-    let levels: Vec<f64> = stretches
-        .iter()
-        .map(|s| mean(values[s.clone()].iter().copied()))
-        .collect();
+    let level = |s: &Range<usize>| mean(values[s.clone()].iter().copied());
+    let levels: Vec<f64> = stretches.iter().map(level).collect();
     let mut dips = Vec::new();
     let mut from = 0;
     while from < stretches.len() {
@@ -122,25 +118,16 @@ pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
             from += 1;
             continue;
         };
-        let beside: Vec<f64> = [from.checked_sub(1), Some(to + 1)]
-            .into_iter()
-            .flatten()
-            .map(|i| levels[i])
-            .collect();
-        dips.push(dip(
-            values,
-            stretches[from].start,
-            stretches[to].end - 1,
-            mean(beside.into_iter()),
-        ));
+        let beside = [from.checked_sub(1), Some(to + 1)].into_iter().flatten();
+        let beside = mean(beside.map(|i| levels[i]));
+        let (first, last) = (stretches[from].start, stretches[to].end - 1);
+        dips.push(dip(values, first, last, beside));
         from = to + 1;
     }
     let last =
         last_dip(&stretches, &levels, values.len(), scatter).filter(|_| reach == Reach::Whole);
-    if let Some(start) = last
-        .map(|i| stretches[i].start)
-        .filter(|start| dips.iter().all(|d| d.last < *start))
-    {
+    let start = last.map(|i| stretches[i].start);
+    if let Some(start) = start.filter(|start| dips.iter().all(|d| d.last < *start)) {
         let before = levels[stretches.partition_point(|s| s.start < start) - 1];
         dips.push(dip(values, start, values.len() - 1, before));
     }
@@ -173,13 +160,11 @@ fn is_dip(
         return false;
     }
     let right = levels[to + 1];
-    let left = from
-        .checked_sub(1)
-        .map_or(f64::INFINITY, |left| levels[left]);
-    let depth = if length >= LONG_DIP_POINTS {
-        LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter))
-    } else {
-        depth_min(length, scatter)
+    let left = from.checked_sub(1);
+    let left = left.map_or(f64::INFINITY, |left| levels[left]);
+    let depth = match length >= LONG_DIP_POINTS {
+        true => LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter)),
+        false => depth_min(length, scatter),
     };
     let steps = levels[from] <= left - depth && levels[to] <= right - depth;
     let start = if left.is_finite() { left } else { right };
@@ -209,17 +194,10 @@ fn last_dip(
     scatter: f64,
 ) -> Option<usize> {
     let falls: Vec<f64> = levels.windows(2).map(|pair| pair[0] - pair[1]).collect();
-    let (before, fall) = falls
-        .iter()
-        .copied()
-        .enumerate()
-        .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let others = falls
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| *i != before)
-        .map(|(_, fall)| *fall)
-        .fold(0.0, f64::max);
+    let falls = || falls.iter().copied().enumerate();
+    let (before, fall) = largest_by(falls(), |(_, fall)| *fall)?;
+    let others = falls().filter(|(i, _)| *i != before);
+    let others = others.map(|(_, fall)| fall).fold(0.0, f64::max);
     let length = points - stretches[before + 1].start;
     let short = length as f64 <= END_SHARE_MAX * points as f64;
     (short && fall >= depth_min(length, scatter) && fall >= END_STEPS * others)

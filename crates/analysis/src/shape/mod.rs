@@ -14,7 +14,7 @@ mod stretches;
 pub(crate) use neighbours::median;
 pub(crate) use parts::{Dip, Level, Reach, ShapePoint, Stray};
 
-use dips::{dips, has_waited, lone_dips, lone_points};
+use dips::{LonePoint, dips, has_waited, lone_dips, lone_points};
 use diskproof_model::surface::CurvePoint;
 use neighbours::{NEIGHBOURS, mean, outside, scatter};
 use stretches::stretches;
@@ -60,16 +60,15 @@ impl Shape {
         let scatter = scatter(&values);
         let noise = scatter.max(SCATTER_MIN);
         let lone = lone_points(&values, noise);
-        let steady: Vec<usize> = (0..points.len())
-            .filter(|i| lone.iter().all(|l| l.point != *i))
-            .collect();
+        let is_steady = |i: &usize| lone.iter().all(|l| l.point != *i);
+        let steady: Vec<usize> = (0..points.len()).filter(is_steady).collect();
         let calm: Vec<f64> = steady.iter().map(|i| values[*i]).collect();
         let mut dips = dips(&calm, noise, reach);
-        dips.iter_mut()
-            .for_each(|dip| (dip.first, dip.last) = (steady[dip.first], steady[dip.last]));
-        dips.extend(lone_dips(&lone, &values, noise, |l| {
-            has_waited(curve, &points, l)
-        }));
+        for dip in &mut dips {
+            (dip.first, dip.last) = (steady[dip.first], steady[dip.last]);
+        }
+        let waited = |l: &LonePoint| has_waited(curve, &points, l);
+        dips.extend(lone_dips(&lone, &values, noise, waited));
         dips.sort_by_key(|dip| dip.first);
         let kept: Vec<usize> = steady
             .into_iter()
@@ -80,10 +79,8 @@ impl Shape {
             ln_rate: mean(members.iter().map(|i| values[*i])),
         };
         let calm: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
-        let levels = stretches(&calm, noise)
-            .into_iter()
-            .map(|s| level(&kept[s]))
-            .collect();
+        let levels = stretches(&calm, noise).into_iter();
+        let levels = levels.map(|s| level(&kept[s])).collect();
         Some(Self {
             own_error: own_error(curve, &points),
             points,
@@ -96,26 +93,24 @@ impl Shape {
     /// How often the rate rises from one level to the next by more than `share`, outside of the
     /// dips. It never does on a healthy rotating disk.
     pub(crate) fn rises(&self, share: f64) -> usize {
-        self.levels
-            .windows(2)
-            .filter(|pair| pair[1].rate() > (1.0 + share) * pair[0].rate())
-            .count()
+        let pairs = self.levels.windows(2);
+        let rising = pairs.filter(|pair| pair[1].rate() > (1.0 + share) * pair[0].rate());
+        rising.count()
     }
 
     /// The points that lie outside of what their neighbours suggest, the furthest first.
     pub(crate) fn strays(&self) -> Vec<Stray> {
         let values: Vec<f64> = self.points.iter().map(|p| p.ln_rate).collect();
         let stray = |(point, distance): (usize, f64)| {
-            let rate = values[point].exp();
-            let expected = if values[point] > median(&values[point - NEIGHBOURS..point]) {
-                -distance
-            } else {
-                distance
+            let level = median(&values[point - NEIGHBOURS..point]);
+            let expected = match values[point] > level {
+                true => values[point] - distance,
+                false => values[point] + distance,
             };
             Stray {
                 point,
-                rate,
-                expected: (values[point] + expected).exp(),
+                rate: values[point].exp(),
+                expected: expected.exp(),
             }
         };
         let mut strays: Vec<Stray> = outside(&values)
@@ -129,9 +124,8 @@ impl Shape {
     /// Where the stretch of points from `first` to `last` ends: where the next point begins, or the
     /// end of the span.
     pub(crate) fn end_bytes(&self, last: usize, span_end_bytes: u64) -> u64 {
-        self.points
-            .get(last + 1)
-            .map_or(span_end_bytes, |next| next.offset_bytes)
+        let next = self.points.get(last + 1);
+        next.map_or(span_end_bytes, |next| next.offset_bytes)
     }
 }
 
@@ -171,10 +165,8 @@ fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
 }
 
 fn own_error(curve: &[CurvePoint], points: &[ShapePoint]) -> Option<f64> {
-    let errors: Vec<f64> = points
-        .iter()
-        .filter_map(|p| curve[p.index].standard_error)
-        .collect();
+    let errors = points.iter().filter_map(|p| curve[p.index].standard_error);
+    let errors: Vec<f64> = errors.collect();
     (2 * errors.len() > points.len()).then(|| median(&errors))
 }
 

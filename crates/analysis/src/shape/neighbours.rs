@@ -12,9 +12,8 @@ const NORMAL_QUARTILE: f64 = 0.934;
 pub(super) fn scatter(values: &[f64]) -> f64 {
     let mut distances: Vec<f64> = outside(values).map(|(_, distance)| distance).collect();
     distances.sort_by(f64::total_cmp);
-    distances
-        .get(distances.len() * 3 / 4)
-        .map_or(0.0, |quartile| quartile / NORMAL_QUARTILE)
+    let quartile = distances.get(distances.len() * 3 / 4);
+    quartile.map_or(0.0, |quartile| quartile / NORMAL_QUARTILE)
 }
 
 /// Each inner point and its distance from the interval between the medians of its neighbours on
@@ -22,16 +21,10 @@ pub(super) fn scatter(values: &[f64]) -> f64 {
 pub(super) fn outside(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     let inner = NEIGHBOURS..values.len().saturating_sub(NEIGHBOURS);
     inner.map(|i| {
-        let (left, right) = (
-            median(&values[i - NEIGHBOURS..i]),
-            median(&values[i + 1..=i + NEIGHBOURS]),
-        );
-        (
-            i,
-            (values[i] - left.max(right))
-                .max(left.min(right) - values[i])
-                .max(0.0),
-        )
+        let left = median(&values[i - NEIGHBOURS..i]);
+        let right = median(&values[i + 1..=i + NEIGHBOURS]);
+        let distance = (values[i] - left.max(right)).max(left.min(right) - values[i]);
+        (i, distance.max(0.0))
     })
 }
 

@@ -4,6 +4,7 @@
 //! `n`. One whose requests take their own time and that of their transfer has it at the block size
 //! for which the two are equal.
 
+use crate::estimate::largest_by;
 use diskproof_model::record::Estimate;
 
 /// Fewer points cannot show a knee.
@@ -44,21 +45,20 @@ pub(super) struct Knee<'a> {
 /// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
 /// them.
 pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
-    let known: Vec<(KneePoint<'a>, f64, f64)> = points
-        .iter()
-        .filter_map(|point| {
-            let (power, width) = point.log_power()?;
-            Some((*point, power, width))
-        })
-        .collect();
+    let known = points.iter().filter_map(|point| {
+        let (power, width) = point.log_power()?;
+        Some((*point, power, width))
+    });
+    let known: Vec<(KneePoint<'a>, f64, f64)> = known.collect();
     if known.len() < POINTS_MIN {
         return None;
     }
-    let (best, power, width) = *known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let &(best, power, width) = largest_by(&known, |(_, power, _)| *power)?;
     // Two independent intervals do not differ while they overlap by this much.
-    let allowed = known
-        .iter()
-        .filter(|(_, other, other_width)| power - other <= width.hypot(*other_width));
+    let is_allowed = |(_, other, other_width): &&(KneePoint<'_>, f64, f64)| {
+        power - other <= width.hypot(*other_width)
+    };
+    let allowed = known.iter().filter(is_allowed);
     let allowed: Vec<u32> = allowed.map(|(point, ..)| point.at).collect();
     let (low, high) = (*allowed.first()?, *allowed.last()?);
     let (first, last) = (known.first()?.0.at, known.last()?.0.at);

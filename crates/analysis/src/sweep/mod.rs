@@ -6,6 +6,7 @@ mod cost_model;
 mod knee;
 
 use crate::checked::PAGE_BYTES;
+use crate::estimate::smallest_by;
 use crate::estimate::student::multiple_95;
 use cost_model::{CellLatency, fitted};
 use diskproof_model::measurement::OpKind;
@@ -31,10 +32,9 @@ pub(crate) fn sweep_record(plan: &Plan, measurements: &[MeasurementRecord]) -> O
     let sweep = plan.sweep.as_ref()?;
     let found = FoundCells { plan, measurements };
     let operations = sweep.operations.iter();
+    let matrices = operations.map(|operation| matrix(*operation, sweep, &found));
     Some(SweepRecord {
-        matrices: operations
-            .map(|operation| matrix(*operation, sweep, &found))
-            .collect(),
+        matrices: matrices.collect(),
         spans: spans(sweep, &found),
     })
 }
@@ -108,10 +108,8 @@ fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
         (cell.latency_p50_ns, cell.latency_p99_ns) = (only.latency.p50, only.latency.p99);
     }
     let sum = |of: fn(&OpRecord) -> &Estimate| {
-        let sum = ops
-            .iter()
-            .map(|op| of(op).clone())
-            .reduce(|a, b| added(&a, &b))?;
+        let all = ops.iter().map(|op| of(op).clone());
+        let sum = all.reduce(|a, b| added(&a, &b))?;
         Some(with_interval(sum, count))
     };
     let convoy = convoy_error(m, count);
@@ -201,11 +199,9 @@ fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
     };
     // The size nearest to a page.
     let distance = |bytes: &u32| (f64::from(*bytes) / f64::from(PAGE_BYTES)).ln().abs();
-    let block_bytes = *sweep
-        .block_bytes
-        .iter()
-        .filter(|bytes| measured(**bytes).len() >= knee::POINTS_MIN)
-        .min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    let sizes = sweep.block_bytes.iter();
+    let sizes = sizes.filter(|bytes| measured(**bytes).len() >= knee::POINTS_MIN);
+    let block_bytes = *smallest_by(sizes, |bytes| distance(bytes))?;
     let cells = measured(block_bytes);
     let points = cells.iter().filter_map(|cell| {
         Some(KneePoint {
@@ -229,10 +225,8 @@ fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
 fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthLimit> {
     // The best of all depths: what the disk can do with blocks of this size.
     let best = |block_bytes: &u32| {
-        let of_size = matrix
-            .cells
-            .iter()
-            .filter(|cell| cell.block_bytes == *block_bytes);
+        let cells = matrix.cells.iter();
+        let of_size = cells.filter(|cell| cell.block_bytes == *block_bytes);
         let rates = of_size.filter_map(|cell| cell.throughput.as_ref());
         let rate = rates.max_by(|a, b| a.cmp_certain(b))?;
         Some(KneePoint {
@@ -279,10 +273,8 @@ fn cost_model(matrix: &SweepMatrix) -> Option<CostModel> {
 /// Gives cells that were not measured what the model predicts. Twice the typical error is its
 /// interval.
 fn predict(cells: &mut [SweepCell], model: &CostModel) {
-    for cell in cells
-        .iter_mut()
-        .filter(|cell| cell.state == CellState::Unknown)
-    {
+    let unknown = |cell: &&mut SweepCell| cell.state == CellState::Unknown;
+    for cell in cells.iter_mut().filter(unknown) {
         let latency_ns = model.latency_ns(cell.block_bytes, cell.depth);
         if !(latency_ns.is_finite() && latency_ns > 0.0) {
             continue;

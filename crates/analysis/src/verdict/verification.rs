@@ -6,16 +6,11 @@ use diskproof_model::units::counted;
 
 /// The answer; `None` where nothing was verified with `--verify`.
 pub(super) fn headline(record: &Record) -> Option<String> {
-    let verified: Vec<&VerifyResult> = record
-        .measurements
-        .iter()
-        .filter_map(|m| m.verify.as_ref())
-        .collect();
+    let measurements = record.measurements.iter();
+    let verified: Vec<&VerifyResult> = measurements.filter_map(|m| m.verify.as_ref()).collect();
     let sum = |of: fn(&VerifyResult) -> u64| verified.iter().map(|one| of(one)).sum::<u64>();
-    let (wrong, good) = (
-        sum(VerifyResult::wrong_blocks),
-        sum(VerifyResult::good_blocks),
-    );
+    let wrong = sum(VerifyResult::wrong_blocks);
+    let good = sum(VerifyResult::good_blocks);
     let (unknown, unchecked) = (sum(|v| v.bad_blocks) - wrong, sum(VerifyResult::unchecked));
     let judged = counted(wrong + good, "block");
     let mut text = match (wrong, good, unknown) {

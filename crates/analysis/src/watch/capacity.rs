@@ -50,11 +50,10 @@ fn is_same_disk(one: &Layer, other: &Layer) -> bool {
 pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
     let is_of_device = |m: &&MeasurementRecord| {
         let target = record.targets.get(m.target);
+        let accounted = m.device.accounted;
         target.is_some_and(|target| is_capacity_of(target, watched))
             && m.workload.cache == CachePolicy::Direct
-            && m.device
-                .accounted
-                .is_none_or(|share| share >= ACCOUNTED_MIN)
+            && accounted.is_none_or(|share| share >= ACCOUNTED_MIN)
     };
     let measured: Vec<&MeasurementRecord> =
         record.measurements.iter().filter(is_of_device).collect();
@@ -66,16 +65,13 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
             true => &op.throughput,
             false => &op.iops,
         });
-        let most = rates
-            .filter(|rate| rate.value > 0.0)
-            .max_by(|a, b| a.cmp_certain(b))?;
-        Some(most.value)
+        let known = rates.filter(|rate| rate.value > 0.0);
+        Some(known.max_by(|a, b| a.cmp_certain(b))?.value)
     };
-    let verb = &record.plan.origin.verb;
     let capacity = MeasuredCapacity {
         run_id: record.run_id.clone(),
         started: record.started.clone(),
-        verb: verb.clone(),
+        verb: record.plan.origin.verb.clone(),
         read_iops: most(OpKind::Read, false),
         read_bytes_per_second: most(OpKind::Read, true),
         write_iops: most(OpKind::Write, false),
@@ -90,10 +86,8 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
 /// added up. `None` where a direction with load was never measured. A device that was only read
 /// has no limit of writes, and a filesystem writes a little even when it is only read.
 pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Option<f64> {
-    let [all_iops, all_bytes] = [
-        step.read.iops + step.write.iops,
-        step.read.bytes_per_second + step.write.bytes_per_second,
-    ];
+    let all_iops = step.read.iops + step.write.iops;
+    let all_bytes = step.read.bytes_per_second + step.write.bytes_per_second;
     let share = |load: &DirectionStep, iops: Option<f64>, bytes: Option<f64>| {
         let is_little = load.iops <= all_iops * IGNORED_SHARE
             && load.bytes_per_second <= all_bytes * IGNORED_SHARE;
@@ -102,16 +96,9 @@ pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Opti
             None => (load.ops == 0 || is_little).then_some(0.0),
         }
     };
-    let read = share(
-        &step.read,
-        capacity.read_iops,
-        capacity.read_bytes_per_second,
-    )?;
-    let write = share(
-        &step.write,
-        capacity.write_iops,
-        capacity.write_bytes_per_second,
-    )?;
+    let c = capacity;
+    let read = share(&step.read, c.read_iops, c.read_bytes_per_second)?;
+    let write = share(&step.write, c.write_iops, c.write_bytes_per_second)?;
     Some(read + write)
 }
 

@@ -15,10 +15,8 @@ pub(super) fn step(
     after: &DiskReading,
     length_ns: u64,
 ) -> Option<DeviceStep> {
-    let (read, write) = (
-        direction(before.read, after.read, length_ns)?,
-        direction(before.write, after.write, length_ns)?,
-    );
+    let read = direction(before.read, after.read, length_ns)?;
+    let write = direction(before.write, after.write, length_ns)?;
     let flush_ops = match (before.flush_ops, after.flush_ops) {
         (Some(before), Some(after)) => Some(difference(before, after)?),
         _ => None,

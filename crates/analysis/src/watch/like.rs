@@ -118,17 +118,17 @@ fn parts(op: &ObservedOps) -> Vec<(Access, LikePart)> {
         let sizes = op.sizes.iter().map(|size| (size.block_bytes, count(size)));
         sizes.filter(|(_, count)| *count > 0).collect()
     };
+    let sequential = 1.0 - op.seek_share;
     let both = [
         (random, op.seek_share, sizes(|size| size.random)),
         (
             Access::Sequential,
-            1.0 - op.seek_share,
+            sequential,
             sizes(|size| size.sequential),
         ),
     ];
-    let mut parts: Vec<(Access, LikePart)> = both
-        .into_iter()
-        .filter(|(_, share, _)| *share >= SHARE_MIN)
+    let counting = both.into_iter().filter(|(_, share, _)| *share >= SHARE_MIN);
+    let mut parts: Vec<(Access, LikePart)> = counting
         .map(|(access, share, sizes)| (access, LikePart { share, sizes }))
         .collect();
     let sum: f64 = parts.iter().map(|(_, part)| part.share).sum();
@@ -159,10 +159,8 @@ fn sized(workload: Workload, sizes: &[(u32, u64)], unit_bytes: u32) -> Workload 
         let block_bytes = bytes.div_ceil(unit).saturating_mul(unit);
         let scaled = u128::from(*count) * u128::from(WEIGHT_SUM) / u128::from(sum.max(1));
         let weight = (scaled as u32).max(1);
-        match mix
-            .iter_mut()
-            .find(|share| share.block_bytes == block_bytes)
-        {
+        let mut known = mix.iter_mut();
+        match known.find(|share| share.block_bytes == block_bytes) {
             Some(share) => share.weight += weight,
             None => mix.push(BlockShare {
                 block_bytes,

@@ -171,11 +171,8 @@ impl ObservedLoad {
             });
         }
         step.processes = busiest(&own);
-        step.load_share = self
-            .watched
-            .capacity
-            .as_ref()
-            .and_then(|capacity| load_share(&step, capacity));
+        let capacity = self.watched.capacity.as_ref();
+        step.load_share = capacity.and_then(|capacity| load_share(&step, capacity));
         self.profile
             .add_step(&step, input.length_ns, shares, method);
         step
@@ -187,9 +184,8 @@ impl ObservedLoad {
         let traced_bytes = self.ahead_bytes.saturating_add(own_bytes.clone().sum());
         let counted_bytes = step.read.bytes.saturating_add(step.write.bytes);
         // What was traced earlier cannot be ahead for longer than a step.
-        self.ahead_bytes = traced_bytes
-            .saturating_sub(counted_bytes)
-            .min(own_bytes.sum());
+        let ahead_bytes = traced_bytes.saturating_sub(counted_bytes);
+        self.ahead_bytes = ahead_bytes.min(own_bytes.sum());
         let is_small = step.read.ops + step.write.ops < REQUESTS_MIN;
         let is_complete = traced_bytes as f64 >= TRACED_SHARE_MIN * counted_bytes as f64;
         !own.is_empty() && (is_small || is_complete)

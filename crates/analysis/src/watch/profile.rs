@@ -110,10 +110,8 @@ impl DeviceProfile {
             Read => &mut self.read,
             Write => &mut self.write,
         };
-        let size = direction
-            .sizes
-            .entry(u32::try_from(bytes).unwrap_or(u32::MAX))
-            .or_default();
+        let block_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let size = direction.sizes.entry(block_bytes).or_default();
         match placement {
             Placement::Random => size.0 += 1,
             Placement::Sequential => size.1 += 1,
@@ -167,16 +165,15 @@ impl DeviceProfile {
         capacity: Option<&MeasuredCapacity>,
     ) -> ObservedDevice {
         let wall = self.wall_ns.max(1) as f64;
-        let ops = [(OpKind::Read, &self.read), (OpKind::Write, &self.write)];
+        let both = [(OpKind::Read, &self.read), (OpKind::Write, &self.write)].into_iter();
+        let ops = both
+            .filter(|(_, direction)| direction.count > 0)
+            .map(|(kind, direction)| (kind, direction.observed(self.wall_ns)));
         ObservedDevice {
             target,
             name: name.to_owned(),
             wall_ns: self.wall_ns,
-            ops: ops
-                .into_iter()
-                .filter(|(_, direction)| direction.count > 0)
-                .map(|(kind, direction)| (kind, direction.observed(self.wall_ns)))
-                .collect(),
+            ops: ops.collect(),
             flush_ops: self.flush_ops,
             queue_depth: self.depth_ns / wall,
             queue_depth_max: self.depth_max,
@@ -190,17 +187,17 @@ impl DeviceProfile {
     fn busiest(&self) -> Vec<ObservedProcess> {
         let mut threads: Vec<_> = self.threads.iter().collect();
         threads.sort_by_key(|((pid, _), load)| (std::cmp::Reverse(load.requests), *pid));
-        threads
+        threads.truncate(PROCESSES_MAX);
+        let busiest = threads
             .into_iter()
-            .take(PROCESSES_MAX)
             .map(|((pid, name), load)| ObservedProcess {
                 pid: *pid,
                 name: name.clone(),
                 requests: load.requests,
                 read_bytes: load.read_bytes,
                 write_bytes: load.write_bytes,
-            })
-            .collect()
+            });
+        busiest.collect()
     }
 }
 
@@ -233,9 +230,8 @@ impl DirectionProfile {
             settled: None,
         };
         let rate = rate_after(&self.series, wall_ns, whole);
-        let mut sizes: Vec<ObservedSize> = self
-            .sizes
-            .iter()
+        let sizes = self.sizes.iter();
+        let mut sizes: Vec<ObservedSize> = sizes
             .map(|(bytes, (random, sequential))| ObservedSize {
                 block_bytes: *bytes,
                 random: *random,

@@ -35,10 +35,8 @@ impl RequestStreams {
         let end = start.saturating_add(u64::from(request.sectors));
         let is_first = self.streams.is_empty();
         // Two requests of a stream may be sent in reverse order.
-        let found = self
-            .streams
-            .iter()
-            .position(|(first, last)| *last == start || *first == end);
+        let mut streams = self.streams.iter();
+        let found = streams.position(|(first, last)| *last == start || *first == end);
         match found {
             Some(index) => {
                 self.streams.remove(index);

@@ -76,10 +76,8 @@ impl ServerObserver {
     /// someone reset them.
     pub fn add(&mut self, reading: ServerReading) -> Option<ServerStep> {
         let before = self.before.replace(reading.clone())?;
-        let length_ns = reading
-            .at_ns
-            .checked_sub(before.at_ns)
-            .filter(|ns| *ns > 0)?;
+        let length_ns = reading.at_ns.checked_sub(before.at_ns);
+        let length_ns = length_ns.filter(|ns| *ns > 0)?;
         let mut counters = counters_between(&before.counters, &reading.counters)?;
         counters.io.sort_by_key(|io| std::cmp::Reverse(io.bytes()));
         self.wall_ns += length_ns;
@@ -163,9 +161,6 @@ impl ServerObserver {
 
 /// What was counted between two readings; `None` where a counter went backwards.
 fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<ServerCounters> {
-    let is_same = |a: &ServerIo, b: &ServerIo| {
-        (&a.backend, &a.object, &a.context) == (&b.backend, &b.object, &b.context)
-    };
     // Rows never vanish, except by a reset.
     let all_there = |old: &ServerIo| after.io.iter().any(|new| is_same(old, new));
     if !before.io.iter().all(all_there) {
@@ -229,10 +224,7 @@ fn both(old: Option<u64>, new: Option<u64>) -> Option<Option<u64>> {
 
 fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     for row in &more.io {
-        let known = sum.io.iter_mut().find(|known| {
-            (&known.backend, &known.object, &known.context)
-                == (&row.backend, &row.object, &row.context)
-        });
+        let known = sum.io.iter_mut().find(|known| is_same(known, row));
         match known {
             Some(known) => add_io(known, row),
             None => sum.io.push(row.clone()),
@@ -245,6 +237,10 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     add_known(&mut wal.syncs, more_wal.syncs);
     add_known(&mut wal.sync_ns, more_wal.sync_ns);
     sum.temp_bytes += more.temp_bytes;
+}
+
+fn is_same(a: &ServerIo, b: &ServerIo) -> bool {
+    (&a.backend, &a.object, &a.context) == (&b.backend, &b.object, &b.context)
 }
 
 fn add_io(sum: &mut ServerIo, more: &ServerIo) {
@@ -286,12 +282,9 @@ fn explained(
         ..ExplainedLoad::default()
     };
     for name in devices {
-        let of = |reading: &'_ ServerReading| -> Option<DiskReading> {
-            reading
-                .disks
-                .iter()
-                .find(|disk| &disk.name == name)
-                .cloned()
+        let of = |reading: &ServerReading| -> Option<DiskReading> {
+            let mut disks = reading.disks.iter();
+            disks.find(|disk| &disk.name == name).cloned()
         };
         let step = step(&of(before)?, &of(after)?, length_ns)?;
         load.device_read_bytes += step.read.bytes;
