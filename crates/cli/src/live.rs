@@ -78,8 +78,8 @@ pub(crate) struct Live {
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it.
     deadline: SharedDeadline,
-    /// The same; does not move.
-    announced_end: Option<Instant>,
+    /// When the announced time is clearly over; does not move.
+    pub announced_end: Option<Instant>,
     /// How long scratch files were filled.
     filled: Duration,
     /// The last look at the deadline.
@@ -96,8 +96,8 @@ pub(crate) struct Live {
     resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
     heartbeat: Heartbeat,
-    /// The tool whose text is printed.
-    tool: Option<ToolLines>,
+    /// The tool whose text is printed after each workload.
+    pub tool: Option<ToolLines>,
 }
 
 impl Live {
@@ -163,21 +163,6 @@ impl Live {
         if let Some(tool) = &self.tool {
             tool.laying_out(workload, bytes);
         }
-    }
-
-    /// Prints the text of a tool after each workload.
-    pub(crate) fn follow_tool(&mut self, tool: Option<ToolLines>) {
-        self.tool = tool;
-    }
-
-    /// The tool's lines are complete.
-    pub(crate) fn take_tool(&mut self) -> Option<ToolLines> {
-        self.tool.take()
-    }
-
-    /// When the announced time is clearly over; does not move.
-    pub(crate) fn announced_end(&self) -> Option<Instant> {
-        self.announced_end
     }
 
     /// Whether the user or the end of the announced time has ended the run before it began.

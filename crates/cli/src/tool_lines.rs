@@ -146,8 +146,10 @@ fn unix_ns() -> u64 {
 
 /// Prints a tool's text while workloads are measured.
 pub(crate) struct ToolLines {
-    printer: SharedPrinter,
-    lines: RequestPrinter,
+    /// The tool.
+    pub printer: SharedPrinter,
+    /// Prints its text.
+    pub lines: RequestPrinter,
     /// How often the tool reports the results so far.
     interval_ns: Option<u64>,
     /// Intervals of the current workloads that were reported.
@@ -171,11 +173,6 @@ impl ToolLines {
         };
         started.print(begin);
         Ok(started)
-    }
-
-    /// For a run that prints its lines by itself.
-    pub(crate) fn into_parts(self) -> (SharedPrinter, RequestPrinter) {
-        (self.printer, self.lines)
     }
 
     fn print(&self, text: String) {

@@ -6,6 +6,7 @@ mod live;
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, MeasuringFlags, files, is_stdout, output_help, parse_page_name};
 use crate::output_files::{Trial, check_writable, save_file};
+use crate::provenance::tool;
 use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
@@ -15,7 +16,7 @@ use diskproof_analysis::compare::{
     CompareError, Limit, MARGIN, Question, Run, RunGroup, compare as compare_runs,
 };
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
-use diskproof_model::record::{Record, Tool};
+use diskproof_model::record::Record;
 use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::MetricDetail;
@@ -113,13 +114,9 @@ pub struct CompareFlags {
 
 /// Reads a share in percent.
 fn parse_margin(text: &str) -> Result<f64, String> {
-    let percent = text
-        .strip_suffix('%')
-        .unwrap_or(text)
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|percent| *percent > 0.0 && *percent < 100.0);
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let percent = number.parse::<f64>().ok();
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
     let default = MARGIN * 100.0;
     percent.map(|percent| percent / 100.0).ok_or_else(|| {
         format!(
@@ -142,17 +139,11 @@ impl RunSet {
         let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
             let records = load_all(reference, history_file.file())?;
             let several = records.len() > 1;
-            let name = |record: &Record| {
-                if several {
-                    short(&record.run_id).to_owned()
-                } else {
-                    reference.to_owned()
-                }
+            let named = |record: Record| match several {
+                true => (short(&record.run_id).to_owned(), record),
+                false => (reference.to_owned(), record),
             };
-            Ok(records
-                .into_iter()
-                .map(|record| (name(&record), record))
-                .collect())
+            Ok(records.into_iter().map(named).collect())
         };
         let records = match named(reference) {
             Err(_) if reference.contains(',') => reference
@@ -190,13 +181,11 @@ fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
             record,
         });
     }
-    groups
-        .into_iter()
-        .map(|(label, runs)| RunGroup {
-            label: label.to_owned(),
-            runs,
-        })
-        .collect()
+    let group = |(label, runs): (&str, _)| RunGroup {
+        label: label.to_owned(),
+        runs,
+    };
+    groups.into_iter().map(group).collect()
 }
 
 /// Runs the verb.
@@ -225,12 +214,8 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let Some(baseline) = groups.next() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
-    let tool = Tool {
-        name: "diskproof".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
     let question = Question {
-        tool,
+        tool: tool(),
         margin: compare.margin,
         baseline,
         candidates: groups.collect(),
@@ -275,20 +260,13 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
 /// Saves and prints a comparison, and returns how the conditions came out.
 fn present(compare: &CompareFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     save(comparison, &files(&[&compare.outputs, &compare.html]))?;
-    let detail = if compare.all {
-        MetricDetail::All
-    } else {
-        MetricDetail::Independent
+    let prints_json = compare.json || compare.outputs.iter().any(|path| is_stdout(path));
+    let form = match (prints_json, compare.all) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Page(MetricDetail::All),
+        (false, false) => Form::Page(MetricDetail::Independent),
     };
-    print(
-        comparison,
-        if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
-            Form::Json
-        } else {
-            Form::Page(detail)
-        },
-        compare.color,
-    )?;
+    print(comparison, form, compare.color)?;
     Ok(conclude(comparison, compare.fail_on_undecided))
 }
 
@@ -297,12 +275,8 @@ const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'
 
 /// The arguments that name sides, the baseline first.
 fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
-    let mut references: Vec<String> = compare
-        .baseline
-        .iter()
-        .chain(&compare.runs)
-        .cloned()
-        .collect();
+    let named = compare.baseline.iter().chain(&compare.runs);
+    let mut references: Vec<String> = named.cloned().collect();
     if compare.baseline.is_some() && references.len() == 1 {
         references.push("latest".to_owned());
     }
@@ -352,15 +326,11 @@ pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> an
         Form::Json => json::write_comparison(comparison, out),
         Form::Page(detail) => {
             let mut page = Vec::new();
-            terminal::write_comparison(
-                comparison,
-                detail,
-                &Style {
-                    color: Color::Ansi,
-                    ..style(color)
-                },
-                &mut page,
-            )?;
+            let style = Style {
+                color: Color::Ansi,
+                ..style(color)
+            };
+            terminal::write_comparison(comparison, detail, &style, &mut page)?;
             write_page(&String::from_utf8_lossy(&page), color, out)
         }
     }))
@@ -370,24 +340,20 @@ pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> an
 /// pass. An undecided one passes with a warning, unless the user says otherwise.
 fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
     let is = |outcome| {
-        comparison
-            .conditions
-            .iter()
-            .filter(move |condition| condition.outcome == outcome)
+        let conditions = comparison.conditions.iter();
+        conditions.filter(move |condition| condition.outcome == outcome)
     };
+    let any = |outcome| is(outcome).next().is_some();
     for condition in is(ConditionOutcome::Unanswered).chain(is(ConditionOutcome::Undecided)) {
         eprint_line(&format!(
             "warning: --fail-on '{}': {}",
             condition.expression, condition.why
         ));
     }
-    if is(ConditionOutcome::Holds).next().is_some() {
-        Exit::ThresholdMissed
-    } else if is(ConditionOutcome::Unanswered).next().is_some() {
-        Exit::Failed
-    } else if fail_on_undecided && is(ConditionOutcome::Undecided).next().is_some() {
-        Exit::Undecided
-    } else {
-        Exit::Done
+    match () {
+        () if any(ConditionOutcome::Holds) => Exit::ThresholdMissed,
+        () if any(ConditionOutcome::Unanswered) => Exit::Failed,
+        () if fail_on_undecided && any(ConditionOutcome::Undecided) => Exit::Undecided,
+        () => Exit::Done,
     }
 }

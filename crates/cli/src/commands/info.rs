@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, HealthFlags, files};
 use crate::health::read_health;
 use crate::output_files::{Trial, check_writable, save_file};
-use crate::session::refuse_target_as_output;
+use crate::session::refuse_targets_as_outputs;
 use crate::stderr::Verbosity;
 use crate::stdout::{style, to_stdout, write_in_locale};
 use crate::targets::{identify, note_write_caches, resolve_target};
@@ -41,15 +41,10 @@ pub struct InfoFlags {
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let outputs = files(&[&info.outputs]);
     prepare(&outputs)?;
-    let mut identity = identify(
-        &resolve_target(&info.target, Verbosity::Lines),
-        Verbosity::Lines,
-    )
-    .map_err(Failure::Probe)?;
+    let target = resolve_target(&info.target, Verbosity::Lines);
+    let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
-    outputs
-        .iter()
-        .try_for_each(|output| refuse_target_as_output(output, std::slice::from_ref(&identity)))?;
+    refuse_targets_as_outputs(&outputs, std::slice::from_ref(&identity))?;
     let health = read_health(std::slice::from_ref(&identity), &info.health);
     let findings = health_findings(&health);
     let examined = Examined {

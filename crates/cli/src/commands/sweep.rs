@@ -2,16 +2,15 @@
 
 mod matrix;
 
-use crate::commands::curve::sector_bytes;
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, choices, one_of};
+use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, choices, one_of};
+use crate::planned::sector_bytes;
 use crate::postgres_version::postgres_version;
-use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
+use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
 use crate::workload::{BlockSize, Bytes};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
-use diskproof_device::{memory_free_bytes, scratch_bytes_max};
+use diskproof_device::memory_free_bytes;
 use diskproof_model::plan::Plan;
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
@@ -33,10 +32,6 @@ const PRECISION: f64 = 0.02;
 /// Drives have up to 1 GiB of cache.
 const SCRATCH_BYTES: u64 = 4 << 30;
 const SCRATCH_BYTES_QUICK: u64 = 1 << 30;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-const SCRATCH_BYTES_MIN: u64 = 8 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// Together the writing cells write about so much, which wears a disk as little as a few scratch
 /// files do.
 const WRITE_BYTES: u64 = 32 << 30;
@@ -224,7 +219,7 @@ struct SweepAxes {
 /// Measures.
 pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     let identity = sweep.measuring.probe(&sweep.target)?;
-    let PlannedSweep { plan, matrix } = plan(sweep, &identity)?;
+    let (plan, matrix) = plan(sweep, &identity)?;
     let setup = SweepSetup {
         cells: matrix.cells(),
         time_ns: time_ns(sweep) - time_ns(sweep) / END_PARTS,
@@ -235,14 +230,9 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_ns(sweep) / LAYOUT_PARTS,
     };
-    let job = MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling: Filling::Within(limits),
-        note: sweep.measuring.note.clone(),
-        flags: &sweep.measuring,
-    };
-    measure_by(job, Means::by(Sweep::new(&setup)), Presentation::default())
+    let filling = Filling::Within(limits);
+    let job = MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring);
+    measure(job, Means::by(Sweep::new(&setup)))
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {
@@ -250,18 +240,15 @@ fn time_ns(sweep: &SweepFlags) -> u64 {
     sweep.time.unwrap_or(default)
 }
 
-/// A plan and its cells.
-struct PlannedSweep {
-    plan: Plan,
-    matrix: Matrix,
-}
-
-fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, Failure> {
+/// The plan and its cells.
+fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix), Failure> {
     let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
-    if time_ns < SECOND {
-        return Err(Failure::time_too_short(time_ns));
-    }
-    let scratch_bytes = scratch_size(sweep, identity)?;
+    Failure::check_time(time_ns)?;
+    let scratch_bytes = match sweep.quick {
+        true => SCRATCH_BYTES_QUICK,
+        false => SCRATCH_BYTES,
+    };
+    let scratch_bytes = measuring.scratch_bytes(identity, scratch_bytes)?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
     let axes = axes(sweep, identity)?;
     let spec = SweepPlan {
@@ -273,12 +260,11 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
     };
     let limits = MatrixLimits {
         target_bytes,
-        sector_bytes: sector_bytes(identity),
+        sector_bytes: sector_bytes(std::slice::from_ref(identity)),
         memory_bytes: memory_free_bytes().unwrap_or(u64::MAX),
-        write_bytes: if sweep.quick {
-            WRITE_BYTES_QUICK
-        } else {
-            WRITE_BYTES
+        write_bytes: match sweep.quick {
+            true => WRITE_BYTES_QUICK,
+            false => WRITE_BYTES,
         },
         time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
         precision: PRECISION,
@@ -293,8 +279,6 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         return Err(Failure::Usage(format!("nothing can be measured.{why}")));
     }
     let plan = Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
         time_limit_ns: Some(time_ns),
@@ -302,9 +286,9 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         sweep: Some(spec),
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),
         skipped: matrix.skipped.clone(),
-        ..Plan::of("sweep", command_line())
+        ..measuring.plan("sweep", std::slice::from_ref(identity))
     };
-    Ok(PlannedSweep { plan, matrix })
+    Ok((plan, matrix))
 }
 
 /// The axes: those of the flags, those of the view, or the default ones.
@@ -314,19 +298,15 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Fail
         true => SweepOperation::RandWrite,
         false => SweepOperation::Read,
     };
-    let mut axes = match sweep.view {
-        Some(view) => axes_of(view),
-        None if sweep.quick => SweepAxes {
-            sizes: SIZES_QUICK.to_vec(),
-            depths: DEPTHS_QUICK.to_vec(),
-            operations: vec![SweepOperation::RandRead, second],
-        },
-        None => SweepAxes {
-            sizes: SIZES.to_vec(),
-            depths: DEPTHS.to_vec(),
-            operations: vec![SweepOperation::RandRead, second],
-        },
+    let (sizes, depths) = match sweep.quick {
+        true => (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec()),
+        false => (SIZES.to_vec(), DEPTHS.to_vec()),
     };
+    let mut axes = sweep.view.map(axes_of).unwrap_or(SweepAxes {
+        sizes,
+        depths,
+        operations: vec![SweepOperation::RandRead, second],
+    });
     if !can_write {
         axes.operations.retain(|operation| !operation.writes());
     }
@@ -403,34 +383,4 @@ fn why_not_written(sweep: &SweepFlags, kind: TargetKind) -> Option<&'static str>
         return Some("--read-only");
     }
     sweep.measuring.destructive.why_only_read(kind)
-}
-
-/// The size of the scratch file of a directory, in whole MiB; other targets have none.
-fn scratch_size(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    let given = sweep.measuring.size;
-    if identity.kind != TargetKind::Directory {
-        return match given {
-            None => Ok(None),
-            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
-        };
-    }
-    let wanted = if sweep.quick {
-        SCRATCH_BYTES_QUICK
-    } else {
-        SCRATCH_BYTES
-    };
-    let size = match given {
-        Some(size) if size < SCRATCH_BYTES_MIN => {
-            return Err(Failure::Usage(format!(
-                "--size {}: too small to measure anything; use at least {}",
-                format_bytes(size),
-                format_bytes(SCRATCH_BYTES_MIN)
-            )));
-        }
-        Some(size) => size,
-        None => wanted
-            .min(scratch_bytes_max(identity))
-            .max(SCRATCH_BYTES_LEAST),
-    };
-    Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
 }

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::files;
 use crate::inspection;
 use crate::interrupt::Interrupt;
-use crate::output_files::OutputFiles;
+use crate::output_files::{Trial, check_outputs};
 use crate::saved::refuse_foreign_history;
 use chosen::ChosenDevices;
 use live_view::LiveView;
@@ -24,19 +24,16 @@ pub use flags::WatchFlags;
 /// Watches until the end, then prints and saves the load where that is wanted.
 pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.record && watch.history.no_history {
-        return Err(Failure::Usage(
-            "--record saves the load to the history, but --no-history prevents that. Use -o \
-             FILE.json"
-                .to_owned(),
-        )
-        .into());
+        let text = "--record saves the load to the history, but --no-history prevents that. Use -o \
+                    FILE.json";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
     if watch.keeps() {
         refuse_foreign_history(&watch.history)?;
     }
     let chosen = ChosenDevices::of(&watch.devices, watch.verbosity())?;
     let outputs = files(&[&watch.outputs, &watch.html]);
-    let files = OutputFiles::prepare(&outputs)?;
+    check_outputs(&outputs, Trial::Create)?;
     let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
     inspection::end();
@@ -45,7 +42,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     interrupt.end_at_once();
     let is_wanted = watch.keeps() || watch.prints_json() || !outputs.is_empty();
     if is_wanted {
-        conclusion::conclude(watch, session.finish(), &files)?;
+        conclusion::conclude(watch, session.finish(), &outputs)?;
     }
     Ok(match (end, interrupt.signal()) {
         (_, Some(signal)) => Exit::Signal(signal),

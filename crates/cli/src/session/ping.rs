@@ -2,14 +2,13 @@
 //! percentiles so far on the terminal. Ends the ping when a request took too long, or when the
 //! reader of the lines has gone.
 
-use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use super::run::{EarlyEnd, TargetRun};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::write_in_locale;
-use crate::tool_lines::SharedPrinter;
-use diskproof_engine::RunError;
+use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, StopReason};
@@ -22,83 +21,69 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// What a ping prints while it goes on.
-pub(crate) struct PingLines {
-    /// The lines of the requests; `None`: no lines.
-    pub lines: Option<RequestLines>,
-    /// How much goes to stderr.
-    pub verbosity: Verbosity,
-}
-
-impl PingLines {
-    /// Starts the thread that prints.
-    pub(super) fn start(self, interrupt: &Interrupt) -> io::Result<PingOutput> {
-        Ok(PingOutput {
-            lines: self.lines,
-            verbosity: self.verbosity,
-            tool: None,
-            printer: RequestPrinter::start()?,
-            interrupt: interrupt.clone(),
-        })
-    }
-}
-
 /// Where the lines go.
 pub(super) struct PingOutput {
+    /// The lines of the requests; `None`: no lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
     tool: Option<SharedPrinter>,
-    verbosity: Verbosity,
     printer: RequestPrinter,
     interrupt: Interrupt,
 }
 
 impl PingOutput {
-    /// Prints the text of a tool, behind what this printer has printed of it so far.
-    pub(super) fn follow_tool(&mut self, tool: SharedPrinter, printer: RequestPrinter) {
-        self.tool = Some(tool);
-        self.printer = printer;
+    /// Starts the thread that prints, unless that of the tool's text does.
+    pub(super) fn start(
+        lines: Option<RequestLines>,
+        tool: Option<ToolLines>,
+        interrupt: Interrupt,
+    ) -> io::Result<Self> {
+        let (tool, printer) = match tool {
+            Some(tool) => (Some(tool.printer), tool.lines),
+            None => (None, RequestPrinter::start()?),
+        };
+        Ok(Self {
+            lines,
+            tool,
+            printer,
+            interrupt,
+        })
     }
 }
 
 impl TargetRun {
     /// Sends the requests of the plan's only workload.
-    pub(super) fn ping(
-        &mut self,
-        live: &mut Live,
-        output: PingOutput,
-    ) -> Result<EndedEarly, RunError> {
+    pub(super) fn ping(&mut self, live: &mut Live, output: PingOutput) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.plan);
         let Some((workload, ping)) = plan.workloads.first().zip(plan.ping.as_ref()) else {
-            return Ok(None);
+            return Ok(());
         };
         live.begin(Group::alone(workload), None);
         self.results().step = Some(workload.name.clone());
         let heartbeat = live.heartbeat();
-        let mut watch = PingLive::new(&plan, live, output);
-        let measured = self
-            .session
-            .ping((workload, ping), &mut self.targets, &mut watch);
-        let PingLive {
-            output, too_slow, ..
-        } = watch;
-        let PingOutput {
-            printer,
-            interrupt,
-            verbosity,
-            ..
-        } = output;
-        printer.finish(&interrupt, &heartbeat, verbosity);
-        if let Some(text) = too_slow {
+        let mut watch = PingLive {
+            plan: &plan,
+            live,
+            output,
+            verbosity: self.verbosity,
+            so_far: BTreeMap::new(),
+            latencies: LatencyHistogram::new(),
+            failed: 0,
+            has_begun: false,
+            too_slow: None,
+        };
+        let what = (workload, ping);
+        let measured = self.session.ping(what, &mut self.targets, &mut watch);
+        let output = watch.output;
+        let (interrupt, verbosity) = (&output.interrupt, self.verbosity);
+        output.printer.finish(interrupt, &heartbeat, verbosity);
+        if let Some(text) = watch.too_slow {
             eprint_line(&text);
         }
-        let measured = match measured {
-            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
-            other => other?,
-        };
-        let ended = self.ended_early(&measured);
+        let measured = measured?;
+        let ended = self.check(&measured);
         self.add(measured);
-        Ok(ended)
+        ended
     }
 }
 
@@ -114,6 +99,7 @@ struct PingLive<'a> {
     plan: &'a Plan,
     live: &'a mut Live,
     output: PingOutput,
+    verbosity: Verbosity,
     /// By target and kind of operation.
     so_far: BTreeMap<(usize, OpKind), SoFar>,
     /// Of all targets.
@@ -125,20 +111,7 @@ struct PingLive<'a> {
     too_slow: Option<String>,
 }
 
-impl<'a> PingLive<'a> {
-    fn new(plan: &'a Plan, live: &'a mut Live, output: PingOutput) -> Self {
-        Self {
-            plan,
-            live,
-            output,
-            so_far: BTreeMap::new(),
-            latencies: LatencyHistogram::new(),
-            failed: 0,
-            has_begun: false,
-            too_slow: None,
-        }
-    }
-
+impl PingLive<'_> {
     fn print(&self, write: impl FnOnce(&RequestLines, &mut dyn io::Write) -> io::Result<()>) {
         let Some(lines) = &self.output.lines else {
             return;
@@ -163,13 +136,10 @@ impl<'a> PingLive<'a> {
 
     /// Notes a request that took longer than the user allows.
     fn judge(&mut self, target: usize, request: &SingleRequest) {
-        let limit_ns = self
-            .plan
-            .ping
-            .as_ref()
-            .and_then(|ping| ping.abort_above_ns)
-            .filter(|limit_ns| request.counts() && request.latency_ns > *limit_ns);
-        if let Some(limit_ns) = limit_ns
+        let ping = self.plan.ping.as_ref();
+        if let Some(limit_ns) = ping.and_then(|ping| ping.abort_above_ns)
+            && request.counts()
+            && request.latency_ns > limit_ns
             && self.too_slow.is_none()
         {
             let path = self.plan.targets.get(target).map_or("", String::as_str);
@@ -190,11 +160,9 @@ impl<'a> PingLive<'a> {
         };
         let mut figures = vec![counted(self.latencies.count(), "request")];
         if self.latencies.count() > 0 {
+            let mean_ns = self.latencies.mean_ns().round() as u64;
             figures.extend([
-                format!(
-                    "mean {}",
-                    format_latency(self.latencies.mean_ns().round() as u64)
-                ),
+                format!("mean {}", format_latency(mean_ns)),
                 format!("p50 {}", of(0.5)),
                 format!("p99 {}", of(0.99)),
                 format!("max {}", format_latency(self.latencies.max_ns())),
@@ -216,7 +184,7 @@ impl Watch for PingLive<'_> {
         if progress.phase != Phase::Measure {
             return self.live.tick(progress);
         }
-        if self.output.verbosity == Verbosity::Terminal {
+        if self.verbosity == Verbosity::Terminal {
             self.output.printer.reading(self.reading(progress));
         }
         self.live.tick_silently(progress)

@@ -3,7 +3,7 @@
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
-use crate::session::{Filling, Means, MeasuringJob, Presentation, ToolRun, measure_by};
+use crate::session::{Filling, Means, MeasuringJob, ToolRun, measure};
 use crate::stderr::eprint_line;
 use diskproof_compat::DropIn;
 use diskproof_device::OpenError;
@@ -34,26 +34,18 @@ pub(super) fn measure_work(
     };
     // One command line makes the file the first time, when there is none to release, and overwrites
     // it later.
-    let has_file = work
-        .identities
-        .iter()
-        .any(|one| one.kind == TargetKind::File);
-    own.destructive.overwrite &= has_file;
-    let kinds = work.identities.iter().map(|identity| identity.kind);
-    let released = kinds.clone().find(|kind| *kind == TargetKind::BlockDevice);
-    let released = released.or(kinds.clone().find(|kind| *kind == TargetKind::File));
-    let job = MeasuringJob {
-        plan: work.plan,
-        identities: work.identities,
-        filling: work.filling,
-        note: flags.note.clone(),
-        flags: &own,
+    let has = |kind: TargetKind| {
+        let has_kind = work.identities.iter().any(|one| one.kind == kind);
+        has_kind.then_some(kind)
     };
-    let presentation = Presentation {
+    let released = has(TargetKind::BlockDevice).or(has(TargetKind::File));
+    own.destructive.overwrite &= has(TargetKind::File).is_some();
+    let job = MeasuringJob::new(work.plan, work.identities, work.filling, &own);
+    let means = Means {
         tool: Some(run),
-        ..Presentation::default()
+        ..Means::default()
     };
-    let ended = measure_by(job, Means::default(), presentation);
+    let ended = measure(job, means);
     match (ended, released) {
         (Err(error), Some(kind)) if is_refused(&error) && work.writes => {
             report(&error);

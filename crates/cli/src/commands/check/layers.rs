@@ -2,10 +2,9 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
-use crate::provenance::{command_line, random_seed};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
+use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
 use crate::standard_workloads::{WriteBudget, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
@@ -29,9 +28,6 @@ const END_PARTS: u64 = 20;
 const WARMUP_NS: u64 = SECOND / 2;
 /// Drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// What is measured on each layer.
 const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
 /// A workload ends early once every layer is known to differ from the highest by more than this,
@@ -52,10 +48,8 @@ pub(super) struct LayersRequest<'a> {
 pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyhow::Result<Exit> {
     let measuring = request.measuring;
     if measuring.destructive.overwrite || !measuring.destructive.destroy.is_empty() {
-        return Err(Failure::Usage(
-            "--layers only reads; omit --destroy and --overwrite".to_owned(),
-        )
-        .into());
+        let text = "--layers only reads; omit --destroy and --overwrite";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
     let (layers, identities) = open_layers(&identity);
     if identities.len() < 2 {
@@ -67,29 +61,20 @@ pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyh
         cells_ns,
         layout_ns,
     } = plan(request, layers, &identities)?;
+    let workloads = plan.workloads.iter();
     let setup = LiveSetup {
-        workloads: plan
-            .workloads
-            .iter()
-            .map(|one| one_side(one, sides))
-            .collect(),
+        workloads: workloads.map(|one| one_side(one, sides)).collect(),
         sides,
         margin: MARGIN,
         time_ns: cells_ns,
         seed: plan.seed,
     };
-    let job = MeasuringJob {
-        plan,
-        identities,
-        filling: Filling::Within(LayoutLimits {
-            bytes_min: SCRATCH_BYTES_LEAST,
-            time_ns: layout_ns,
-        }),
-        note: measuring.note.clone(),
-        flags: measuring,
-    };
-    let means = Means::by(LiveComparison::new(setup));
-    measure_by(job, means, Presentation::default())
+    let filling = Filling::Within(LayoutLimits {
+        bytes_min: SCRATCH_BYTES_LEAST,
+        time_ns: layout_ns,
+    });
+    let job = MeasuringJob::new(plan, identities, filling, measuring);
+    measure(job, Means::by(LiveComparison::new(setup)))
 }
 
 /// The workload as it runs on one layer: the plan has the time of all of them.
@@ -102,20 +87,16 @@ fn one_side(workload: &Workload, sides: usize) -> Workload {
 /// Why there is nothing to compare, and what can be done.
 fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     let mut text = format!("{}: only one layer can be read", identity.path);
-    let skipped = layers
-        .layers
-        .iter()
-        .filter_map(|layer| Some((layer, layer.skipped.as_ref()?)));
-    for (layer, skipped) in skipped {
-        text.push_str(&format!("\n  {}: {}", layer.name, skipped.why));
+    let mut command = None;
+    for layer in &layers.layers {
+        if let Some(skipped) = &layer.skipped {
+            text.push_str(&format!("\n  {}: {}", layer.name, skipped.why));
+            command = command.or(skipped.command.as_ref());
+        }
     }
     if let Some(why) = &layers.unresolved {
         text.push_str(&format!("\n  below: {why}"));
     }
-    let command = layers
-        .layers
-        .iter()
-        .find_map(|layer| layer.skipped.as_ref()?.command.clone());
     if let Some(command) = command {
         text.push_str(&format!("\nRun as root: {command}"));
     } else if layers.layers.len() < 2 && layers.unresolved.is_none() {
@@ -136,8 +117,7 @@ fn plan(
     layers: LayersPlan,
     identities: &[TargetIdentity],
 ) -> Result<LayersJob, Failure> {
-    let measuring = request.measuring;
-    let time_ns = request.time_ns;
+    let (measuring, time_ns) = (request.measuring, request.time_ns);
     let scratch_bytes = scratch_size(measuring, &identities[0])?;
     let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
     let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
@@ -162,13 +142,11 @@ fn plan(
         workload
     };
     let plan = Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: identities.iter().map(|one| one.path.clone()).collect(),
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| layout_ns),
         workloads: workloads.into_iter().map(timed).collect(),
         layers: Some(layers),
-        ..Plan::of("check", command_line())
+        ..measuring.plan("check", identities)
     };
     Ok(LayersJob {
         plan,
@@ -179,14 +157,15 @@ fn plan(
 
 /// The selected ones of the two workloads.
 fn workloads(request: &LayersRequest<'_>) -> Result<Vec<Workload>, Failure> {
-    request.selection.check_names(&WORKLOADS)?;
+    let selection = request.selection;
+    selection.check_names(&WORKLOADS)?;
     let budget = WriteBudget {
         write_bytes: 0,
         sequential_share: 1,
     };
     let all = standard_workloads(request.measuring, request.time_ns, budget);
     let is_chosen = |one: &Workload| {
-        WORKLOADS.contains(&one.name.as_str()) && request.selection.excludes(&one.name).is_none()
+        WORKLOADS.contains(&one.name.as_str()) && selection.excludes(&one.name).is_none()
     };
     let chosen: Vec<Workload> = all.into_iter().filter(is_chosen).collect();
     match chosen.is_empty() {
@@ -200,17 +179,11 @@ fn workloads(request: &LayersRequest<'_>) -> Result<Vec<Workload>, Failure> {
 
 /// The size of the scratch file; `None` where the highest layer is a file or a device.
 fn scratch_size(measuring: &MeasuringFlags, top: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    if top.kind != TargetKind::Directory {
-        return match measuring.size {
-            None => Ok(None),
-            Some(_) => Err(Failure::no_scratch_file(&top.path, "omit it")),
-        };
-    }
-    let most = measuring
-        .size
-        .unwrap_or_else(|| SCRATCH_BYTES.min(scratch_bytes_max(top)));
+    let is_needed = measuring.needs_scratch(top, "omit it")?;
+    let room = scratch_bytes_max(top);
+    let most = measuring.size.unwrap_or(SCRATCH_BYTES.min(room));
     let size = most.max(SCRATCH_BYTES_LEAST) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
-    Ok(Some(size))
+    Ok(is_needed.then_some(size))
 }
 
 /// A layer before it is opened.
@@ -307,9 +280,9 @@ fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
 }
 
 fn first_of_largest<'a>(layers: &[&'a Layer]) -> Option<&'a Layer> {
-    let largest = layers.iter().map(|layer| layer.size_bytes).max()?;
-    let mut layers = layers.iter().copied();
-    layers.find(|layer| layer.size_bytes == largest)
+    // Of several, `max_by_key` takes the last.
+    let layers = layers.iter().rev().copied();
+    layers.max_by_key(|layer| layer.size_bytes)
 }
 
 fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {
@@ -318,10 +291,8 @@ fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> Foun
         true => identity.path.clone(),
         false => format!("/dev/{}", layer.name.replace('!', "/")),
     };
-    let model = layer
-        .model
-        .as_ref()
-        .filter(|_| layer.kind == LayerKind::DeviceMapper);
+    let is_mapped = layer.kind == LayerKind::DeviceMapper;
+    let model = layer.model.as_ref().filter(|_| is_mapped);
     FoundLayer {
         layer: PlannedLayer {
             name: match model {

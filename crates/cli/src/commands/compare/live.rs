@@ -7,7 +7,7 @@ mod request;
 mod sides;
 
 use crate::failure::Failure;
-use crate::session::{CampaignJob, MeasuringJob, Reopening, dry_run, measure_campaign};
+use crate::session::{MeasuringJob, Reopening, dry_run, measure_campaign};
 use conclusion::Conclusion;
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::Limit;
@@ -30,13 +30,8 @@ pub(super) fn run(request: &LiveRequest<'_>, sides: &LiveSides) -> anyhow::Resul
     let count = sides.sides.len();
     let live = LivePlan::new(request.flags, measuring, &identities, count)?;
     check_limits(request.limits, &live.plan)?;
-    let job = MeasuringJob {
-        plan: live.joint(&identities, count as u64),
-        identities,
-        filling: live.filling,
-        note: measuring.note.clone(),
-        flags: measuring,
-    };
+    let plan = live.joint(&identities, count as u64);
+    let job = MeasuringJob::new(plan, identities, live.filling, measuring);
     if request.flags.dry_run {
         return Ok(LiveEnd::Ended(dry_run(&job)?));
     }
@@ -47,16 +42,12 @@ pub(super) fn run(request: &LiveRequest<'_>, sides: &LiveSides) -> anyhow::Resul
         time_ns: live.time_ns,
         seed: live.plan.seed,
     };
-    let job = CampaignJob {
-        job,
-        sides: sides.sides.clone(),
-        reopening: match request.flags.reopen {
-            true => Reopening::BeforeEachCell,
-            false => Reopening::Never,
-        },
-        cleanup: request.flags.cleanup.clone(),
+    let reopening = match request.flags.reopen {
+        true => Reopening::BeforeEachCell,
+        false => Reopening::Never,
     };
-    let outcome = measure_campaign(job, LiveComparison::new(setup))?;
+    let (cleanup, campaign) = (request.flags.cleanup.as_deref(), LiveComparison::new(setup));
+    let outcome = measure_campaign(job, &sides.sides, reopening, cleanup, campaign)?;
     let conclusion = Conclusion {
         request,
         sides,

@@ -106,10 +106,7 @@ impl WatchFlags {
     }
 
     pub(super) fn verbosity(&self) -> Verbosity {
-        match self.quiet {
-            true => Verbosity::Quiet,
-            false => Verbosity::Lines,
-        }
+        Verbosity::lines(self.quiet)
     }
 
     /// Whether the history keeps the load.

@@ -3,9 +3,9 @@
 use super::request::{LiveEnd, LiveRequest};
 use super::sides::LiveSides;
 use crate::failure::{Exit, Failure};
-use crate::provenance::run_id;
+use crate::provenance::{run_id, tool};
 use crate::saved::{self, SaveNote, print_notes};
-use crate::session::{CampaignOutcome, CampaignSide, has_errors, process_may_stay};
+use crate::session::{CampaignOutcome, CampaignSide, EarlyEnd, has_errors, process_may_stay};
 use crate::stderr::eprint_line;
 use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
 use diskproof_analysis::judge::{RunFacts, judge};
@@ -15,7 +15,7 @@ use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Record, Tool};
+use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::Detail;
 use std::sync::Arc;
@@ -44,9 +44,10 @@ impl Conclusion<'_> {
     pub(super) fn conclude(&self, outcome: &LiveOutcome) -> anyhow::Result<LiveEnd> {
         let verbosity = self.request.measuring.verbosity();
         let records = self.records(outcome);
-        outcome.interrupt.end_at_once();
-        if !outcome.hung.is_empty() {
-            verbosity.note(&process_may_stay(&outcome.hung, self.plan));
+        let hung = &outcome.run.hung;
+        outcome.run.interrupt.end_at_once();
+        if !hung.is_empty() {
+            verbosity.note(&process_may_stay(hung, self.plan));
         }
         let early = ended_early(outcome);
         let is_measured = |record: &Arc<Record>| !record.measurements.is_empty();
@@ -57,16 +58,16 @@ impl Conclusion<'_> {
         for (record, letter) in records.iter().zip('A'..) {
             print_notes(&self.save(record, letter), verbosity);
         }
-        let comparison = self.comparison(&outcome.facts.tool, &records)?;
+        let comparison = self.comparison(&records)?;
         let failed = records.iter().any(|record| has_errors(record));
         let exit = match early {
-            None if failed || !outcome.hung.is_empty() => Some(Exit::Failed),
+            None if failed || !hung.is_empty() => Some(Exit::Failed),
             early => early,
         };
         Ok(LiveEnd::Compared(Box::new(comparison), exit))
     }
 
-    fn comparison(&self, tool: &Tool, records: &[Arc<Record>]) -> Result<Comparison, Failure> {
+    fn comparison(&self, records: &[Arc<Record>]) -> Result<Comparison, Failure> {
         let group = |index: usize| RunGroup {
             label: self.sides.labels[index].clone(),
             runs: vec![Run {
@@ -75,7 +76,7 @@ impl Conclusion<'_> {
             }],
         };
         let question = Question {
-            tool: tool.clone(),
+            tool: tool(),
             margin: self.request.margin,
             baseline: group(0),
             candidates: (1..records.len()).map(group).collect(),
@@ -91,30 +92,18 @@ impl Conclusion<'_> {
         let sides = self.sides.sides.iter().zip(&outcome.identities).zip('A'..);
         let record = |(index, ((side, identity), letter)): (usize, SideIdentity<'_>)| {
             let is_own = |disk: &str| identity.disks().any(|one| one.name == disk);
-            let mut plan = self.plan.clone();
-            plan.targets = vec![identity.path.clone()];
-            let ended_early = match &outcome.ended {
-                Ok(ended_early) => ended_early.clone(),
-                Err(error) => Some(error.to_string()),
-            };
-            let health = outcome.facts.health.iter();
-            let facts = RunFacts {
+            let mut facts = RunFacts {
                 run_id: run_id(),
-                partial: ended_early.is_some(),
-                ended_early,
-                stalled: outcome.stalled.clone(),
-                plan,
+                plan: self.plan.clone(),
                 targets: vec![identity.clone()],
-                health: health.filter(|one| is_own(&one.disk)).cloned().collect(),
-                ..outcome.facts.clone()
+                ..outcome.run.facts()
             };
-            let of_side = outcome.measurements.iter().filter(|m| m.target == index);
-            let measurements: Vec<Measurement> = of_side
-                .map(|measurement| Measurement {
-                    target: 0,
-                    ..measurement.clone()
-                })
-                .collect();
+            facts.plan.targets = vec![identity.path.clone()];
+            facts.health.retain(|one| is_own(&one.disk));
+            let measured = outcome.run.results.data.measurements.iter();
+            let of_side = measured.filter(|m| m.target == index).cloned();
+            let mut measurements: Vec<Measurement> = of_side.collect();
+            measurements.iter_mut().for_each(|m| m.target = 0);
             let mut record = judge(facts, &RunData::of(measurements), &[]);
             record.campaign = Some(CampaignPart {
                 kind: CampaignKind::Compare,
@@ -153,15 +142,11 @@ impl Conclusion<'_> {
 
 /// How a comparison that did not come to its end exits; `None` of one that did.
 fn ended_early(outcome: &LiveOutcome) -> Option<Exit> {
-    let why = match &outcome.ended {
-        Ok(None) => return None,
-        Ok(Some(why)) if let Some(signal) = outcome.interrupt.signal() => {
-            eprint_line(why);
-            return Some(Exit::Signal(signal));
-        }
-        Ok(Some(why)) => why.clone(),
-        Err(error) => error.to_string(),
-    };
+    let why = outcome.run.ended.as_ref().err()?;
+    if let (EarlyEnd::Reason(why), Some(signal)) = (why, outcome.run.interrupt.signal()) {
+        eprint_line(why);
+        return Some(Exit::Signal(signal));
+    }
     eprint_line(&format!("error: {why}"));
     Some(Exit::Failed)
 }

@@ -2,8 +2,7 @@
 
 use super::request::LiveFlags;
 use crate::failure::Failure;
-use crate::flags::MeasuringFlags;
-use crate::provenance::{command_line, random_seed};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT};
 use crate::session::{Filling, LayoutLimits};
 use crate::standard_workloads::{WriteBudget, standard_workloads};
 use diskproof_analysis::campaign::LiveSetup;
@@ -32,14 +31,6 @@ const DEFAULT: [&str; 4] = [
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// A scratch file that is filled before each cell.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-const SCRATCH_BYTES_MIN: u64 = 8 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
-
-fn default_time_ns(flags: &LiveFlags) -> u64 {
-    if flags.quick { QUICK_NS } else { TIME_NS }
-}
 
 /// What is measured, and for how long.
 pub(super) struct LivePlan {
@@ -59,12 +50,12 @@ impl LivePlan {
         sides: usize,
     ) -> Result<Self, Failure> {
         let scratch_bytes = scratch_size(flags, identities)?;
-        let time_ns = flags.time.unwrap_or(default_time_ns(flags));
+        let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
+        let time_ns = flags.time.unwrap_or(default_ns);
         let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
-        let write_bytes = identities.iter().map(|one| one.size_bytes).min();
+        let smallest = identities.iter().map(|one| one.size_bytes).min();
         let budget = WriteBudget {
-            write_bytes: scratch_bytes
-                .unwrap_or_else(|| write_bytes.unwrap_or(0).min(SCRATCH_BYTES)),
+            write_bytes: scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES)),
             sequential_share: 1,
         };
         let all = standard_workloads(measuring, time_ns, budget);
@@ -91,12 +82,10 @@ impl LivePlan {
             workload
         };
         let plan = Plan {
-            seed: flags.seed.unwrap_or_else(random_seed),
-            targets: Vec::new(),
             scratch_bytes,
             workloads: workloads.into_iter().map(timed).collect(),
             skipped,
-            ..Plan::of("compare", command_line())
+            ..measuring.plan("compare", &[])
         };
         let filling = match flags.reopen {
             true => Filling::Span,
