@@ -5,14 +5,13 @@ mod jobs;
 mod primes;
 mod work;
 
-use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::inspection;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, ToolRun};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdout::print_text;
 use crate::targets::{identify, refuse_duplicates};
 use crate::tool_lines::SharedPrinter;
 
@@ -27,6 +26,7 @@ use jobs::run_jobs;
 use primes::run_primes;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use work::{ToolWork, measure_work};
 
@@ -84,13 +84,9 @@ pub fn run(flags: &AsFlags) -> anyhow::Result<Exit> {
         return Err(Failure::Usage("name a tool".to_owned()).into());
     };
     let Some(tool) = name.to_str().and_then(drop_in_named) else {
-        let known: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
-        return Err(Failure::Usage(format!(
-            "{}: unknown tool; available tools are {}",
-            name.display(),
-            known.join(", ")
-        ))
-        .into());
+        let (name, known) = (name.display(), names());
+        let text = format!("{name}: unknown tool; available tools are {known}");
+        return Err(Failure::Usage(text).into());
     };
     Ok(carry_out(tool, arguments, &flags.measuring))
 }
@@ -110,43 +106,33 @@ pub(crate) fn run_as_link() -> Option<Exit> {
     }
 }
 
+fn names() -> String {
+    let names: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
+    names.join(", ")
+}
+
 /// One link per tool; a name that exists stays as it is.
 fn link(directory: &Path) -> anyhow::Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
-    let mut created = Vec::new();
     for tool in drop_ins() {
         let path = directory.join(tool.name);
-        std::os::unix::fs::symlink(&program, &path).with_context(|| {
-            format!(
-                "cannot create the link {}; remove the existing file",
-                path.display()
-            )
-        })?;
-        created.push(tool.name);
+        let link = path.display();
+        symlink(&program, &path)
+            .with_context(|| format!("cannot create the link {link}; remove the existing file"))?;
     }
-    eprint_line(&format!(
-        "created links in {}: {}",
-        directory.display(),
-        created.join(", ")
-    ));
+    let directory = directory.display();
+    eprint_line(&format!("created links in {directory}: {}", names()));
     Ok(Exit::Done)
 }
 
 /// Everything ends with an exit code of the tool.
 fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
-    let is_quiet = flags.quiet || std::env::var_os(QUIET).is_some_and(|value| value == "1");
-    let flags = &MeasuringFlags {
-        quiet: is_quiet,
-        destructive: DestructiveFlags {
-            own_files: true,
-            ..flags.destructive.clone()
-        },
-        ..flags.clone()
-    };
+    let mut flags = flags.clone();
+    flags.quiet |= std::env::var_os(QUIET).is_some_and(|value| value == "1");
+    flags.destructive.own_files = true;
     let exits = tool.exits;
     inspection::fails_with(exits.run);
-    let ended = start(tool, arguments, flags);
-    let code = match ended {
+    let code = match start(tool, arguments, &flags) {
         Ok(Exit::Done) => 0,
         Ok(Exit::Tool(code)) => code,
         Ok(Exit::ThresholdMissed) => 1,
@@ -187,7 +173,7 @@ fn start(
     match (tool.start)(&words) {
         Err(error) => failed(tool, &error),
         Ok(Started::Text(text)) => {
-            print_text(&text)?;
+            print(&text)?;
             Ok(Exit::Done)
         }
         Ok(Started::Load(load)) => run_loads(tool, &words, load, flags),
@@ -198,7 +184,7 @@ fn start(
 
 /// Prints the tool's error.
 fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
-    print_text(&error.printed())?;
+    print(&error.printed())?;
     Ok(Exit::Tool(match error {
         DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
         DropInError::Target(_) => tool.exits.target,
@@ -206,14 +192,11 @@ fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
     }))
 }
 
-/// The target of a load.
-struct FoundTarget {
-    identity: TargetIdentity,
-    /// The name of a file that is to be created in the target, a directory.
-    new_name: Option<String>,
-}
-
-fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget, Failure> {
+/// The target of a load, and the name of a file that is to be created in it, a directory.
+fn find_target(
+    target: &LoadTarget,
+    verbosity: Verbosity,
+) -> Result<(TargetIdentity, Option<String>), Failure> {
     let identified = |path: &Path| identify(path, verbosity).map_err(Failure::Probe);
     let path = target.path();
     let is_free = std::fs::symlink_metadata(path)
@@ -222,15 +205,10 @@ fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget,
     match (target, name) {
         (LoadTarget::Output(_), Some(name)) if is_free => {
             let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-            Ok(FoundTarget {
-                identity: identified(parent.unwrap_or(Path::new(".")))?,
-                new_name: Some(name.to_owned()),
-            })
+            let parent = parent.unwrap_or(Path::new("."));
+            Ok((identified(parent)?, Some(name.to_owned())))
         }
-        _ => Ok(FoundTarget {
-            identity: identified(path)?,
-            new_name: None,
-        }),
+        _ => Ok((identified(path)?, None)),
     }
 }
 
@@ -257,7 +235,7 @@ fn run_loads(
         if !matches!(ended, Ok(Exit::Done)) {
             // The printer still holds the figures of the previous load.
             if let Some(printer) = printer.filter(|_| is_shared) {
-                print_text(&printer.end(&[], None, true, None))?;
+                print(&printer.end(&[], None, true, None))?;
             }
             return ended;
         }
@@ -271,8 +249,8 @@ fn run_loads(
     }
 }
 
-fn print_text(text: &ToolText) -> anyhow::Result<()> {
-    ignore_closed_pipe(to_stdout(|out| out.write_all(text.stdout.as_bytes())))?;
+fn print(text: &ToolText) -> anyhow::Result<()> {
+    print_text(&text.stdout)?;
     eprint_text(&text.stderr);
     Ok(())
 }
@@ -286,7 +264,7 @@ fn run_load(
     kept: &mut Option<SharedPrinter>,
 ) -> anyhow::Result<Exit> {
     let target = load.target();
-    let FoundTarget { identity, new_name } = find_target(&target, flags.verbosity())?;
+    let (identity, new_name) = find_target(&target, flags.verbosity())?;
     if matches!(target, LoadTarget::Output(_))
         && identity.kind == TargetKind::Directory
         && new_name.is_none()

@@ -40,8 +40,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     let mut session = WatchSession::start(watch, chosen)?;
     let end = follow(watch, &mut session, &interrupt)?;
     interrupt.end_at_once();
-    let is_wanted = watch.keeps() || watch.prints_json() || !outputs.is_empty();
-    if is_wanted {
+    if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
         conclusion::conclude(watch, session.finish(), &outputs)?;
     }
     Ok(match (end, interrupt.signal()) {
@@ -79,8 +78,7 @@ fn follow(
         }
         steps += 1;
         let step = session.step()?;
-        let is_read = view.show(&step, session.facts(), session.named())?;
-        if !is_read {
+        if !view.show(&step, &session.facts, &session.named)? {
             break;
         }
         if session.is_over() {

@@ -21,7 +21,7 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
@@ -161,7 +161,9 @@ fn note_unanswered(data: &RunData, verbosity: Verbosity) {
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
 fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) -> Vec<Record> {
-    let (key, options) = (RunKey::of_facts(facts), options.clone());
+    let host = &facts.host.name;
+    let key = RunKey::new(&facts.plan, METHOD_VERSION, host, &facts.targets);
+    let options = options.clone();
     let found = Deferred::start_or_run(SAVE_THREAD, move || saved::runs_before(&key, &options));
     wait.wait(&found).unwrap_or_default()
 }

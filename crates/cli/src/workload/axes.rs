@@ -94,10 +94,8 @@ struct AxisValue<T> {
 
 impl<T> AxisValue<T> {
     fn suffix(&self, prefix: &str) -> String {
-        match &self.word {
-            Some(word) => format!("{prefix}{word}"),
-            None => String::new(),
-        }
+        let word = self.word.as_ref();
+        word.map_or(String::new(), |word| format!("{prefix}{word}"))
     }
 }
 
@@ -115,16 +113,15 @@ fn axis<T: Copy + PartialEq, W: Display>(
             ));
         }
     }
-    let value = |value: &T| AxisValue {
-        value: Some(*value),
-        word: (given.len() > 1).then(|| word(value).to_string()),
+    let value = |value: Option<T>| AxisValue {
+        value,
+        word: value
+            .filter(|_| given.len() > 1)
+            .map(|value| word(&value).to_string()),
     };
     Ok(match given {
-        [] => vec![AxisValue {
-            value: None,
-            word: None,
-        }],
-        values => values.iter().map(value).collect(),
+        [] => vec![value(None)],
+        values => values.iter().map(|one| value(Some(*one))).collect(),
     })
 }
 

@@ -31,9 +31,8 @@ pub(super) fn latency_target(
         };
     };
     refuse_excluded(flags, wording)?;
-    let window_ns = flags
-        .latency_window
-        .map_or(WINDOW_NS_DEFAULT, |time| time.0);
+    let window = flags.latency_window;
+    let window_ns = window.map_or(WINDOW_NS_DEFAULT, |time| time.0);
     if target.0 == 0 {
         return contradiction(format!(
             "{own} 0: every request takes longer; use a latency such as 5ms"
@@ -56,11 +55,10 @@ pub(super) fn latency_target(
             name("latency-window"),
         ));
     }
+    let percent = flags.latency_percentile;
     Ok(Some(LatencyTarget {
         latency_ns: target.0,
-        percent: flags
-            .latency_percentile
-            .map_or(PERCENT_DEFAULT, |share| share.0),
+        percent: percent.map_or(PERCENT_DEFAULT, |share| share.0),
         window_ns,
     }))
 }
@@ -102,10 +100,9 @@ pub(crate) fn planned_search(
     workloads: &[Workload],
     targets: usize,
 ) -> Result<Option<PlannedSearch>, String> {
-    let mut asking = workloads
-        .iter()
-        .filter_map(|one| Some((one, one.shape.latency_target?)));
-    let Some((asked, target)) = asking.next() else {
+    let mut all = workloads.iter();
+    let asking = all.find_map(|one| Some((one, one.shape.latency_target?)));
+    let Some((asked, target)) = asking else {
         return Ok(None);
     };
     let others = match (workloads.len(), targets) {

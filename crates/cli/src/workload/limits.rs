@@ -2,7 +2,7 @@
 //! Pure.
 
 use super::parsers::{Position, SpanBounds};
-use super::resolve_context::{Memory, ResolveContext, Resolved, Wording, contradiction};
+use super::resolve_context::{ResolveContext, Resolved, Wording, contradiction};
 use diskproof_model::plan::{Access, CachePolicy, Distribution, Verify, Workload};
 use diskproof_model::units::format_bytes;
 
@@ -19,22 +19,18 @@ const JOURNAL_ENTRY_BYTES: u64 = 4;
 
 /// Why direct I/O with sectors of `unit_bytes` cannot run this workload.
 pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
-    let start_bytes = workload.span.start_bytes;
-    if workload.cache == CachePolicy::Direct
-        && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1)))
-    {
-        return Some(format!(
-            "the device has sectors of {unit_bytes} bytes, so direct I/O cannot start at byte \
-             {start_bytes}"
-        ));
+    if workload.cache != CachePolicy::Direct {
+        return None;
     }
-    let odd = workload
-        .block_sizes()
-        .filter(|_| workload.cache == CachePolicy::Direct)
-        .find(|bytes| bytes % unit_bytes.max(1) != 0)?;
+    let (start_bytes, unit) = (workload.span.start_bytes, unit_bytes.max(1));
+    let why = match workload.block_sizes().find(|bytes| bytes % unit != 0) {
+        _ if !start_bytes.is_multiple_of(u64::from(unit)) => {
+            format!("cannot start at byte {start_bytes}")
+        }
+        odd => format!("in blocks of {} bytes is impossible", odd?),
+    };
     Some(format!(
-        "the device has sectors of {unit_bytes} bytes, so direct I/O in blocks of {odd} bytes is \
-         impossible"
+        "the device has sectors of {unit_bytes} bytes, so direct I/O {why}"
     ))
 }
 
@@ -148,22 +144,15 @@ pub(super) fn memory_excess<'a>(
     workloads: impl IntoIterator<Item = &'a Workload>,
     context: &ResolveContext,
 ) -> Option<String> {
-    let needed: u128 = workloads
-        .into_iter()
-        .map(|workload| buffer_bytes(workload, context) + journal_bytes(workload, context))
-        .sum();
-    let Memory {
-        installed_bytes,
-        free_bytes,
-    } = context.memory;
-    let share = installed_bytes.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
-    let free = free_bytes.map(|bytes| (bytes / FREE_SHARE, "half of the free memory is"));
+    let bytes = |one| buffer_bytes(one, context) + journal_bytes(one, context);
+    let needed: u128 = workloads.into_iter().map(bytes).sum();
+    let (all, free) = (context.memory.installed_bytes, context.memory.free_bytes);
+    let share = all.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
+    let free = free.map(|bytes| (bytes / FREE_SHARE, "half of the free memory is"));
     let (allowed, what) = share.into_iter().chain(free).min()?;
     (needed > u128::from(allowed)).then(|| {
-        let (needed, allowed) = (
-            format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)),
-            format_bytes(allowed),
-        );
+        let needed = format_bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+        let allowed = format_bytes(allowed);
         format!("needs {needed} of buffers, but {what} {allowed}")
     })
 }
@@ -180,14 +169,16 @@ fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
     if workload.verify == Verify::Off || workload.checks_reads() {
         return 0;
     }
-    let blocks = |target_bytes: &u64| {
-        workload.span.length_bytes.unwrap_or(*target_bytes) / u64::from(workload.block_bytes.max(1))
-    };
-    context
+    let (length, block) = (
+        workload.span.length_bytes,
+        u64::from(workload.block_bytes.max(1)),
+    );
+    let lengths = context
         .target_bytes
         .iter()
-        .map(|target_bytes| u128::from(blocks(target_bytes) * JOURNAL_ENTRY_BYTES))
-        .sum()
+        .map(|bytes| length.unwrap_or(*bytes));
+    let journals = lengths.map(|length| u128::from(length / block * JOURNAL_ENTRY_BYTES));
+    journals.sum()
 }
 
 /// A position in bytes; percentages are rounded down to whole blocks and pages.
@@ -196,11 +187,9 @@ pub(crate) fn position_bytes(position: Position, target_bytes: u64, block_bytes:
         Position::Bytes(bytes) => bytes,
         Position::Percent(share) if share >= 100.0 => target_bytes,
         Position::Percent(share) => {
-            let block = u64::from(block_bytes);
-            let unit = if PAGE_BYTES.is_multiple_of(block) {
-                PAGE_BYTES
-            } else {
-                block
+            let unit = match u64::from(block_bytes) {
+                block if PAGE_BYTES.is_multiple_of(block) => PAGE_BYTES,
+                block => block,
             };
             (target_bytes as f64 * share / 100.0) as u64 / unit * unit
         }

@@ -9,7 +9,7 @@ use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_te
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::session::{Filling, ToolRun};
 use crate::stderr::eprint_line;
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdout::print_text;
 use crate::tool_lines::SharedPrinter;
 use diskproof_compat::{DropIn, JobAction, JobRequest, JobSource};
 use std::fs::File;
@@ -31,24 +31,19 @@ pub(super) fn run_jobs(
         JobAction::Check => return Ok(Exit::Done),
         JobAction::ShowCommand => {
             let line = (request.command_line)(&translated.jobs);
-            ignore_closed_pipe(to_stdout(|out| out.write_all(line.as_bytes())))?;
+            print_text(&line)?;
             return Ok(Exit::Done);
         }
         JobAction::Run => {}
     }
-    let JobFile {
-        plan,
-        notes,
-        jobs,
-        kept_name,
-    } = translated;
+    let (plan, kept_name) = (translated.plan, translated.kept_name);
     let writing = plan.workloads.iter().find(|one| one.flags.writes());
     if let (true, Some(workload)) = (request.is_read_only, writing) {
-        return Err(Failure::Usage(format!(
+        let text = format!(
             "job '{}' writes, and --readonly forbids that",
             workload.name
-        ))
-        .into());
+        );
+        return Err(Failure::Usage(text).into());
     }
     let writes = writing.is_some();
     refuse_chosen_by_file(request, flags, &plan.targets)?;
@@ -58,15 +53,12 @@ pub(super) fn run_jobs(
     };
     let (plan, identities) = plan_jobs(plan, shown, tool.name, flags)?;
     if !flags.quiet && !request.is_for_programs {
-        for note in request.notes.iter().chain(&notes) {
+        for note in request.notes.iter().chain(&translated.notes) {
             eprint_line(&format!("{}: {note}", tool.name));
         }
     }
-    let printer = (request.printer)(jobs);
-    let printer = match &request.saved_to {
-        Some(path) => SharedPrinter::saved_to(tool.name, printer, path.clone()),
-        None => SharedPrinter::new(tool.name, printer),
-    };
+    let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
+    printer.saved_to.clone_from(&request.saved_to);
     let work = ToolWork {
         plan,
         identities,

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::stderr::eprint_line;
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdout::print_text;
 use anyhow::Context as _;
 use diskproof_compat::{DropIn, PrimeRequest};
 use diskproof_engine::measure_primes;
@@ -23,16 +23,15 @@ pub(super) fn run_primes(
             eprint_line(&format!("{}: {note}", tool.name));
         }
     }
-    let print = |text: &str| ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())));
-    print(&request.printer.begin())?;
+    print_text(&request.printer.begin())?;
     let mut printed = Ok(());
     let measured = measure_primes(&request.load, &mut |interval| {
         if printed.is_ok() {
-            printed = print(&request.printer.interval(interval));
+            printed = print_text(&request.printer.interval(interval));
         }
     });
     let result = measured.context("cannot start a thread")?;
     printed?;
-    print(&request.printer.end(&result))?;
+    print_text(&request.printer.end(&result))?;
     Ok(Exit::Done)
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::stderr::Verbosity;
 use crate::targets::{identify, resolve_target};
 use diskproof_device::{WatchedDevice, watched_device};
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::TargetKind;
 use std::path::{Path, PathBuf};
 
 /// What to watch.
@@ -36,18 +36,21 @@ impl ChosenDevices {
 
 fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, Failure> {
     // A kernel name needs no node in /dev.
-    let named = path
-        .to_str()
-        .filter(|_| !path.exists())
-        .and_then(watched_device);
-    if let Some(device) = named {
+    let name = path.to_str().filter(|_| !path.exists());
+    if let Some(device) = name.and_then(watched_device) {
         return Ok(vec![device]);
     }
-    let identity = identify(&resolve_target(path, verbosity), verbosity).map_err(Failure::Probe)?;
-    let names = names_of(&identity);
-    let devices: Vec<WatchedDevice> = names
-        .iter()
-        .filter_map(|name| watched_device(name))
+    let identity = identify(&resolve_target(path, verbosity), verbosity)?;
+    let own = identity
+        .layers
+        .first()
+        .filter(|_| identity.kind == TargetKind::BlockDevice);
+    let below = identity
+        .disks()
+        .filter(|_| identity.kind != TargetKind::BlockDevice);
+    let names = own.into_iter().chain(below);
+    let devices: Vec<_> = names
+        .filter_map(|layer| watched_device(&layer.name))
         .collect();
     if devices.is_empty() {
         let why = identity.unresolved.as_deref();
@@ -58,18 +61,4 @@ fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, F
         )));
     }
     Ok(devices)
-}
-
-fn names_of(identity: &TargetIdentity) -> Vec<String> {
-    match identity.kind {
-        TargetKind::BlockDevice => identity
-            .layers
-            .first()
-            .map(|layer| layer.name.clone())
-            .into_iter()
-            .collect(),
-        TargetKind::Directory | TargetKind::File => {
-            identity.disks().map(|layer| layer.name.clone()).collect()
-        }
-    }
 }

@@ -21,11 +21,12 @@ use std::time::{Duration, Instant};
 pub(super) struct WatchSession {
     observer: Observer,
     /// The devices that were named; empty where all are watched.
-    named: Vec<String>,
+    pub named: Vec<String>,
     targets: Vec<TargetIdentity>,
     trace: Option<RequestTrace>,
     processes: ProcessActivity,
-    facts: WatchFacts,
+    /// What is known before the first step.
+    pub facts: WatchFacts,
     server: Option<ServerWatch>,
     history: Option<PathBuf>,
     interval_ns: u64,
@@ -35,16 +36,14 @@ pub(super) struct WatchSession {
     read_at: Instant,
 }
 
-/// What was seen, and on which devices.
-pub(super) struct WatchedAll {
-    pub observed: ObservedRecord,
-    pub targets: Vec<TargetIdentity>,
-}
-
 impl WatchSession {
     pub(super) fn start(watch: &WatchFlags, chosen: ChosenDevices) -> anyhow::Result<Self> {
         let (devices, named) = match chosen {
-            ChosenDevices::All => (all_devices(), Vec::new()),
+            ChosenDevices::All => {
+                let names = whole_devices();
+                let devices = names.iter().filter_map(|name| watched_device(name));
+                (devices.collect(), Vec::new())
+            }
             ChosenDevices::Named(devices) => {
                 let names = devices.iter().map(|device| device.name.clone()).collect();
                 (devices, names)
@@ -59,11 +58,9 @@ impl WatchSession {
             Err(why) => (None, Some(why)),
         };
         let interval = Duration::from_nanos(watch.interval);
-        let server = watch
-            .postgres
-            .as_deref()
-            .map(|text| ServerWatch::connect(text, (interval, &named), watch.verbosity()));
-        let server = server.transpose()?;
+        let connect =
+            |text: &String| ServerWatch::connect(text, (interval, &named), watch.verbosity());
+        let server = watch.postgres.as_ref().map(connect).transpose()?;
         let now = Instant::now();
         let mut session = Self {
             observer: Observer::new(watch.interval),
@@ -100,17 +97,15 @@ impl WatchSession {
 
     /// Watches these devices from now on.
     fn add(&mut self, devices: Vec<WatchedDevice>, readings: &[DiskReading]) {
-        let identities: Vec<&TargetIdentity> =
-            devices.iter().map(|device| &device.identity).collect();
+        let identities: Vec<_> = devices.iter().map(|device| &device.identity).collect();
         let capacities = capacities(&identities, self.history.as_deref());
         for (device, capacity) in devices.into_iter().zip(capacities) {
             let Some(reading) = readings.iter().find(|reading| reading.name == device.name) else {
                 continue;
             };
             if !self.named.is_empty() || device.is_disk || capacity.is_some() {
-                self.facts
-                    .capacities
-                    .push((device.name.clone(), capacity.clone()));
+                let known = (device.name.clone(), capacity.clone());
+                self.facts.capacities.push(known);
             }
             let watched = WatchedLoad {
                 name: device.name,
@@ -175,23 +170,13 @@ impl WatchSession {
         Ok(step)
     }
 
-    /// What is known before the first step.
-    pub(super) fn facts(&self) -> &WatchFacts {
-        &self.facts
-    }
-
-    /// The devices that the user named.
-    pub(super) fn named(&self) -> &[String] {
-        &self.named
-    }
-
     /// Whether all named devices have vanished.
     pub(super) fn is_over(&self) -> bool {
         !self.named.is_empty() && !self.observer.has_devices()
     }
 
-    /// The load so far, of the devices that were named or had requests.
-    pub(super) fn finish(self) -> WatchedAll {
+    /// The load so far, of the devices that were named or had requests, and these devices.
+    pub(super) fn finish(self) -> (ObservedRecord, Vec<TargetIdentity>) {
         let mut targets = Vec::new();
         let mut devices: Vec<ObservedDevice> = Vec::new();
         for device in self.observer.observed() {
@@ -205,15 +190,13 @@ impl WatchSession {
         let untraced = self.facts.untraced.as_deref();
         let method = untraced.map(|why| format!("seeks: {}", seek_method_text(Some(why))));
         let processes = hidden_processes_text(self.facts.hidden_processes);
-        WatchedAll {
-            observed: ObservedRecord {
-                interval_ns: self.interval_ns,
-                devices,
-                hidden: method.into_iter().chain(processes).collect(),
-                server: self.server.and_then(|server| server.observed()),
-            },
-            targets,
-        }
+        let observed = ObservedRecord {
+            interval_ns: self.interval_ns,
+            devices,
+            hidden: method.into_iter().chain(processes).collect(),
+            server: self.server.and_then(|server| server.observed()),
+        };
+        (observed, targets)
     }
 }
 
@@ -221,14 +204,6 @@ impl WatchSession {
 /// late, as after Ctrl-Z, ends are skipped: few requests in a short step would give a wrong rate.
 fn next_end(read_ns: u64, interval_ns: u64) -> u64 {
     read_ns.saturating_add(interval_ns / 2) / interval_ns.max(1) + 1
-}
-
-fn all_devices() -> Vec<WatchedDevice> {
-    let names = whole_devices();
-    names
-        .iter()
-        .filter_map(|name| watched_device(name))
-        .collect()
 }
 
 fn read_counters() -> anyhow::Result<Vec<DiskReading>> {
