@@ -2,7 +2,7 @@
 //! becomes the plan of the run, and its limits are judged as every threshold is.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::read_text;
 use crate::plan_file::PlanFile;
 use crate::planned::{groups, resolve_planned, sector_bytes};
@@ -33,9 +33,6 @@ const ALSO_CALLED: [(&str, &str); 5] = [
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// Share of the time for the first write of the scratch file and the warm-ups.
 const LAYOUT_SHARE: u64 = 5;
-
-/// The least scratch file, where the first write takes longer than planned.
-pub(crate) const LAYOUT_BYTES_MIN: u64 = 64 << 20;
 
 /// A fitness test.
 pub(crate) struct FitnessJob<'a> {
@@ -70,7 +67,7 @@ pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
     let plan = fitness_plan(&job, file, &shown)?;
     flags.note.get_or_insert(note);
     let filling = Filling::Within(LayoutLimits {
-        bytes_min: LAYOUT_BYTES_MIN,
+        bytes_min: SCRATCH_BYTES_LEAST,
         time_ns: job.time_ns / LAYOUT_SHARE,
     });
     let job = MeasuringJob::new(plan, vec![job.identity], filling, &flags);

@@ -37,12 +37,9 @@ impl SelectionFlags {
     /// The flag that excludes a workload.
     pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
         let is_in = |names: &[String]| names.iter().any(|one| one == name);
-        if !self.only.is_empty() && !is_in(&self.only) {
-            Some("--only")
-        } else if is_in(&self.skip) {
-            Some("--skip")
-        } else {
-            None
+        match !self.only.is_empty() && !is_in(&self.only) {
+            true => Some("--only"),
+            false => is_in(&self.skip).then_some("--skip"),
         }
     }
 }

@@ -51,8 +51,7 @@ pub(crate) fn standard_workloads(
         layout: Layout::Needed,
         ..Workload::named(name)
     };
-    let sequential =
-        |name, read_permille, depth| pages(name, Access::Sequential, read_permille, depth);
+    let sequential = |name, reads, depth| pages(name, Access::Sequential, reads, depth);
     let random = |name, read_permille, depth| {
         let distribution = Distribution::Uniform;
         pages(name, Access::Random { distribution }, read_permille, depth)

@@ -163,13 +163,11 @@ fn start(
         let text = format!("--size: {} sets the size by its own options", tool.name);
         return Err(Failure::Usage(text).into());
     }
-    let mut words = Vec::new();
-    for argument in arguments {
-        let word = argument
-            .to_str()
-            .ok_or_else(|| Failure::Usage(format!("{}: not valid UTF-8", argument.display())))?;
-        words.push(word.to_owned());
-    }
+    let word = |argument: &OsString| {
+        let wrong = || Failure::Usage(format!("{}: not valid UTF-8", argument.display()));
+        argument.to_str().map(str::to_owned).ok_or_else(wrong)
+    };
+    let words = arguments.iter().map(word).collect::<Result<Vec<_>, _>>()?;
     match (tool.start)(&words) {
         Err(error) => failed(tool, &error),
         Ok(Started::Text(text)) => {
@@ -282,8 +280,8 @@ fn run_load(
         Err(error) => return failed(tool, &error),
     };
     let others = flags.probe_all(load.further_targets())?;
-    plan.targets
-        .extend(others.iter().map(|one| one.path.clone()));
+    let paths = others.iter().map(|one| one.path.clone());
+    plan.targets.extend(paths);
     if !flags.quiet {
         for note in load.notes() {
             eprint_line(&format!("{}: {note}", tool.name));

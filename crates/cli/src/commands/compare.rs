@@ -91,12 +91,8 @@ pub struct CompareFlags {
     #[arg(long)]
     pub json: bool,
     /// Files to write.
-    #[arg(
-        short = 'o',
-        long = "output",
-        value_name = "FILE",
-        help = output_help(|format| format.comparison.is_some())
-    )]
+    #[arg(short = 'o', long = "output", value_name = "FILE",
+        help = output_help(|format| format.comparison.is_some()))]
     pub outputs: Vec<PathBuf>,
     /// Save a page, like -o FILE.html (repeatable)
     #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]

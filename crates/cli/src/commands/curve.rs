@@ -83,12 +83,8 @@ pub struct CurveFlags {
     #[arg(default_value = ".")]
     pub target: PathBuf,
     /// Points of the curve, evenly spaced over the span; 0 skips the curve
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = POINTS,
-        value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX))
-    )]
+    #[arg(long, value_name = "N", default_value_t = POINTS,
+        value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX)))]
     pub points: u32,
     /// Bytes to read at each point [default: about 0.2 s worth]
     #[arg(long, value_name = "BYTES", value_parser = parse_size, conflicts_with = "full")]
@@ -123,12 +119,8 @@ pub struct CurveFlags {
     #[arg(long)]
     pub no_access: bool,
     /// Number of random accesses
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = READS,
-        value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX))
-    )]
+    #[arg(long, value_name = "N", default_value_t = READS,
+        value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX)))]
     pub reads: u32,
     /// Flags of every measuring verb.
     #[command(flatten)]

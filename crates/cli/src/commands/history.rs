@@ -323,7 +323,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
             .and_then(|record| import(record, files.label.as_deref(), files.history_file.file()));
         match saved {
             Ok((outcome, moved)) => {
-                print_notes(moved.as_slice(), Verbosity::Lines);
+                print_notes("", moved.as_slice(), Verbosity::Lines);
                 match outcome {
                     SaveOutcome::Added => added += 1,
                     SaveOutcome::Known => known += 1,

@@ -89,13 +89,8 @@ pub struct PingFlags {
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Start no request after this time; with --gaps: as many rounds as fit
-    #[arg(
-        short = 'w',
-        long,
-        visible_alias = "time",
-        value_name = "DURATION",
-        value_parser = parse_duration
-    )]
+    #[arg(short = 'w', long, visible_alias = "time", value_name = "DURATION",
+        value_parser = parse_duration)]
     pub deadline: Option<u64>,
     /// Bytes of each request [default: 4k; 256k with --sequential]
     #[arg(short = 's', long, value_name = "BYTES",

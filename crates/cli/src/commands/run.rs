@@ -22,7 +22,7 @@ use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use like::{LikeRequest, LikeSource};
+use like::LikeSource;
 use std::path::{Path, PathBuf};
 
 /// The size in the PostgreSQL cookbook, and the largest cache of drives.
@@ -231,14 +231,9 @@ fn like_source(
             path.display()
         )));
     }
-    let request = LikeRequest {
-        reference,
-        device: run.like_device.as_deref(),
-        workload: &run.workload,
-        axes: &run.axes,
-        history: run.measuring.history.history.as_deref(),
-    };
-    LikeSource::of(request).map(Some)
+    let history = run.measuring.history.history.as_deref();
+    let flags = (&run.workload, &run.axes);
+    LikeSource::of(reference, run.like_device.as_deref(), flags, history).map(Some)
 }
 
 /// A file that the user did not write must not decide what is overwritten.

@@ -104,37 +104,22 @@ pub struct SweepFlags {
     )]
     pub bs: Vec<BlockSize>,
     /// Requests in flight, from 1 to 256 [default: 1,2,4,8,16,32,64]
-    #[arg(
-        long,
-        visible_alias = "iodepth",
-        value_name = "N",
-        value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=256)
-    )]
+    #[arg(long, visible_alias = "iodepth", value_name = "N", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=256))]
     pub depth: Vec<u32>,
     /// Operations; half of a mix are reads, stride reads every sixteenth block, reread and rewrite
     /// repeat the same 16 MiB [default: randread,randwrite; randread,read if the target is only
     /// read]
-    #[arg(
-        long,
-        visible_alias = "readwrite",
-        value_name = "OPERATIONS",
-        value_parser = operation_parser(),
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "readwrite", value_name = "OPERATIONS", value_delimiter = ',',
+        value_parser = operation_parser())]
     pub rw: Vec<SweepOperation>,
     /// Skip the writing operations; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
     /// Also measure single random reads over parts of the target, to show caches and the gain of a
     /// short stroke: from 1 MiB to the whole target in steps of four, or over these sizes
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_delimiter = ',',
-        num_args = 0..=1,
-        default_missing_value = ""
-    )]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', num_args = 0..=1,
+        default_missing_value = "")]
     pub spans: Option<Vec<String>>,
     /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
     #[arg(long, value_name = "NAME", value_parser = one_of(VIEWS))]

@@ -88,12 +88,14 @@ pub(crate) enum SaveNote {
     Warning(String),
 }
 
-/// Prints the notes of a save on stderr; warnings also with `--quiet`.
-pub(crate) fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
+/// Prints the notes of a save on stderr, behind `whose`; warnings also with `--quiet`.
+pub(crate) fn print_notes(whose: &str, notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
         match note {
-            SaveNote::Note(text) | SaveNote::Saved(text) => verbosity.note(text),
-            SaveNote::Warning(text) => eprint_line(&format!("warning: {text}")),
+            SaveNote::Note(text) | SaveNote::Saved(text) => {
+                verbosity.note(&format!("{whose}{text}"));
+            }
+            SaveNote::Warning(text) => eprint_line(&format!("warning: {whose}{text}")),
         }
     }
 }

@@ -270,7 +270,7 @@ fn save_and_print(
     if let Some(text) = &tool {
         eprint_text(&text.stderr);
     }
-    saved::print_notes(&notes, verbosity);
+    saved::print_notes("", &notes, verbosity);
     let printed = match printed {
         Err(error) if flags.prints_json() && is_closed_stdout(&error) => {
             closed_before_json(is_saved)

@@ -3,7 +3,7 @@
 
 use super::prepare::{MeasuringJob, ReadyRun};
 use super::run::{EarlyEnd, TargetRun};
-use super::trials::{self, Trials};
+use super::trials::{self, ServerBench, Trials};
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -231,10 +231,7 @@ fn stop_check(interrupt: &Interrupt, end: Option<Instant>) -> StopCheck {
 struct Inserts<'a> {
     plan: PostgresPlan,
     seed: u64,
-    cluster: &'a Cluster,
-    stop: StopCheck,
-    heartbeat: Heartbeat,
-    line: Option<ProgressLine>,
+    bench: ServerBench<'a>,
     /// Rounds so far.
     rounds: u64,
 }
@@ -263,10 +260,12 @@ impl<'a> Inserts<'a> {
         Self {
             plan,
             seed: run.plan.seed,
-            cluster,
-            stop,
-            heartbeat: live.heartbeat(),
-            line: (run.verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            bench: ServerBench {
+                cluster,
+                stop,
+                heartbeat: live.heartbeat(),
+                line: (run.verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            },
             rounds: 0,
         }
     }
@@ -298,11 +297,8 @@ impl<'a> Inserts<'a> {
         let mut trials = Trials {
             plan,
             order: Random::new(self.seed, trials::ORDER_STREAM),
-            cluster: self.cluster,
+            bench: &mut self.bench,
             identity,
-            stop: StopCheck::clone(&self.stop),
-            heartbeat: self.heartbeat.clone(),
-            line: self.line.take(),
         };
         let tried = trials.run(run);
         tried.map_err(|error| self.why(error))
@@ -312,7 +308,7 @@ impl<'a> Inserts<'a> {
     fn why(&self, error: PostgresError) -> EarlyEnd {
         match error {
             PostgresError::Stopped => EarlyEnd::interrupted(),
-            error => self.cluster.explain(error).to_string().into(),
+            error => self.bench.cluster.explain(error).to_string().into(),
         }
     }
 
@@ -320,9 +316,7 @@ impl<'a> Inserts<'a> {
         run.results().step = Some("the INSERTs of PostgreSQL".to_owned());
         for _ in 0..self.plan.rounds {
             let result = self.round(run);
-            if let Some(line) = &mut self.line {
-                line.clear();
-            }
+            self.bench.clear();
             result.map_err(|error| self.why(error))?;
         }
         Ok(())
@@ -335,12 +329,9 @@ impl<'a> Inserts<'a> {
         for last in (1..order.len()).rev() {
             order.swap(last, random.below(last as u64 + 1) as usize);
         }
-        self.cluster.recycle(&self.stop)?;
+        self.bench.cluster.recycle(&self.bench.stop)?;
         for index in order {
             self.slice(index, run)?;
-            if (self.stop)() {
-                return Err(PostgresError::Stopped);
-            }
         }
         Ok(())
     }
@@ -354,24 +345,11 @@ impl<'a> Inserts<'a> {
             by_pgbench: asked.pgbench,
             commit_delay_us: None,
         };
-        let (heartbeat, line, name) = (&self.heartbeat, &mut self.line, &asked.name);
-        let mut last = 0;
-        let mut progress = |count: u64| {
-            if count != last {
-                heartbeat.beat();
-            }
-            last = count;
-            if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
-                line.show(&format!("PostgreSQL {name}"));
-            }
-        };
-        let time = Duration::from_nanos(self.plan.slice_ns);
-        let cluster = self.cluster;
-        let result = cluster.run_load(&load, time, &self.stop, &mut progress)?;
-        self.heartbeat.beat();
-        if (self.stop)() {
-            return Err(PostgresError::Stopped);
-        }
+        let (time, what) = (
+            Duration::from_nanos(self.plan.slice_ns),
+            format!("PostgreSQL {}", asked.name),
+        );
+        let result = self.bench.run_load(&load, time, &what)?;
         let mut results = run.results();
         let all = results.data.postgres.as_mut();
         if let Some(measured) = all.and_then(|all| all.loads.get_mut(index)) {

@@ -2,8 +2,7 @@
 
 use crate::commands::compare::{Form, print};
 use crate::failure::{Exit, Failure};
-use crate::fitness::LAYOUT_BYTES_MIN;
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::provenance::command_line;
 use crate::saved::load;
 use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
@@ -60,7 +59,7 @@ pub(super) fn run(
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
     let filling = match plan.first_write_ns {
         Some(time_ns) => Filling::Within(LayoutLimits {
-            bytes_min: LAYOUT_BYTES_MIN,
+            bytes_min: SCRATCH_BYTES_LEAST,
             time_ns,
         }),
         None => Filling::Span,

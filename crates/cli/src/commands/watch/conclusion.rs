@@ -47,6 +47,6 @@ pub(super) fn conclude(
             write_page(&page, watch.color, out)
         }
     });
-    print_notes(&notes, watch.verbosity());
+    print_notes("", &notes, watch.verbosity());
     saved.and(ignore_closed_pipe(printed))
 }

@@ -5,7 +5,7 @@ use super::sides::LiveSides;
 use crate::failure::{Exit, Failure};
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, SaveNote, print_notes};
-use crate::session::{CampaignOutcome, CampaignSide, EarlyEnd, has_errors, process_may_stay};
+use crate::session::{CampaignOutcome, EarlyEnd, has_errors, process_may_stay};
 use crate::stderr::eprint_line;
 use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
 use diskproof_analysis::judge::{RunFacts, judge};
@@ -16,7 +16,6 @@ use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::Detail;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +25,6 @@ const SAVE_LIMIT: Duration = Duration::from_secs(30);
 
 /// What the campaign gave.
 type LiveOutcome = CampaignOutcome<Vec<CampaignDecision>>;
-
-/// A side with its target and its letter.
-type SideIdentity<'a> = ((&'a CampaignSide, &'a TargetIdentity), char);
 
 /// Makes records and a comparison of what was measured.
 pub(super) struct Conclusion<'a> {
@@ -56,7 +52,7 @@ impl Conclusion<'_> {
             return Ok(LiveEnd::Ended(early.unwrap_or(Exit::Failed)));
         }
         for (record, letter) in records.iter().zip('A'..) {
-            print_notes(&self.save(record, letter), verbosity);
+            print_notes(&format!("{letter}: "), &self.save(record), verbosity);
         }
         let comparison = self.comparison(&records)?;
         let failed = records.iter().any(|record| has_errors(record));
@@ -89,8 +85,8 @@ impl Conclusion<'_> {
     /// One record for each side.
     fn records(&self, outcome: &LiveOutcome) -> Vec<Arc<Record>> {
         let id = run_id();
-        let sides = self.sides.sides.iter().zip(&outcome.identities).zip('A'..);
-        let record = |(index, ((side, identity), letter)): (usize, SideIdentity<'_>)| {
+        let mut records = Vec::new();
+        for (index, identity) in outcome.identities.iter().enumerate() {
             let is_own = |disk: &str| identity.disks().any(|one| one.name == disk);
             let mut facts = RunFacts {
                 run_id: run_id(),
@@ -108,35 +104,28 @@ impl Conclusion<'_> {
             record.campaign = Some(CampaignPart {
                 kind: CampaignKind::Compare,
                 id: id.clone(),
-                side: letter.to_string(),
-                prepare: side.prepare.clone(),
+                side: char::from(b'A' + index as u8).to_string(),
+                prepare: self.sides.sides[index].prepare.clone(),
                 decisions: outcome.answer.clone().unwrap_or_default(),
             });
-            Arc::new(record)
-        };
-        sides.enumerate().map(record).collect()
+            records.push(Arc::new(record));
+        }
+        records
     }
 
     /// Saves a record in the history, in bounded time.
-    fn save(&self, record: &Arc<Record>, letter: char) -> Vec<SaveNote> {
+    fn save(&self, record: &Arc<Record>) -> Vec<SaveNote> {
         let (record, options) = (Arc::clone(record), self.request.measuring.history.clone());
         let save = Deferred::start_or_run("diskproof-save", move || {
             let page = crate::stdout::record_page(&record, Detail::Whole);
             saved::keep(&record, &page, &options)
         });
-        let notes = match save.wait(SAVE_LIMIT) {
+        match save.wait(SAVE_LIMIT) {
             Waited::Done(notes) => notes,
             Waited::TimedOut(_) | Waited::Lost => vec![SaveNote::Warning(
                 "the run was not saved: the history did not answer".to_owned(),
             )],
-        };
-        let named = |text: String| format!("{letter}: {text}");
-        let name = |note| match note {
-            SaveNote::Note(text) => SaveNote::Note(named(text)),
-            SaveNote::Saved(text) => SaveNote::Saved(named(text)),
-            SaveNote::Warning(text) => SaveNote::Warning(named(text)),
-        };
-        notes.into_iter().map(name).collect()
+        }
     }
 }
 
