@@ -7,7 +7,7 @@ use crate::job_file::read_text;
 use crate::plan_file::PlanFile;
 use crate::planned::{groups, resolve_planned, sector_bytes};
 use crate::provenance::random_seed;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Order, Plan};
@@ -34,27 +34,19 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 /// Share of the time for the first write of the scratch file and the warm-ups.
 const LAYOUT_SHARE: u64 = 5;
 
-/// A fitness test.
-pub(crate) struct FitnessJob<'a> {
-    /// The verb that runs it.
-    pub verb: &'static str,
-    /// How its workloads share the time.
-    pub order: Order,
-    /// Name of a built-in profile, or a file.
-    pub profile: &'a str,
-    /// The target, probed.
-    pub identity: TargetIdentity,
-    /// Time for the whole run, in nanoseconds.
-    pub time_ns: u64,
-    /// The shared flags.
-    pub flags: &'a MeasuringFlags,
-}
-
-/// Runs the workloads of a profile and judges its limits, alongside those of `--expect`.
-pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
-    let (file, shown) = read_profile(job.profile)?;
-    let mut flags = job.flags.clone();
-    let mut note = format!("fitness for {}", job.profile);
+/// Runs the workloads of a profile, built in or a file, and judges its limits, alongside those of
+/// `--expect`.
+pub(crate) fn measure_fitness(
+    profile: &str,
+    verb: &str,
+    order: Order,
+    identity: TargetIdentity,
+    time_ns: u64,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    let (file, shown) = read_profile(profile)?;
+    let mut flags = flags.clone();
+    let mut note = format!("fitness for {profile}");
     for limit in &file.limits {
         let line = format!(
             "{}: {} ({})",
@@ -64,19 +56,30 @@ pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
         note = format!("{note}; {line}");
         flags.expected.push(limit.expected.clone());
     }
-    let plan = fitness_plan(&job, file, &shown)?;
+    let plan = Plan {
+        order,
+        fit_for: Some(profile.to_owned()),
+        ..flags.plan(verb, std::slice::from_ref(&identity))
+    };
+    let plan = fitness_plan(plan, file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
-    let filling = Filling::Within(LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SCRATCH_BYTES_LEAST,
-        time_ns: job.time_ns / LAYOUT_SHARE,
-    });
-    let job = MeasuringJob::new(plan, vec![job.identity], filling, &flags);
+        time_ns: time_ns / LAYOUT_SHARE,
+    };
+    let job = MeasuringJob::new(plan, vec![identity], filling, &flags);
     measure(job, Means::default())
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
-fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result<Plan, Failure> {
-    let (flags, identity) = (job.flags, &job.identity);
+fn fitness_plan(
+    plan: Plan,
+    mut file: PlanFile,
+    shown: &str,
+    identity: &TargetIdentity,
+    time_ns: u64,
+    flags: &MeasuringFlags,
+) -> Result<Plan, Failure> {
     let scratch_bytes = (identity.kind == TargetKind::Directory).then(|| {
         let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
         let most = planned.min(scratch_bytes_max(identity));
@@ -84,7 +87,7 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
     });
     let shares = groups(&file.workloads).count() as u64;
-    let each_ns = (job.time_ns - job.time_ns / LAYOUT_SHARE) / shares.max(1);
+    let each_ns = (time_ns - time_ns / LAYOUT_SHARE) / shares.max(1);
     for workload in &mut file.workloads {
         if !workload.flags.has_limit() {
             workload.flags.time = Some(Time(each_ns));
@@ -113,10 +116,8 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
         seed: flags.seed.or(file.seed).unwrap_or_else(random_seed),
         scratch_bytes,
         workloads,
-        order: job.order,
-        fit_for: Some(job.profile.to_owned()),
         skipped,
-        ..flags.plan(job.verb, std::slice::from_ref(identity))
+        ..plan
     })
 }
 

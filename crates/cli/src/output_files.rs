@@ -6,6 +6,7 @@ pub(crate) use crate::output_sink::{Trial, is_pipe, save_file, temporary_path};
 use crate::stderr::Verbosity;
 use anyhow::Context as _;
 use diskproof_model::record::Record;
+use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,25 @@ pub(crate) fn check_outputs(paths: &[PathBuf], trial: Trial) -> Result<(), Failu
             "-o {}: unknown format. The format follows the extension; use one of {}.",
             path.display(),
             extensions(|_| true)
+        ))),
+    }
+}
+
+/// Checks the files for a document that only some formats can hold.
+pub(crate) fn check_documents(
+    document: &str,
+    can_hold: fn(&Format) -> bool,
+    paths: &[PathBuf],
+) -> Result<(), Failure> {
+    match paths
+        .iter()
+        .find(|path| !format_of(path).is_some_and(can_hold))
+    {
+        None => check_writable(paths, Trial::Create),
+        Some(path) => Err(Failure::Usage(format!(
+            "-o {}: {document} can be written only as {}",
+            path.display(),
+            extensions(can_hold)
         ))),
     }
 }

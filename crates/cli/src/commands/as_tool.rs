@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::inspection;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, ToolRun};
+use crate::session::{Filling, ToolRun};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::print_text;
 use crate::targets::{identify, refuse_duplicates};
@@ -297,10 +297,10 @@ fn run_load(
     identities.extend(others);
     refuse_duplicates(&identities)?;
     let filling = match plan.scratch_bytes.filter(|_| load.fills_scratch_file()) {
-        Some(bytes_min) => Filling::Within(LayoutLimits {
+        Some(bytes_min) => Filling::Within {
             bytes_min,
             time_ns: FILLING_NS,
-        }),
+        },
         None => Filling::Span,
     };
     let run = ToolRun {

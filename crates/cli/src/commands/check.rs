@@ -5,20 +5,19 @@ mod layers;
 
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::fitness::{FitnessJob, known_as, measure_fitness};
+use crate::fitness::{known_as, measure_fitness};
 use crate::flags::MeasuringFlags;
 use crate::planned::sector_bytes;
 use crate::postgres_version::postgres_version;
 use crate::saved::disk_access;
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
-use crate::standard_workloads::{WriteBudget, standard_workloads};
+use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span, Workload};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::parse_duration;
-use layers::LayersRequest;
 use std::path::PathBuf;
 
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
@@ -166,14 +165,8 @@ pub struct CheckFlags {
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
-        return measure_fitness(FitnessJob {
-            verb: "check",
-            order: ORDER,
-            profile: known_as(profile),
-            identity,
-            time_ns: time_budget(check).time_ns,
-            flags: &check.measuring,
-        });
+        let (profile, time_ns) = (known_as(profile), time_budget(check).time_ns);
+        return measure_fitness(profile, "check", ORDER, identity, time_ns, &check.measuring);
     }
     if check.layers {
         let time_ns = match check.time {
@@ -182,20 +175,14 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
             None if check.thorough => layers::THOROUGH_NS,
             None => layers::TIME_NS,
         };
-        let request = LayersRequest {
-            time_ns,
-            selection: &check.selection,
-            measuring: &check.measuring,
-        };
-        return layers::run(&request, identity);
+        return layers::run(&check.selection, time_ns, &check.measuring, identity);
     }
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
-    let limits = LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_budget(check).first_write_ns(),
     };
-    let filling = Filling::Within(limits);
     let job = MeasuringJob::new(plan, vec![identity], filling, &check.measuring);
     measure(job, Means::default())
 }
@@ -226,10 +213,6 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             REWRITE_SHARE + FIRST_WRITE_SHARE,
         ),
     };
-    let writing = WriteBudget {
-        write_bytes,
-        sequential_share,
-    };
     let surveyed = identity.kind == TargetKind::BlockDevice;
     // When everything is measured, the surface takes its share from the workloads.
     let is_all = surveyed && !measuring.destructive.destroy.is_empty() && !check.read_only;
@@ -238,7 +221,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     } else {
         budget.shared_ns()
     };
-    let all = standard_workloads(measuring, shared_ns, writing);
+    let all = standard_workloads(measuring, shared_ns, write_bytes, sequential_share);
     let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
     check_selection(&check.selection, &all, survey.as_ref())?;
     for workload in all {

@@ -2,12 +2,12 @@
 //! platform has, with one and several sessions, alone and alongside other load.
 
 use crate::failure::{Exit, Failure};
-use crate::fitness::{FitnessJob, measure_fitness};
+use crate::fitness::measure_fitness;
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
 use crate::selection::SelectionFlags;
 use crate::server_loads::{Breadth, ServerFlags, insert_names, postgres_plan};
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::targets::note_write_caches;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
@@ -133,14 +133,15 @@ pub struct CommitFlags {
 pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     let mut identity = commit.measuring.probe(&commit.target)?;
     if let Some(profile) = &commit.fit_for {
-        return measure_fitness(FitnessJob {
-            verb: "commit",
-            order: ORDER,
+        let time_ns = time_ns(commit);
+        return measure_fitness(
             profile,
+            "commit",
+            ORDER,
             identity,
-            time_ns: time_ns(commit),
-            flags: &commit.measuring,
-        });
+            time_ns,
+            &commit.measuring,
+        );
     }
     let programs = commit.server.programs(&identity)?;
     let plan = plan(commit, &identity, programs.as_ref())?;
@@ -149,11 +150,10 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     if let Some(switch) = switch.as_ref().filter(|_| !commit.measuring.dry_run) {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
-    let limits = LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
         time_ns: time_ns(commit) / LAYOUT_SHARE,
     };
-    let filling = Filling::Within(limits);
     let job = MeasuringJob::new(plan, vec![identity], filling, &commit.measuring);
     let means = Means {
         server: programs,

@@ -1,126 +1,29 @@
 //! `diskproof compare`: compares runs metric by metric: saved ones, or those of a live comparison,
 //! which measures two targets or settings in alternation.
 
+mod flags;
 mod live;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, MeasuringFlags, files, is_stdout, output_help, parse_page_name};
-use crate::output_files::{Trial, check_writable, save_file};
+use crate::flags::{ColorWhen, files, is_stdout};
+use crate::output_files::{check_documents, save_file};
 use crate::provenance::tool;
 use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
 use anyhow::Context as _;
-use clap::ArgAction;
-use diskproof_analysis::compare::{
-    CompareError, Limit, MARGIN, Question, Run, RunGroup, compare as compare_runs,
-};
+use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
-use diskproof_report::formats::{extensions, format_of};
+use diskproof_report::formats::format_of;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::MetricDetail;
 use diskproof_report::{json, terminal};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use live::LiveFlags;
-use live::{LiveEnd, LiveRequest, LiveSides};
-
-/// Shown below the flags.
-const HELP: &str = concat!(
-    "Two or more directories, files or block devices are measured live, in random alternation.\n",
-    "For settings of one target, name a --prepare command for each side; it runs before the\n",
-    "slices of that side.\n",
-    "A workload ends when its ratio is decided, or known to a tenth of --margin.\n",
-    "\n",
-    "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file\n",
-    "(.json, or the .html page of a report). Runs that repeat one experiment form one side:\n",
-    "join them with commas, A1,A2,A3, or give them one label. Each side is compared with the\n",
-    "first.\n",
-    "\n",
-    "--fail-on takes a metric from the table and a change in percent of the first side:\n",
-    "'random-read-d32.iops<-5%' fails if the rate fell by more than 5 %, and\n",
-    "'commit-fdatasync.p99>10%' if the latency rose by more than 10 %. A change that chance\n",
-    "alone explains is undecided. So is a change between single runs, unless the history\n",
-    "contains earlier runs of the same target and plan, which show how much runs vary.\n",
-    "\n",
-    "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 3 refused for safety, 4 the\n",
-    "measurement failed, or a --fail-on condition has no answer (not comparable, or not measured\n",
-    "on one side), 5 a condition is undecided, with --fail-on-undecided, 130 Ctrl-C.\n",
-    "\n",
-    "docs/compare.md explains the verdicts.\n",
-    "\n",
-    "Examples:\n",
-    "  diskproof compare before.json after.json\n",
-    "  diskproof compare latest~1 latest\n",
-    "  diskproof compare old-firmware new-firmware          two labels, all their runs\n",
-    "  diskproof compare a1.json,a2.json b1.json,b2.json\n",
-    "  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'\n",
-    "  diskproof compare /mnt/old /mnt/new                  live, about a minute\n",
-    "  sudo diskproof compare /dev/sdb /dev/sdc --quick     live, reads only\n",
-    "  sudo diskproof compare /data --cleanup 'echo none > /sys/block/sda/queue/scheduler' \\\n",
-    "    --prepare 'echo none > /sys/block/sda/queue/scheduler' \\\n",
-    "    --prepare 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
-);
-
-/// Compare targets, settings or saved runs: better, worse, the same, or undecided
-#[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
-pub struct CompareFlags {
-    /// Saved runs, or targets to measure; the first one is the baseline unless --baseline names one
-    /// [default with --baseline: latest; with --prepare: .]
-    #[arg(value_name = "RUN|TARGET")]
-    pub runs: Vec<String>,
-    /// Compare with the runs of this label
-    #[arg(long, value_name = "LABEL")]
-    pub baseline: Option<String>,
-    /// Differences up to this size count as the same
-    #[arg(long, value_name = "PERCENT", value_parser = parse_margin, default_value = "2%")]
-    pub margin: f64,
-    /// Exit with 1 if this holds, such as 'random-read-d32.iops<-5%' (repeatable)
-    #[arg(long = "fail-on", value_name = "CONDITION", action = ArgAction::Append)]
-    pub limits: Vec<Limit>,
-    /// Exit with 5 if a --fail-on condition is undecided
-    #[arg(long, requires = "limits")]
-    pub fail_on_undecided: bool,
-    /// Show every metric, including derived ones
-    #[arg(long)]
-    pub all: bool,
-    /// Print the comparison as JSON; the same as -o -
-    #[arg(long)]
-    pub json: bool,
-    /// Files to write.
-    #[arg(short = 'o', long = "output", value_name = "FILE",
-        help = output_help(|format| format.comparison.is_some()))]
-    pub outputs: Vec<PathBuf>,
-    /// Save a page, like -o FILE.html (repeatable)
-    #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
-    pub html: Vec<PathBuf>,
-    /// Colour the result
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: ColorWhen,
-    /// The history.
-    #[command(flatten)]
-    pub history_file: HistoryFileFlag,
-    /// The live comparison.
-    #[command(flatten)]
-    pub live: LiveFlags,
-}
-
-/// Reads a share in percent.
-fn parse_margin(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim();
-    let percent = number.parse::<f64>().ok();
-    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
-    let default = MARGIN * 100.0;
-    percent.map(|percent| percent / 100.0).ok_or_else(|| {
-        format!(
-            "'{text}' is not a margin; write more than 0 and less than 100 percent, such as \
-             {default}%"
-        )
-    })
-}
+pub use flags::CompareFlags;
+use live::{LiveEnd, live_targets};
 
 /// The records of one side, under the name that the user gave.
 struct RunSet {
@@ -218,33 +121,17 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         history: earlier_groups(&earlier),
         limits: compare.limits.clone(),
     };
-    let comparison =
-        compare_runs(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
+    let comparison = compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))?;
     present(compare, &comparison)
 }
 
 /// Measures the sides, unless the arguments name saved runs.
 fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
-    let measuring = compare.live.measuring(compare.history_file.history.clone());
-    let request = LiveRequest {
-        names: &compare.runs,
-        baseline: compare.baseline.as_deref(),
-        flags: &compare.live,
-        margin: compare.margin,
-        limits: &compare.limits,
-        measuring: MeasuringFlags {
-            outputs: compare.outputs.clone(),
-            html: compare.html.clone(),
-            json: compare.json,
-            color: compare.color,
-            ..measuring
-        },
-    };
-    let Some(sides) = LiveSides::of(&request)? else {
+    let Some(targets) = live_targets(compare)? else {
         return Ok(None);
     };
     prepare(&files(&[&compare.outputs, &compare.html]))?;
-    match live::run(&request, &sides)? {
+    match live::run(compare, &targets)? {
         LiveEnd::Ended(exit) => Ok(Some(exit)),
         LiveEnd::Compared(comparison, exit) => {
             let by_conditions = present(compare, &comparison)?;
@@ -285,16 +172,7 @@ fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
 
 /// Checks that the output files can be written.
 pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
-    for path in outputs {
-        if format_of(path).is_none_or(|format| format.comparison.is_none()) {
-            let name = path.display();
-            return Err(Failure::Usage(format!(
-                "-o {name}: a comparison can be written only as {}",
-                extensions(|format| format.comparison.is_some())
-            )));
-        }
-    }
-    check_writable(outputs, Trial::Create)
+    check_documents("a comparison", |format| format.comparison.is_some(), outputs)
 }
 
 /// Writes a comparison to all output files.

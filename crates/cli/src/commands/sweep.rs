@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, choices, one_of};
 use crate::planned::sector_bytes;
 use crate::postgres_version::postgres_version;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::workload::{BlockSize, Bytes};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
@@ -211,11 +211,10 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
         precision: PRECISION,
         seed: plan.seed,
     };
-    let limits = LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_ns(sweep) / LAYOUT_PARTS,
     };
-    let filling = Filling::Within(limits);
     let job = MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring);
     measure(job, Means::by(Sweep::new(&setup)))
 }

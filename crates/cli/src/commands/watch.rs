@@ -1,7 +1,6 @@
 //! `diskproof watch`: what the disks of the machine do at this moment, and the real load as a
 //! record.
 
-mod chosen;
 mod conclusion;
 mod flags;
 mod live_view;
@@ -15,9 +14,8 @@ use crate::inspection;
 use crate::interrupt::Interrupt;
 use crate::output_files::{Trial, check_outputs};
 use crate::saved::refuse_foreign_history;
-use chosen::ChosenDevices;
 use live_view::LiveView;
-use steps::WatchSession;
+use steps::{WatchSession, named_devices};
 
 pub use flags::WatchFlags;
 
@@ -31,7 +29,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.keeps() {
         refuse_foreign_history(&watch.history)?;
     }
-    let chosen = ChosenDevices::of(&watch.devices, watch.verbosity())?;
+    let chosen = named_devices(&watch.devices, watch.verbosity())?;
     let outputs = files(&[&watch.outputs, &watch.html]);
     check_outputs(&outputs, Trial::Create)?;
     let interrupt = Interrupt::listen()?;

@@ -24,24 +24,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A side of a campaign.
-#[derive(Debug, Clone)]
-pub(crate) struct CampaignSide {
-    /// Index of its target.
-    pub target: usize,
-    /// The command that runs before each of its cells.
-    pub prepare: Option<String>,
-}
-
-/// Whether a target stays open while a command runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reopening {
-    /// It stays open.
-    Never,
-    /// It is closed before each command and opened again afterwards.
-    BeforeEachCell,
-}
-
 /// What a campaign gave.
 pub(crate) struct CampaignOutcome<Answer> {
     /// The run, whose measurements have the number of the side as their target.
@@ -52,140 +34,121 @@ pub(crate) struct CampaignOutcome<Answer> {
     pub answer: Option<Answer>,
 }
 
-/// Measures the cells of a campaign.
-pub(super) trait MeasureCell {
-    /// Measures one of them; the error ends the campaign.
-    fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd>;
-}
-
-/// Measures what the campaign asks for, until it is over; returns its answer.
+/// Measures what the campaign asks for, until it is over; returns its answer. The error of a cell
+/// ends the campaign.
 pub(super) fn carry_out<C: Campaign>(
     campaign: &mut C,
-    cells: &mut impl MeasureCell,
+    mut measure: impl FnMut(&CampaignCell) -> Result<TimeSlice, EarlyEnd>,
 ) -> Result<C::Answer, EarlyEnd> {
     let mut done = Vec::new();
     loop {
         match campaign.next(&done) {
             Next::Done(answer) => return Ok(answer),
             Next::Run(cell) => {
-                let slice = cells.measure(&cell)?;
+                let slice = measure(&cell)?;
                 done.push(MeasuredCell { cell: *cell, slice });
             }
         }
     }
 }
 
-/// What the thread of a campaign leaves behind.
-struct Findings<Answer> {
-    answer: Option<Answer>,
-    /// By side.
-    identities: BTreeMap<usize, TargetIdentity>,
-}
+/// The target of each side, as it was after its first command.
+type IdentitiesBySide = Arc<Mutex<BTreeMap<usize, TargetIdentity>>>;
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens the targets and carries out the campaign on them. The job has the workloads with their
-/// time on all sides together; `cleanup` runs after the last cell.
-pub(crate) fn measure_campaign<C>(
+/// time on all sides together. The sides are the targets, or the `settings` of the only one: the
+/// commands that run before their cells, with the target closed where it is to be reopened.
+/// `cleanup` runs after the last cell.
+pub(crate) fn measure_campaign<C: Campaign<Answer: Send + 'static> + Send + 'static>(
     job: MeasuringJob<'_>,
-    sides: &[CampaignSide],
-    reopening: Reopening,
+    settings: &[String],
+    reopens: bool,
     cleanup: Option<&str>,
     campaign: C,
-) -> anyhow::Result<CampaignOutcome<C::Answer>>
-where
-    C: Campaign + Send + 'static,
-    C::Answer: Send + 'static,
-{
+) -> anyhow::Result<CampaignOutcome<C::Answer>> {
     refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
     let interrupt = Interrupt::listen()?;
     let consent = job.flags.destructive.consent(&job.identities)?;
     let ready = prepare(job, consent, stall_timeout()?, None, interrupt.clone())?;
     let verbosity = ready.work.verbosity;
-    let cells = CellConditions {
-        sides: sides.to_vec(),
-        reopening,
-        engines: EngineSharing::OfEachWorkload,
+    let identities = IdentitiesBySide::default();
+    let conditions = CellConditions {
+        settings: settings.to_vec(),
+        reopens,
+        identities: Arc::clone(&identities),
+        engine_key: |workload| workload.name.clone(),
     };
-    let ended = supervise(ready, cells, campaign);
+    let ended = supervise(ready, conditions, campaign);
     if let Some(command) = cleanup {
         clean_up(command, &interrupt, verbosity);
     }
-    let (run, mut findings) = ended?;
-    let of_side = |(number, side): (usize, &CampaignSide)| {
-        let planned = || run.facts.targets[side.target].clone();
-        findings.identities.remove(&number).unwrap_or_else(planned)
+    let (run, answer) = ended?;
+    let targets = &run.facts.targets;
+    let identities = match settings.len() {
+        0 => targets.clone(),
+        sides => {
+            let switched = locked(&identities);
+            let of_side = |side| switched.get(&side).unwrap_or(&targets[0]).clone();
+            (0..sides).map(of_side).collect()
+        }
     };
     Ok(CampaignOutcome {
-        identities: sides.iter().enumerate().map(of_side).collect(),
-        answer: findings.answer,
         run,
+        identities,
+        answer,
     })
 }
 
-/// Carries out a campaign whose sides are the targets.
-pub(super) fn supervise_on_targets<C>(ready: ReadyRun, campaign: C) -> Result<EndedRun, Failure>
-where
-    C: Campaign + Send + 'static,
-    C::Answer: Send + 'static,
-{
-    let side = |target| CampaignSide {
-        target,
-        prepare: None,
-    };
+/// Carries out a campaign whose sides are the targets. All cells that need a queue have one engine,
+/// and all that need none: trying engines takes time.
+pub(super) fn supervise_on_targets(
+    ready: ReadyRun,
+    campaign: impl Campaign<Answer: Send + 'static> + Send + 'static,
+) -> Result<EndedRun, Failure> {
     let conditions = CellConditions {
-        sides: (0..ready.facts.targets.len()).map(side).collect(),
-        reopening: Reopening::Never,
-        engines: EngineSharing::OfAllWorkloads,
+        settings: Vec::new(),
+        reopens: false,
+        identities: IdentitiesBySide::default(),
+        engine_key: |workload| match workload.depth {
+            1 => "single".to_owned(),
+            _ => "queue".to_owned(),
+        },
     };
     Ok(supervise(ready, conditions, campaign)?.0)
 }
 
 /// Under which conditions the cells of a campaign are measured.
 struct CellConditions {
-    sides: Vec<CampaignSide>,
-    reopening: Reopening,
-    engines: EngineSharing,
+    /// The command that runs before each cell of a side, where the sides are settings of a target.
+    settings: Vec<String>,
+    /// Whether the target is closed before each command and opened again afterwards.
+    reopens: bool,
+    /// Filled by the commands.
+    identities: IdentitiesBySide,
+    /// Which cells are measured by the engine that the first of them chose: those with one key.
+    engine_key: fn(&Workload) -> String,
 }
 
-/// Which cells are measured by the engine that the first of them chose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EngineSharing {
-    /// Those of the same workload.
-    OfEachWorkload,
-    /// All that need a queue, and all that need none: trying engines takes time.
-    OfAllWorkloads,
-}
-
-impl EngineSharing {
-    fn key(self, workload: &Workload) -> String {
-        match self {
-            Self::OfEachWorkload => workload.name.clone(),
-            Self::OfAllWorkloads if workload.depth == 1 => "single".to_owned(),
-            Self::OfAllWorkloads => "queue".to_owned(),
-        }
+impl CellConditions {
+    /// Index of the target of a side.
+    fn target(&self, side: usize) -> usize {
+        if self.settings.is_empty() { side } else { 0 }
     }
 }
 
 /// Carries out a campaign on a separate thread.
-fn supervise<C>(
+fn supervise<C: Campaign<Answer: Send + 'static> + Send + 'static>(
     ready: ReadyRun,
     conditions: CellConditions,
     mut campaign: C,
-) -> Result<(EndedRun, Findings<C::Answer>), Failure>
-where
-    C: Campaign + Send + 'static,
-    C::Answer: Send + 'static,
-{
-    let nothing = || Findings {
-        answer: None,
-        identities: BTreeMap::new(),
-    };
-    let shared = Arc::new(Mutex::new(nothing()));
+) -> Result<(EndedRun, Option<C::Answer>), Failure> {
     let (interrupt, consent) = (ready.interrupt.clone(), ready.consent.clone());
-    let findings = Arc::clone(&shared);
+    let shared = Arc::new(Mutex::new(None));
+    let answer = Arc::clone(&shared);
     let end = ready.run(move |run, live| {
         let mut cells = PreparedCells {
             run,
@@ -193,22 +156,21 @@ where
             consent: &consent,
             live,
             interrupt: &interrupt,
-            findings: &findings,
             span_bytes: None,
             spans: Vec::new(),
             engines: BTreeMap::new(),
             moved: BTreeMap::new(),
             slices: 0,
         };
-        if conditions.reopening == Reopening::Never {
+        if !conditions.reopens {
             cells.lay_out()?;
         }
-        let answer = carry_out(&mut campaign, &mut cells)?;
-        locked(&findings).answer = Some(answer);
+        let done = carry_out(&mut campaign, |cell| cells.measure(cell))?;
+        *locked(&answer) = Some(done);
         Ok(())
     })?;
-    let findings = std::mem::replace(&mut *locked(&shared), nothing());
-    Ok((end, findings))
+    let answer = locked(&shared).take();
+    Ok((end, answer))
 }
 
 /// Runs the command after the last cell, however the run ended: it restores a setting. Only a
@@ -228,13 +190,12 @@ fn clean_up(command: &str, interrupt: &Interrupt, verbosity: Verbosity) {
 }
 
 /// Cells on open targets.
-struct PreparedCells<'a, Answer> {
+struct PreparedCells<'a> {
     run: &'a mut TargetRun,
     conditions: &'a CellConditions,
     consent: &'a Consent,
     live: &'a mut Live,
     interrupt: &'a Interrupt,
-    findings: &'a Mutex<Findings<Answer>>,
     /// The span of all workloads, where the targets differ in what was laid out.
     span_bytes: Option<u64>,
     /// The span of each side, where the sides are layers of one target.
@@ -247,7 +208,7 @@ struct PreparedCells<'a, Answer> {
     slices: u64,
 }
 
-impl<Answer> PreparedCells<'_, Answer> {
+impl PreparedCells<'_> {
     /// Fills all scratch files, and takes the span that all targets have; of layers, that of each.
     fn lay_out(&mut self) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.run.plan);
@@ -280,11 +241,12 @@ impl<Answer> PreparedCells<'_, Answer> {
     }
 
     /// Makes the setting of a side effective. The error says why the campaign cannot go on.
-    fn switch_to(&mut self, number: usize, command: &str) -> Result<(), EarlyEnd> {
-        let path = self.run.plan.targets[self.conditions.sides[number].target].clone();
+    fn switch_to(&mut self, side: usize, command: &str) -> Result<(), EarlyEnd> {
+        let path = self.run.plan.targets[0].clone();
+        let reopens = self.conditions.reopens;
         let before = self.run.targets.first();
         let before = before.map(|target| target.identity().clone());
-        if self.conditions.reopening == Reopening::BeforeEachCell {
+        if reopens {
             self.run.targets.clear();
         }
         let wait = CommandWait {
@@ -299,7 +261,7 @@ impl<Answer> PreparedCells<'_, Answer> {
             CommandEnd::Interrupted => return Err(EarlyEnd::interrupted()),
             // What umount says of a filesystem with an open file.
             CommandEnd::Failed(mut why) => {
-                if self.conditions.reopening == Reopening::Never && why.contains("busy") {
+                if !reopens && why.contains("busy") {
                     why.push_str(
                         ". diskproof keeps the target open while the command runs; --reopen \
                          closes it first",
@@ -311,7 +273,7 @@ impl<Answer> PreparedCells<'_, Answer> {
         let failed = |error: Failure| format!("after --prepare '{command}': {error}");
         let identity = probe(Path::new(&path)).map_err(|error| failed(error.into()))?;
         let is_same = before.is_none_or(|before| before.is_same(&identity));
-        if self.conditions.reopening == Reopening::BeforeEachCell {
+        if reopens {
             // A scratch file overwrites nothing, wherever it is. What the user released is the file
             // or device that the path named at the start.
             if !is_same && self.run.plan.writes() && identity.kind != TargetKind::Directory {
@@ -327,8 +289,8 @@ impl<Answer> PreparedCells<'_, Answer> {
                 "--prepare '{command}' replaced {path}; use --reopen to measure the new target"
             )));
         }
-        let mut findings = locked(self.findings);
-        findings.identities.entry(number).or_insert(identity);
+        let mut identities = locked(&self.conditions.identities);
+        identities.entry(side).or_insert(identity);
         Ok(())
     }
 
@@ -350,7 +312,7 @@ impl<Answer> PreparedCells<'_, Answer> {
             workload.span.length_bytes = self.span_bytes;
         }
         // Another engine on one side would measure the engine.
-        if let Some(engine) = self.engines.get(&self.conditions.engines.key(&workload)) {
+        if let Some(engine) = self.engines.get(&(self.conditions.engine_key)(&workload)) {
             workload.engine = EngineChoice::Fixed(engine.used);
         }
         workload
@@ -359,10 +321,10 @@ impl<Answer> PreparedCells<'_, Answer> {
     /// Adds what a cell gave to the results of its side.
     fn add(&mut self, cell: &CampaignCell, workload: &Workload, mut measurement: Measurement) {
         let name = workload.name.clone();
-        let key = self.conditions.engines.key(&cell.workload);
+        let key = (self.conditions.engine_key)(&cell.workload);
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
         let warmup = workload.warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
-        let target = self.conditions.sides[cell.side].target;
+        let target = self.conditions.target(cell.side);
         let moved = self.moved.entry((target, name)).or_default();
         *moved += (bytes as f64 * (1.0 + warmup)) as u64;
         measurement.target = cell.side;
@@ -378,13 +340,11 @@ impl<Answer> PreparedCells<'_, Answer> {
         }
         self.run.add(vec![measurement]);
     }
-}
 
-impl<Answer> MeasureCell for PreparedCells<'_, Answer> {
     fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
-        let side = &self.conditions.sides[cell.side];
+        let index = self.conditions.target(cell.side);
         self.run.results().step = Some(cell.workload.name.clone());
-        if let Some(command) = &side.prepare {
+        if let Some(command) = self.conditions.settings.get(cell.side) {
             self.switch_to(cell.side, command)?;
         }
         let workload = self.prepared(cell);
@@ -396,11 +356,11 @@ impl<Answer> MeasureCell for PreparedCells<'_, Answer> {
             workloads: std::slice::from_ref(&workload),
         };
         self.live.begin(group, Some(time_ns));
-        let key = (side.target, workload.name.clone());
+        let key = (index, workload.name.clone());
         let moved = self.moved.get(&key).copied().unwrap_or_default();
         let session = self.run.session.for_slice(self.slices, moved);
         self.slices += 1;
-        let target = &mut self.run.targets[side.target..=side.target];
+        let target = &mut self.run.targets[index..=index];
         let measured = session.run_together(group, target, self.live)?;
         self.live.end_slice(false);
         // A part of a slice has no counterpart on the other side.
@@ -408,7 +368,7 @@ impl<Answer> MeasureCell for PreparedCells<'_, Answer> {
         let Some(mut measurement) = measured.into_iter().next().filter(is_whole) else {
             return Err(EarlyEnd::interrupted());
         };
-        measurement.target = side.target;
+        measurement.target = index;
         let ended = self.run.check(std::slice::from_ref(&measurement));
         let slice = TimeSlice::of(&measurement);
         self.add(cell, &workload, measurement);

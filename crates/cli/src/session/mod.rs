@@ -15,11 +15,11 @@ mod time_left;
 mod trials;
 mod watchdog;
 
-pub(crate) use campaign::{CampaignOutcome, CampaignSide, Reopening, measure_campaign};
+pub(crate) use campaign::{CampaignOutcome, measure_campaign};
 pub(crate) use carry_out::{Means, Page, ToolRun};
 pub(crate) use conclude::{has_errors, process_may_stay};
 pub(crate) use measure::{dry_run, measure};
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, facts_now, refuse_targets_as_outputs};
-pub(crate) use run::{EarlyEnd, Filling, LayoutLimits};
+pub(crate) use run::{EarlyEnd, Filling};

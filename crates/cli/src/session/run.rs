@@ -30,17 +30,9 @@ pub(super) const INTERRUPTED: &str = "interrupted by the user";
 pub(crate) enum Filling {
     /// The whole span of a workload is written before it starts, however long that takes.
     Span,
-    /// Within limits; the file is then cut to what was written.
-    Within(LayoutLimits),
-}
-
-/// Limits of the layout of a scratch file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LayoutLimits {
-    /// A smaller file would fit into small caches.
-    pub bytes_min: u64,
-    /// The layout ends after this time.
-    pub time_ns: u64,
+    /// For a time, and at least so much: a smaller file would fit into small caches. The file is
+    /// then cut to what was written.
+    Within { bytes_min: u64, time_ns: u64 },
 }
 
 /// What was measured so far.
@@ -308,7 +300,9 @@ impl TargetRun {
             // A file cut to what its layout had time for may be too small for a later workload.
             let mut least = match self.filling {
                 Filling::Span => 0,
-                Filling::Within(_) => workload.span.start_bytes + u64::from(workload.block_bytes),
+                Filling::Within { .. } => {
+                    workload.span.start_bytes + u64::from(workload.block_bytes)
+                }
             };
             if written < capacity {
                 let (wanted, time_ns) = match self.filling {
@@ -318,8 +312,8 @@ impl TargetRun {
                         least = end.unwrap_or(capacity).min(capacity);
                         (least, self.plan.fill_ns_max())
                     }
-                    Filling::Within(limits) if written == 0 => (capacity, Some(limits.time_ns)),
-                    Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
+                    Filling::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
+                    Filling::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),
                 };
                 let wanted = wanted.min(capacity);
                 if wanted > written {
@@ -330,7 +324,7 @@ impl TargetRun {
                     return Err(EarlyEnd::interrupted());
                 }
                 self.first_writes.extend(first.map(|first| (index, first)));
-                if matches!(self.filling, Filling::Within(_)) {
+                if matches!(self.filling, Filling::Within { .. }) {
                     target.trim_to_written()?;
                 }
             }

@@ -4,15 +4,14 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
-use crate::standard_workloads::{WriteBudget, standard_workloads};
+use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
-use diskproof_model::units::format_duration;
 use rustix::process::geteuid;
 use std::path::Path;
 
@@ -24,8 +23,6 @@ pub(super) const THOROUGH_NS: u64 = 120 * SECOND;
 /// Share of the time for filling the scratch file, and for what comes after the last slice.
 const LAYOUT_PARTS: u64 = 10;
 const END_PARTS: u64 = 20;
-/// The longest warm-up of a workload's first slice.
-const WARMUP_NS: u64 = SECOND / 2;
 /// Drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// What is measured on each layer.
@@ -34,19 +31,13 @@ const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
 /// or by less.
 const MARGIN: f64 = 0.01;
 
-/// What the user asks for.
-pub(super) struct LayersRequest<'a> {
-    /// Time for everything, in nanoseconds.
-    pub time_ns: u64,
-    /// The workloads.
-    pub selection: &'a SelectionFlags,
-    /// The flags of every verb that measures.
-    pub measuring: &'a MeasuringFlags,
-}
-
-/// Measures the layers.
-pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyhow::Result<Exit> {
-    let measuring = request.measuring;
+/// Measures the layers, in so much time for everything.
+pub(super) fn run(
+    selection: &SelectionFlags,
+    time_ns: u64,
+    measuring: &MeasuringFlags,
+    identity: TargetIdentity,
+) -> anyhow::Result<Exit> {
     if measuring.destructive.overwrite || !measuring.destructive.destroy.is_empty() {
         let text = "--layers only reads; omit --destroy and --overwrite";
         return Err(Failure::Usage(text.to_owned()).into());
@@ -56,11 +47,18 @@ pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyh
         return Err(too_few(&layers, &identity).into());
     }
     let sides = identities.len();
-    let LayersJob {
-        plan,
-        cells_ns,
-        layout_ns,
-    } = plan(request, layers, &identities)?;
+    let scratch_bytes = scratch_size(measuring, &identities[0])?;
+    let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
+    let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
+    let workloads = workloads(selection, time_ns, measuring)?;
+    let workloads = share_among_sides(workloads, sides, "layers", time_ns, cells_ns);
+    let plan = Plan {
+        scratch_bytes,
+        first_write_ns: scratch_bytes.map(|_| layout_ns),
+        workloads: of_all_sides(&workloads.map_err(Failure::Usage)?, sides),
+        layers: Some(layers),
+        ..measuring.plan("check", &identities)
+    };
     let workloads = plan.workloads.iter();
     let setup = LiveSetup {
         workloads: workloads.map(|one| one_side(one, sides)).collect(),
@@ -69,10 +67,10 @@ pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyh
         time_ns: cells_ns,
         seed: plan.seed,
     };
-    let filling = Filling::Within(LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SCRATCH_BYTES_LEAST,
         time_ns: layout_ns,
-    });
+    };
     let job = MeasuringJob::new(plan, identities, filling, measuring);
     measure(job, Means::by(LiveComparison::new(setup)))
 }
@@ -105,65 +103,14 @@ fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     Failure::Usage(text)
 }
 
-/// A plan and how its time is divided.
-struct LayersJob {
-    plan: Plan,
-    cells_ns: u64,
-    layout_ns: u64,
-}
-
-fn plan(
-    request: &LayersRequest<'_>,
-    layers: LayersPlan,
-    identities: &[TargetIdentity],
-) -> Result<LayersJob, Failure> {
-    let (measuring, time_ns) = (request.measuring, request.time_ns);
-    let scratch_bytes = scratch_size(measuring, &identities[0])?;
-    let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
-    let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
-    let workloads = workloads(request)?;
-    let sides = identities.len() as u64;
-    let least_ns = LiveSetup::time_ns_min(workloads.len(), identities.len());
-    if cells_ns < least_ns {
-        let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
-        let needed_ns = (needed / SECOND as f64).ceil() as u64 * SECOND;
-        return Err(Failure::Usage(format!(
-            "--time {}: too short for {} workloads on {sides} layers; use at least {}",
-            format_duration(time_ns),
-            workloads.len(),
-            format_duration(needed_ns)
-        )));
-    }
-    let each_ns = cells_ns / (workloads.len() as u64 * sides);
-    let timed = |mut workload: Workload| {
-        workload.warmup_ns = WARMUP_NS.min(each_ns / 4);
-        workload.stop.time_ns = Some(each_ns * sides - workload.warmup_ns);
-        workload.stop.precision = None;
-        workload
-    };
-    let plan = Plan {
-        scratch_bytes,
-        first_write_ns: scratch_bytes.map(|_| layout_ns),
-        workloads: workloads.into_iter().map(timed).collect(),
-        layers: Some(layers),
-        ..measuring.plan("check", identities)
-    };
-    Ok(LayersJob {
-        plan,
-        cells_ns,
-        layout_ns,
-    })
-}
-
 /// The selected ones of the two workloads.
-fn workloads(request: &LayersRequest<'_>) -> Result<Vec<Workload>, Failure> {
-    let selection = request.selection;
+fn workloads(
+    selection: &SelectionFlags,
+    time_ns: u64,
+    measuring: &MeasuringFlags,
+) -> Result<Vec<Workload>, Failure> {
     selection.check_names(&WORKLOADS)?;
-    let budget = WriteBudget {
-        write_bytes: 0,
-        sequential_share: 1,
-    };
-    let all = standard_workloads(request.measuring, request.time_ns, budget);
+    let all = standard_workloads(measuring, time_ns, 0, 1);
     let is_chosen = |one: &Workload| {
         WORKLOADS.contains(&one.name.as_str()) && selection.excludes(&one.name).is_none()
     };

@@ -3,54 +3,56 @@
 
 mod conclusion;
 mod plan;
-mod request;
 mod sides;
 
+use super::flags::CompareFlags;
 use crate::failure::Failure;
-use crate::session::{MeasuringJob, Reopening, dry_run, measure_campaign};
+use crate::session::{MeasuringJob, dry_run, measure_campaign};
 use conclusion::Conclusion;
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::Limit;
 use diskproof_model::plan::Plan;
 use plan::LivePlan;
 use sides::check_kinds;
+use std::path::Path;
 
-pub use request::LiveFlags;
-pub(super) use request::{LiveEnd, LiveRequest};
-pub(super) use sides::LiveSides;
+pub(super) use conclusion::LiveEnd;
+pub(super) use sides::live_targets;
 
-/// Measures and compares.
-pub(super) fn run(request: &LiveRequest<'_>, sides: &LiveSides) -> anyhow::Result<LiveEnd> {
-    let measuring = &request.measuring;
+/// Measures these targets, or settings of the only one, and compares.
+pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<LiveEnd> {
+    let (live_flags, measuring) = (&compare.live, &compare.measuring());
     let mut identities = Vec::new();
-    for target in &sides.targets {
-        identities.push(measuring.probe(target)?);
+    for target in targets {
+        identities.push(measuring.probe(Path::new(target))?);
     }
-    check_kinds(&identities, request.flags)?;
-    let count = sides.sides.len();
-    let live = LivePlan::new(request.flags, measuring, &identities, count)?;
-    check_limits(request.limits, &live.plan)?;
-    let plan = live.joint(&identities, count as u64);
+    check_kinds(&identities, live_flags)?;
+    let labels = match live_flags.prepare.is_empty() {
+        true => targets,
+        false => &live_flags.prepare,
+    };
+    let count = labels.len();
+    let live = LivePlan::new(live_flags, measuring, &identities, count)?;
+    check_limits(&compare.limits, &live.plan)?;
+    let plan = live.joint(&identities, count);
     let job = MeasuringJob::new(plan, identities, live.filling, measuring);
-    if request.flags.dry_run {
+    if live_flags.dry_run {
         return Ok(LiveEnd::Ended(dry_run(&job)?));
     }
     let setup = LiveSetup {
         workloads: live.plan.workloads.clone(),
         sides: count,
-        margin: request.margin,
+        margin: compare.margin,
         time_ns: live.time_ns,
         seed: live.plan.seed,
     };
-    let reopening = match request.flags.reopen {
-        true => Reopening::BeforeEachCell,
-        false => Reopening::Never,
-    };
-    let (cleanup, campaign) = (request.flags.cleanup.as_deref(), LiveComparison::new(setup));
-    let outcome = measure_campaign(job, &sides.sides, reopening, cleanup, campaign)?;
+    let (settings, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
+    let campaign = LiveComparison::new(setup);
+    let outcome = measure_campaign(job, settings, live_flags.reopen, cleanup, campaign)?;
     let conclusion = Conclusion {
-        request,
-        sides,
+        compare,
+        measuring,
+        labels,
         plan: &live.plan,
     };
     conclusion.conclude(&outcome)

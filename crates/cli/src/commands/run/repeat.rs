@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::provenance::command_line;
 use crate::saved::load;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, measure};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use crate::targets::refuse_duplicates;
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
@@ -58,10 +58,10 @@ pub(super) fn run(
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
     let filling = match plan.first_write_ns {
-        Some(time_ns) => Filling::Within(LayoutLimits {
+        Some(time_ns) => Filling::Within {
             bytes_min: SCRATCH_BYTES_LEAST,
             time_ns,
-        }),
+        },
         None => Filling::Span,
     };
     let mut job = MeasuringJob::new(plan, identities, filling, flags);

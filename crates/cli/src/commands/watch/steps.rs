@@ -1,20 +1,22 @@
 //! Reads the kernel at the end of each step and hands it to the arithmetic.
 
-use super::chosen::ChosenDevices;
 use super::flags::WatchFlags;
 use super::server::ServerWatch;
+use crate::failure::Failure;
 use crate::saved::capacities;
+use crate::stderr::Verbosity;
+use crate::targets::{identify, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
 use diskproof_device::{
     ProcessActivity, RequestTrace, WatchedDevice, read_disks, watched_device, whole_devices,
 };
 use diskproof_model::observed::{ObservedDevice, ObservedRecord};
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::watch::{DiskReading, WatchStep};
 use diskproof_report::terminal::{WatchFacts, hidden_processes_text, seek_method_text};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Everything that is read, step by step.
@@ -37,21 +39,19 @@ pub(super) struct WatchSession {
 }
 
 impl WatchSession {
-    pub(super) fn start(watch: &WatchFlags, chosen: ChosenDevices) -> anyhow::Result<Self> {
-        let (devices, named) = match chosen {
-            ChosenDevices::All => {
+    /// Without chosen devices all whole ones are watched, also those that appear later.
+    pub(super) fn start(watch: &WatchFlags, chosen: Vec<WatchedDevice>) -> anyhow::Result<Self> {
+        let named: Vec<String> = chosen.iter().map(|device| device.name.clone()).collect();
+        let disks: Vec<(u32, u32)> = chosen.iter().map(|device| device.disk).collect();
+        let devices = match named.is_empty() {
+            true => {
                 let names = whole_devices();
-                let devices = names.iter().filter_map(|name| watched_device(name));
-                (devices.collect(), Vec::new())
+                names
+                    .iter()
+                    .filter_map(|name| watched_device(name))
+                    .collect()
             }
-            ChosenDevices::Named(devices) => {
-                let names = devices.iter().map(|device| device.name.clone()).collect();
-                (devices, names)
-            }
-        };
-        let disks: Vec<(u32, u32)> = match named.is_empty() {
-            true => Vec::new(),
-            false => devices.iter().map(|device| device.disk).collect(),
+            false => chosen,
         };
         let (trace, untraced) = match RequestTrace::start(&disks) {
             Ok(trace) => (Some(trace), None),
@@ -198,6 +198,47 @@ impl WatchSession {
         };
         (observed, targets)
     }
+}
+
+/// The devices that the user names: block devices, kernel names, or directories for the disks below
+/// them.
+pub(super) fn named_devices(
+    given: &[PathBuf],
+    verbosity: Verbosity,
+) -> Result<Vec<WatchedDevice>, Failure> {
+    let mut devices: Vec<WatchedDevice> = Vec::new();
+    for path in given {
+        for device in devices_of(path, verbosity)? {
+            if !devices.iter().any(|known| known.name == device.name) {
+                devices.push(device);
+            }
+        }
+    }
+    Ok(devices)
+}
+
+fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, Failure> {
+    // A kernel name needs no node in /dev.
+    let name = path.to_str().filter(|_| !path.exists());
+    if let Some(device) = name.and_then(watched_device) {
+        return Ok(vec![device]);
+    }
+    let identity = identify(&resolve_target(path, verbosity), verbosity)?;
+    let layers: Vec<_> = match identity.kind {
+        TargetKind::BlockDevice => identity.layers.first().into_iter().collect(),
+        TargetKind::Directory | TargetKind::File => identity.disks().collect(),
+    };
+    let names = layers.iter().map(|layer| &layer.name);
+    let devices: Vec<_> = names.filter_map(|name| watched_device(name)).collect();
+    if devices.is_empty() {
+        let why = identity.unresolved.as_deref();
+        return Err(Failure::Usage(format!(
+            "{}: no block device is known below it ({}); name one, such as sda",
+            identity.path,
+            why.unwrap_or("sysfs does not show one")
+        )));
+    }
+    Ok(devices)
 }
 
 /// The interval whose end follows a reading, in nanoseconds after the start. Where the reading was

@@ -54,7 +54,7 @@ impl SimulatedCells {
     }
 }
 
-impl MeasureCell for SimulatedCells {
+impl SimulatedCells {
     fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
         if self.last == Some(self.measured) {
             return Err(EarlyEnd::interrupted());
@@ -86,7 +86,10 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
 
 fn decisions(speeds: &[f64], seconds: u64) -> (Vec<CampaignDecision>, u64) {
     let mut cells = SimulatedCells::of(speeds);
-    let answer = carry_out(&mut campaign(speeds.len(), seconds), &mut cells).unwrap();
+    let answer = carry_out(&mut campaign(speeds.len(), seconds), |cell| {
+        cells.measure(cell)
+    })
+    .unwrap();
     (answer, cells.now_ns)
 }
 
@@ -118,7 +121,7 @@ fn campaign_ends_with_its_time() {
 fn campaign_that_ends_early_has_no_answer() {
     let mut cells = SimulatedCells::of(&[1.0, 1.1]);
     cells.last = Some(3);
-    let ended = carry_out(&mut campaign(2, 60), &mut cells).unwrap_err();
+    let ended = carry_out(&mut campaign(2, 60), |cell| cells.measure(cell)).unwrap_err();
     assert_eq!(ended.to_string(), INTERRUPTED);
     assert_eq!(cells.measured, 3);
 }
@@ -162,7 +165,7 @@ struct SimulatedSweep {
     slices: u64,
 }
 
-impl MeasureCell for SimulatedSweep {
+impl SimulatedSweep {
     fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
         self.slices += 1;
         let disk = self.disk.fake(cell.workload.block_bytes);
@@ -235,7 +238,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
         measurements: Vec::new(),
         slices: 0,
     };
-    carry_out(&mut sweep, &mut cells).unwrap();
+    carry_out(&mut sweep, |cell| cells.measure(cell)).unwrap();
     let plan = Plan {
         seed: 1,
         targets: vec!["/disk".to_owned()],

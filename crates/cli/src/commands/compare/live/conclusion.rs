@@ -1,8 +1,8 @@
 //! The records of the sides, and their comparison.
 
-use super::request::{LiveEnd, LiveRequest};
-use super::sides::LiveSides;
+use crate::commands::compare::flags::CompareFlags;
 use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, SaveNote, print_notes};
 use crate::session::{CampaignOutcome, EarlyEnd, has_errors, process_may_stay};
@@ -26,19 +26,29 @@ const SAVE_LIMIT: Duration = Duration::from_secs(30);
 /// What the campaign gave.
 type LiveOutcome = CampaignOutcome<Vec<CampaignDecision>>;
 
+/// How a live comparison ended.
+pub(crate) enum LiveEnd {
+    /// With a comparison; the exit code where its conditions do not decide it.
+    Compared(Box<Comparison>, Option<Exit>),
+    /// Without one.
+    Ended(Exit),
+}
+
 /// Makes records and a comparison of what was measured.
 pub(super) struct Conclusion<'a> {
     /// What the user asked for.
-    pub request: &'a LiveRequest<'a>,
-    /// What was compared.
-    pub sides: &'a LiveSides,
+    pub compare: &'a CompareFlags,
+    /// Its flags of verbs that measure.
+    pub measuring: &'a MeasuringFlags,
+    /// The names of the sides.
+    pub labels: &'a [String],
     /// The plan of one side.
     pub plan: &'a Plan,
 }
 
 impl Conclusion<'_> {
     pub(super) fn conclude(&self, outcome: &LiveOutcome) -> anyhow::Result<LiveEnd> {
-        let verbosity = self.request.measuring.verbosity();
+        let verbosity = self.measuring.verbosity();
         let records = self.records(outcome);
         let hung = &outcome.run.hung;
         outcome.run.interrupt.end_at_once();
@@ -65,7 +75,7 @@ impl Conclusion<'_> {
 
     fn comparison(&self, records: &[Arc<Record>]) -> Result<Comparison, Failure> {
         let group = |index: usize| RunGroup {
-            label: self.sides.labels[index].clone(),
+            label: self.labels[index].clone(),
             runs: vec![Run {
                 name: saved::short(&records[index].run_id).to_owned(),
                 record: &records[index],
@@ -73,11 +83,11 @@ impl Conclusion<'_> {
         };
         let question = Question {
             tool: tool(),
-            margin: self.request.margin,
+            margin: self.compare.margin,
             baseline: group(0),
             candidates: (1..records.len()).map(group).collect(),
             history: Vec::new(),
-            limits: self.request.limits.to_vec(),
+            limits: self.compare.limits.clone(),
         };
         compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))
     }
@@ -105,7 +115,7 @@ impl Conclusion<'_> {
                 kind: CampaignKind::Compare,
                 id: id.clone(),
                 side: char::from(b'A' + index as u8).to_string(),
-                prepare: self.sides.sides[index].prepare.clone(),
+                prepare: self.compare.live.prepare.get(index).cloned(),
                 decisions: outcome.answer.clone().unwrap_or_default(),
             });
             records.push(Arc::new(record));
@@ -115,7 +125,7 @@ impl Conclusion<'_> {
 
     /// Saves a record in the history, in bounded time.
     fn save(&self, record: &Arc<Record>) -> Vec<SaveNote> {
-        let (record, options) = (Arc::clone(record), self.request.measuring.history.clone());
+        let (record, options) = (Arc::clone(record), self.measuring.history.clone());
         let save = Deferred::start_or_run("diskproof-save", move || {
             let page = crate::stdout::record_page(&record, Detail::Whole);
             saved::keep(&record, &page, &options)

@@ -1,15 +1,14 @@
 //! What a live comparison measures, and for how long.
 
-use super::request::LiveFlags;
+use crate::commands::compare::flags::LiveFlags;
 use crate::failure::Failure;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT};
-use crate::session::{Filling, LayoutLimits};
-use crate::standard_workloads::{WriteBudget, standard_workloads};
-use diskproof_analysis::campaign::LiveSetup;
+use crate::session::Filling;
+use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::units::format_bytes;
 
 const SECOND: u64 = 1_000_000_000;
 /// Time for everything, and with --quick.
@@ -18,8 +17,6 @@ const QUICK_NS: u64 = 20 * SECOND;
 /// Share of the time for filling one scratch file, and for what comes after the last cell.
 const LAYOUT_PARTS: u64 = 12;
 const END_PARTS: u64 = 20;
-/// The longest warm-up of a workload's first cell.
-const WARMUP_NS: u64 = SECOND / 2;
 /// What is compared unless --only names workloads.
 const DEFAULT: [&str; 4] = [
     "sequential-read",
@@ -54,45 +51,26 @@ impl LivePlan {
         let time_ns = flags.time.unwrap_or(default_ns);
         let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
         let smallest = identities.iter().map(|one| one.size_bytes).min();
-        let budget = WriteBudget {
-            write_bytes: scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES)),
-            sequential_share: 1,
-        };
-        let all = standard_workloads(measuring, time_ns, budget);
+        let write_bytes = scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES));
+        let all = standard_workloads(measuring, time_ns, write_bytes, 1);
         let (workloads, skipped) = select(flags, all, identities)?;
         let layout_ns = time_ns / LAYOUT_PARTS;
         let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
-        let least_ns = LiveSetup::time_ns_min(workloads.len(), sides);
-        if cells_ns < least_ns {
-            let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
-            let needed = (needed / SECOND as f64).ceil() as u64 * SECOND;
-            return Err(Failure::Usage(format!(
-                "--time {}: too short for {} workloads on {sides} sides; use at least {}, or fewer \
-                 workloads (--only)",
-                format_duration(time_ns),
-                workloads.len(),
-                format_duration(needed)
-            )));
-        }
-        let each_ns = cells_ns / (workloads.len() * sides) as u64;
-        let timed = |mut workload: Workload| {
-            workload.warmup_ns = WARMUP_NS.min(each_ns / 4);
-            workload.stop.time_ns = Some(each_ns - workload.warmup_ns);
-            workload.stop.precision = None;
-            workload
-        };
+        let workloads = share_among_sides(workloads, sides, "sides", time_ns, cells_ns);
+        let workloads = workloads
+            .map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
         let plan = Plan {
             scratch_bytes,
-            workloads: workloads.into_iter().map(timed).collect(),
+            workloads,
             skipped,
             ..measuring.plan("compare", &[])
         };
         let filling = match flags.reopen {
             true => Filling::Span,
-            false => Filling::Within(LayoutLimits {
+            false => Filling::Within {
                 bytes_min: SCRATCH_BYTES_LEAST,
                 time_ns: layout_ns,
-            }),
+            },
         };
         Ok(Self {
             plan,
@@ -102,13 +80,10 @@ impl LivePlan {
     }
 
     /// The plan of all sides together.
-    pub(super) fn joint(&self, identities: &[TargetIdentity], sides: u64) -> Plan {
+    pub(super) fn joint(&self, identities: &[TargetIdentity], sides: usize) -> Plan {
         let mut plan = self.plan.clone();
         plan.targets = identities.iter().map(|one| one.path.clone()).collect();
-        for workload in &mut plan.workloads {
-            let each_ns = workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns;
-            workload.stop.time_ns = Some(each_ns * sides - workload.warmup_ns);
-        }
+        plan.workloads = of_all_sides(&plan.workloads, sides);
         plan
     }
 }
