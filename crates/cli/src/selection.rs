@@ -6,12 +6,8 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct SelectionFlags {
     /// Measure only these workloads, separated by commas
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        conflicts_with = "skip"
-    )]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(conflicts_with = "skip")]
     pub only: Vec<String>,
     /// Skip these workloads
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

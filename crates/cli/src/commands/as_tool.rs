@@ -40,12 +40,8 @@ const FILLING_NS: u64 = 10_000_000_000;
 #[command(after_help = after_help())]
 pub struct AsFlags {
     /// The tool and its arguments; diskproof's flags go before it
-    #[arg(
-        value_name = "TOOL",
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required_unless_present = "link"
-    )]
+    #[arg(value_name = "TOOL", trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = true, required_unless_present = "link")]
     pub command: Vec<OsString>,
     /// Create a link for each tool in this directory; diskproof behaves like the tool whose link
     /// starts it

@@ -132,11 +132,8 @@ pub struct CheckFlags {
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
     /// path of a profile with limits; measures only its workloads (docs/fitness.md)
-    #[arg(
-        long = "for",
-        value_name = "PROFILE",
-        conflicts_with_all = ["only", "skip", "read_only", "spec"]
-    )]
+    #[arg(long = "for", value_name = "PROFILE")]
+    #[arg(conflicts_with_all = ["only", "skip", "read_only", "spec"])]
     pub fit_for: Option<String>,
     /// Skip the writing workloads; a scratch file is still filled
     #[arg(long)]

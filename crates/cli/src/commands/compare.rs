@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use flags::CompareFlags;
-use live::{LiveEnd, live_targets};
+use live::live_targets;
 
 /// The records of one side, under the name that the user gave.
 struct RunSet {
@@ -131,13 +131,9 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     };
     prepare(&files(&[&compare.outputs, &compare.html]))?;
-    match live::run(compare, &targets)? {
-        LiveEnd::Ended(exit) => Ok(Some(exit)),
-        LiveEnd::Compared(comparison, exit) => {
-            let by_conditions = present(compare, &comparison)?;
-            Ok(Some(exit.unwrap_or(by_conditions)))
-        }
-    }
+    let (comparison, exit) = live::run(compare, &targets)?;
+    let by_conditions = comparison.map(|comparison| present(compare, &comparison));
+    Ok(exit.or(by_conditions.transpose()?))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
@@ -172,7 +168,11 @@ fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
 
 /// Checks that the output files can be written.
 pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
-    check_documents("a comparison", |format| format.comparison.is_some(), outputs)
+    check_documents(
+        "a comparison",
+        |format| format.comparison.is_some(),
+        outputs,
+    )
 }
 
 /// Writes a comparison to all output files.

@@ -153,20 +153,13 @@ struct RunRequest {
     notes: Vec<String>,
     note: Option<String>,
     seed: Option<u64>,
-    size: Size,
+    /// Size of the scratch files.
+    size: Option<u64>,
+    /// A plan file may also run on targets without a scratch file.
+    is_size_planned: bool,
     targets: Vec<PathBuf>,
     work: WorkSource,
     engine: Option<EngineChoice>,
-}
-
-/// Size of the scratch files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
-    Default,
-    /// From the flag, which is an error for targets without a scratch file.
-    Flag(u64),
-    /// From a plan file, which may also run on targets without a scratch file.
-    Planned(u64),
 }
 
 /// The workloads.
@@ -217,11 +210,8 @@ fn refuse_misplaced_job_file(
     }
 }
 
-/// The load that `--like` names, and a note where one device of several was chosen.
-fn like_source(
-    run: &RunFlags,
-    planned: Option<&PathBuf>,
-) -> Result<Option<(LikeSource, Option<String>)>, Failure> {
+/// The load that `--like` names.
+fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeSource>, Failure> {
     let Some(reference) = run.like.as_deref() else {
         return Ok(None);
     };
@@ -267,7 +257,7 @@ impl RunRequest {
         let (file, mut notes) = (read.plan, read.notes);
         notes.extend(run.fio.note().map_err(Failure::Usage)?);
         let like = like_source(run, planned)?;
-        notes.extend(like.iter().filter_map(|(_, note)| note.clone()));
+        notes.extend(like.iter().filter_map(|like| like.note.clone()));
         if let (true, true, Some(planned)) =
             (named.is_empty(), measuring.destructive.overwrite, planned)
         {
@@ -276,8 +266,8 @@ impl RunRequest {
         let mut request =
             Self::planned(file, planned.map_or(Path::new(""), |path| path), measuring);
         request.notes = notes;
-        if let Some(size) = measuring.size {
-            request.size = Size::Flag(size);
+        if measuring.size.is_some() {
+            (request.size, request.is_size_planned) = (measuring.size, false);
         }
         if !named.is_empty() {
             request.targets = named;
@@ -285,7 +275,7 @@ impl RunRequest {
         if request.targets.is_empty() {
             request.targets.push(PathBuf::from("."));
         }
-        if let Some((like, _)) = like {
+        if let Some(like) = like {
             request.work = WorkSource::Like(Box::new(like));
         } else if planned.is_none() {
             let expanded = run.axes.expand(&run.workload).map_err(Failure::Usage)?;
@@ -296,12 +286,12 @@ impl RunRequest {
 
     /// What a plan file asks for, where the flags do not.
     fn planned(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
-        let size = file.size.map(|Bytes(size)| Size::Planned(size));
         Self {
             notes: Vec::new(),
             note: measuring.note.clone().or(file.note),
             seed: measuring.seed.or(file.seed),
-            size: size.unwrap_or(Size::Default),
+            size: file.size.map(|Bytes(size)| size),
+            is_size_planned: true,
             targets: file.targets,
             work: WorkSource::Plan {
                 path: path.to_owned(),
@@ -328,12 +318,9 @@ impl RunRequest {
             },
             engine: self.engine,
         };
-        let (mut workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
+        let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
         let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
-        let time_limit_ns = search.as_ref().and_then(|search| search.time_ns);
-        if let Some(search) = search {
-            workloads = search.workloads;
-        }
+        let (workloads, time_limit_ns) = search.unwrap_or((workloads, None));
         Ok(Plan {
             seed: self.seed.unwrap_or_else(random_seed),
             targets: identities.iter().map(|one| one.path.clone()).collect(),
@@ -376,11 +363,11 @@ impl RunRequest {
         let Some(first) = directories.first() else {
             let path = identities.first().map(|identity| identity.path.as_str());
             return match self.size {
-                Size::Flag(_) => Err(Failure::no_scratch_file(
+                Some(_) if !self.is_size_planned => Err(Failure::no_scratch_file(
                     path.unwrap_or("the target"),
                     "use --span to measure a part of it",
                 )),
-                Size::Default | Size::Planned(_) => Ok(None),
+                _ => Ok(None),
             };
         };
         // Scratch files on one filesystem share its free space.
@@ -398,18 +385,14 @@ impl RunRequest {
         match self.size {
             // A smaller file would measure the disk's cache. Without room for this much, the gate
             // explains its refusal.
-            Size::Default => Ok(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
-            Size::Flag(size) | Size::Planned(size) if size < SCRATCH_BYTES_UNIT => {
-                Err(Failure::Usage(format!(
-                    "a scratch file of {} is too small to measure anything; use a size of at \
+            None => Ok(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
+            Some(size) if size < SCRATCH_BYTES_UNIT => Err(Failure::Usage(format!(
+                "a scratch file of {} is too small to measure anything; use a size of at \
                      least 1M",
-                    format_bytes(size)
-                )))
-            }
+                format_bytes(size)
+            ))),
             // The gate checks each file alone, and each alone may fit.
-            Size::Flag(size) | Size::Planned(size)
-                if directories.iter().any(|i| sharing(i) > 1) && size > room =>
-            {
+            Some(size) if directories.iter().any(|i| sharing(i) > 1) && size > room => {
                 Err(Failure::Refused(Refusal {
                     asked: format!(
                         "write scratch files of {} each in {} directories",
@@ -426,7 +409,7 @@ impl RunRequest {
                     ),
                 }))
             }
-            Size::Flag(size) | Size::Planned(size) => Ok(whole(size)),
+            Some(size) => Ok(whole(size)),
         }
     }
 }

@@ -96,12 +96,8 @@ pub struct SweepFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
     /// Block sizes, from 512 to 1G [default: 4k,8k,32k,128k,256k,1M,4M]
-    #[arg(
-        long,
-        visible_alias = "blocksize",
-        value_name = "BYTES",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
+    #[arg(value_delimiter = ',')]
     pub bs: Vec<BlockSize>,
     /// Requests in flight, from 1 to 256 [default: 1,2,4,8,16,32,64]
     #[arg(long, visible_alias = "iodepth", value_name = "N", value_delimiter = ',',

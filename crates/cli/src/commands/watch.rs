@@ -36,33 +36,20 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     interrupt.end_cleanly();
     inspection::end();
     let mut session = WatchSession::start(watch, chosen)?;
-    let end = follow(watch, &mut session, &interrupt)?;
+    let exit = follow(watch, &mut session, &interrupt)?;
     interrupt.end_at_once();
     if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
         conclusion::conclude(watch, session.finish(), &outputs)?;
     }
-    Ok(match (end, interrupt.signal()) {
-        (_, Some(signal)) => Exit::Signal(signal),
-        (WatchEnd::Vanished, None) => Exit::Failed,
-        (WatchEnd::Done, None) => Exit::Done,
-    })
+    Ok(interrupt.signal().map_or(exit, Exit::Signal))
 }
 
-/// Why watching ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WatchEnd {
-    /// The user, the time, or the reader of stdout.
-    Done,
-    /// No device is left.
-    Vanished,
-}
-
-/// Shows step after step.
+/// Shows step after step, until the end or until no device is left.
 fn follow(
     watch: &WatchFlags,
     session: &mut WatchSession,
     interrupt: &Interrupt,
-) -> anyhow::Result<WatchEnd> {
+) -> anyhow::Result<Exit> {
     let mut view = LiveView::start(watch)?;
     let mut steps = 0;
     loop {
@@ -82,8 +69,8 @@ fn follow(
         if session.is_over() {
             drop(view);
             watch.verbosity().note("no watched device is left");
-            return Ok(WatchEnd::Vanished);
+            return Ok(Exit::Failed);
         }
     }
-    Ok(WatchEnd::Done)
+    Ok(Exit::Done)
 }

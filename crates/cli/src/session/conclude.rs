@@ -37,15 +37,6 @@ const SAVE_POLL: Duration = Duration::from_millis(50);
 /// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
-/// What came of saving and printing.
-struct SaveResult {
-    outcome: anyhow::Result<()>,
-    /// Files on filesystems that hang.
-    hung: Vec<String>,
-    /// Whether a save was not done in time.
-    is_incomplete: bool,
-}
-
 /// Judges, saves and prints what was measured, and returns how the run ended.
 pub(super) fn conclude(
     end: EndedRun,
@@ -69,11 +60,12 @@ pub(super) fn conclude(
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
-    let mut saved = save_and_print(&record, outputs, (flags, tool, means.page), &wait);
+    let (mut saved, hung_saves, is_incomplete) =
+        save_and_print(&record, outputs, (flags, tool, means.page), &wait);
     if let Some(then) = &means.then {
-        saved.outcome = saved.outcome.and_then(|()| then(&record));
+        saved = saved.and_then(|()| then(&record));
     }
-    let hung = [&end.hung[..], &saved.hung].concat();
+    let hung = [&end.hung[..], &hung_saves].concat();
     if !hung.is_empty() {
         let text = process_may_stay(&hung, &record.plan);
         flags.verbosity().note(&text);
@@ -81,10 +73,10 @@ pub(super) fn conclude(
     }
     let ended = exit_of(&record, end.ended, &end.hung, interrupt, flags.undecided);
     let ended = match (wait.interrupted_by(), ended) {
-        (Some(signal), Ok(Exit::Done)) if saved.is_incomplete => Ok(Exit::Signal(signal)),
+        (Some(signal), Ok(Exit::Done)) if is_incomplete => Ok(Exit::Signal(signal)),
         (_, ended) => ended,
     };
-    match (saved.outcome, ended) {
+    match (saved, ended) {
         (Ok(()), ended) => ended,
         (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => Err(error),
         // How the run ended decides.
@@ -99,10 +91,10 @@ pub(super) fn conclude(
 fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolText {
     let data = &end.results.data;
     let is_interrupted = end.interrupt.signal().is_some();
-    let failed = FailedRequest::first_of(record);
+    let failed = failed_request(record);
     let error = match &end.ended {
         Err(EarlyEnd::Error(error)) => error.errno(),
-        _ => failed.as_ref().map(|failed| failed.errno.clone()),
+        _ => failed.map(|(_, _, errno)| errno.to_owned()),
     };
     if let Some(files) = &data.files {
         tool.files_measured(files);
@@ -116,7 +108,12 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
     let first = match (&end.ended, failed) {
         // An error that ended the run is printed with its remedy.
         (Err(EarlyEnd::Error(_)), _) => String::new(),
-        (_, Some(failed)) => failed.line(tool),
+        // `dd: error writing 'x': Disk quota exceeded (EDQUOT)`.
+        (_, Some((target, verb, errno))) => {
+            let output = tool.output.as_ref().map(|path| path.display().to_string());
+            let (target, text) = (output.as_deref().unwrap_or(target), errno::text(errno));
+            format!("{}: error {verb} '{target}': {text} ({errno})\n", tool.name)
+        }
         (Err(EarlyEnd::Reason(why)), None) if !is_interrupted => {
             let mut ops = data.measurements.iter().flat_map(|m| m.ops.values());
             let has_completed =
@@ -213,13 +210,14 @@ impl SaveWait<'_> {
 }
 
 /// Saves the record to its files and to the history, then prints it. Each save has its own thread,
-/// so that one that fails or hangs does not keep the others from being done.
+/// so that one that fails or hangs does not keep the others from being done. Also returns the files
+/// on filesystems that hang, and whether a save was not done in time.
 fn save_and_print(
     record: &Arc<Record>,
     outputs: &[PathBuf],
     (flags, tool, shown): (&MeasuringFlags, Option<ToolText>, Page),
     wait: &SaveWait<'_>,
-) -> SaveResult {
+) -> (anyhow::Result<()>, Vec<String>, bool) {
     let verbosity = flags.verbosity();
     let mut page = record_page(record, flags.detail());
     if flags.prints_commands() {
@@ -277,11 +275,7 @@ fn save_and_print(
         }
         other => ignore_closed_pipe(other),
     };
-    SaveResult {
-        outcome: outcome.and(printed),
-        hung,
-        is_incomplete,
-    }
+    (outcome.and(printed), hung, is_incomplete)
 }
 
 /// The reader of `--json` closed the pipe before it had the record.
@@ -374,45 +368,24 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
-/// The first request that the target answered with an error.
-struct FailedRequest {
-    target: String,
-    /// What it did, such as `writing`.
-    verb: &'static str,
-    errno: String,
-}
-
-impl FailedRequest {
-    fn first_of(record: &Record) -> Option<Self> {
-        let of_workloads = record.measurements.iter().flat_map(|measured| {
-            measured.ops.iter().flat_map(move |(kind, op)| {
-                let errors = op.errors.keys();
-                errors.map(move |errno| (measured.target, kind.doing(), errno))
-            })
-        });
-        let of_files = record.files.iter().flat_map(|files| &files.steps);
-        let of_files = of_files.flat_map(|step| step.figures.errors.keys());
-        let surfaces = record.surface.iter();
-        let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
-        let mut all = of_workloads
-            .chain(of_files.map(|errno| (0, "using files in", errno)))
-            .chain(of_surface.map(|errno| (0, "reading", errno)));
-        let (target, verb, errno) = all.next()?;
-        Some(Self {
-            target: record.plan.targets.get(target)?.clone(),
-            verb,
-            errno: errno.clone(),
+/// The first request that the target answered with an error: its target, what it did, such as
+/// `writing`, and the errno.
+fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
+    let of_workloads = record.measurements.iter().flat_map(|measured| {
+        measured.ops.iter().flat_map(move |(kind, op)| {
+            let errors = op.errors.keys();
+            errors.map(move |errno| (measured.target, kind.doing(), errno))
         })
-    }
-
-    /// `dd: error writing 'x': Disk quota exceeded (EDQUOT)`.
-    fn line(&self, tool: &SharedPrinter) -> String {
-        let output = tool.output.as_ref().map(|path| path.display().to_string());
-        let target = output.as_ref().unwrap_or(&self.target);
-        let (tool, text) = (tool.name, errno::text(&self.errno));
-        let (verb, errno) = (self.verb, &self.errno);
-        format!("{tool}: error {verb} '{target}': {text} ({errno})\n")
-    }
+    });
+    let of_files = record.files.iter().flat_map(|files| &files.steps);
+    let of_files = of_files.flat_map(|step| step.figures.errors.keys());
+    let surfaces = record.surface.iter();
+    let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
+    let mut all = of_workloads
+        .chain(of_files.map(|errno| (0, "using files in", errno)))
+        .chain(of_surface.map(|errno| (0, "reading", errno)));
+    let (target, verb, errno) = all.next()?;
+    Some((record.plan.targets.get(target)?, verb, errno))
 }
 
 /// Whether the run ended early, or its target returned errors.

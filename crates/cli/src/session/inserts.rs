@@ -3,6 +3,7 @@
 
 use super::prepare::{MeasuringJob, ReadyRun};
 use super::run::{EarlyEnd, TargetRun};
+use super::slices::shuffle;
 use super::trials::{self, ServerBench, Trials};
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
@@ -64,7 +65,8 @@ struct ServerEnd {
 
 /// Measures the workloads of the plan and its INSERTs.
 pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun, Failure> {
-    let Some(target) = ready.facts.targets.first().cloned() else {
+    let plan = ready.work.plan.postgres.clone();
+    let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
         return ready.run(TargetRun::run);
     };
     let server = Arc::new(Mutex::new(ServerEnd::default()));
@@ -73,6 +75,7 @@ pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun,
         stop: stop_check(&ready.interrupt, end),
         end: end.map(|end| end + REMOVAL_AFTER_END),
         target,
+        plan,
         programs,
         server: Arc::clone(&server),
     };
@@ -110,6 +113,7 @@ fn warn(stays: &OpenError) {
 /// What is done on the thread of the run.
 struct ServerJob {
     target: TargetIdentity,
+    plan: PostgresPlan,
     programs: Programs,
     stop: StopCheck,
     /// When the removal of the cluster is waited for no longer.
@@ -131,7 +135,7 @@ impl ServerJob {
             Ok(cluster) => cluster,
             Err(error) => return self.not_started(error, live),
         };
-        let mut inserts = Inserts::new(run, live, &cluster, Arc::clone(&self.stop));
+        let mut inserts = Inserts::new(run, live, &cluster, &self);
         let ended = inserts.surround(run, live);
         let ended = ended.and_then(|()| inserts.try_settings(run, live, &self.target));
         live.look_at_end();
@@ -149,7 +153,7 @@ impl ServerJob {
 
     /// initdb may take longer than a silence that means a hang, and has a limit of its own.
     fn start(&self, run: &TargetRun, heartbeat: &Heartbeat) -> Result<Cluster, PostgresError> {
-        let size_bytes = server_bytes(run.plan.postgres.as_ref());
+        let size_bytes = server_bytes(Some(&self.plan));
         let (stop, heartbeat) = (Arc::clone(&self.stop), heartbeat.clone());
         let stop: StopCheck = Arc::new(move || {
             heartbeat.beat();
@@ -237,16 +241,8 @@ struct Inserts<'a> {
 }
 
 impl<'a> Inserts<'a> {
-    fn new(run: &TargetRun, live: &Live, cluster: &'a Cluster, stop: StopCheck) -> Self {
-        let empty = || PostgresPlan {
-            programs: String::new(),
-            version: String::new(),
-            loads: Vec::new(),
-            rounds: 0,
-            slice_ns: 0,
-            trial: None,
-        };
-        let plan = run.plan.postgres.clone().unwrap_or_else(empty);
+    fn new(run: &TargetRun, live: &Live, cluster: &'a Cluster, job: &ServerJob) -> Self {
+        let plan = job.plan.clone();
         let measurement = |load: &PostgresLoad| LoadMeasurement {
             load: load.clone(),
             slices: Vec::new(),
@@ -262,7 +258,7 @@ impl<'a> Inserts<'a> {
             seed: run.plan.seed,
             bench: ServerBench {
                 cluster,
-                stop,
+                stop: Arc::clone(&job.stop),
                 heartbeat: live.heartbeat(),
                 line: (run.verbosity == Verbosity::Terminal).then(ProgressLine::default),
             },
@@ -326,9 +322,7 @@ impl<'a> Inserts<'a> {
         let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
         self.rounds += 1;
         let mut order: Vec<usize> = (0..self.plan.loads.len()).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, random.below(last as u64 + 1) as usize);
-        }
+        shuffle(&mut order, &mut random);
         self.bench.cluster.recycle(&self.bench.stop)?;
         for index in order {
             self.slice(index, run)?;

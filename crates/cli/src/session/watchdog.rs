@@ -97,17 +97,17 @@ impl ReadyRun {
         };
         let run = Deferred::start("diskproof-run", carry_out)
             .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        let mut end = watchdog.wait(&run, signs);
+        let (otherwise, hung, mut stalled) = watchdog.wait(&run, signs);
         if has_files.load(Ordering::Relaxed) {
             remove_later(watchdog.identities, verbosity);
         }
         let mut results = std::mem::take(&mut *watchdog.results());
-        let ended = results.ended.take().unwrap_or(end.otherwise);
+        let ended = results.ended.take().unwrap_or(otherwise);
         if let Err(EarlyEnd::Error(RunError::Stalled {
             workload, seconds, ..
         })) = &ended
         {
-            end.stalled.get_or_insert_with(|| Stalled {
+            stalled.get_or_insert_with(|| Stalled {
                 around: workload.clone(),
                 lasted_ns: seconds.saturating_mul(1_000_000_000),
             });
@@ -121,8 +121,8 @@ impl ReadyRun {
             facts: self.facts,
             results,
             ended,
-            hung: end.hung,
-            stalled: end.stalled,
+            hung,
+            stalled,
             stall_timeout: self.stall_timeout,
             interrupt: self.interrupt,
         })
@@ -158,28 +158,18 @@ struct Watchdog<'a> {
     run_end: SharedDeadline,
 }
 
-/// What ended the wait for a run.
-struct WaitEnd {
-    /// The end of a run that has not reported its own.
-    otherwise: Result<(), EarlyEnd>,
-    hung: Vec<String>,
-    stalled: Option<Stalled>,
-}
+/// The end of a run that has not reported its own, the paths that hang, and where.
+type WaitEnd = (Result<(), EarlyEnd>, Vec<String>, Option<Stalled>);
 
 impl Watchdog<'_> {
     fn wait(&self, run: &Deferred<Vec<String>>, mut signs: SignsOfLife) -> WaitEnd {
-        let ended = |otherwise, hung| WaitEnd {
-            otherwise,
-            hung,
-            stalled: None,
-        };
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
-                Waited::Done(hung) => return ended(Ok(()), hung),
+                Waited::Done(hung) => return (Ok(()), hung, None),
                 Waited::Lost => {
                     let died = io::Error::other("the thread of the run ended unexpectedly");
-                    return ended(Err(RunError::Thread(died).into()), Vec::new());
+                    return (Err(RunError::Thread(died).into()), Vec::new(), None);
                 }
                 Waited::TimedOut(_) => {}
             }
@@ -199,7 +189,7 @@ impl Watchdog<'_> {
             }
             let is_silent = late > AFTER_END && silence > SILENCE_AFTER_END;
             if is_silent || late > AFTER_END_MAX {
-                return ended(Err(self.late(silence, &paths)), paths);
+                return (Err(self.late(silence, &paths)), paths, None);
             }
         }
     }
@@ -213,14 +203,8 @@ impl Watchdog<'_> {
             hung.join(", "),
             seconds(silence)
         );
-        WaitEnd {
-            otherwise: Err(ended.into()),
-            hung,
-            stalled: Some(Stalled {
-                around,
-                lasted_ns: silence.as_nanos() as u64,
-            }),
-        }
+        let lasted_ns = silence.as_nanos() as u64;
+        (Err(ended.into()), hung, Some(Stalled { around, lasted_ns }))
     }
 
     /// The run's thread waits for a target that may be slow and not faulty.

@@ -121,12 +121,8 @@ pub struct WorkloadFlags {
     #[serde(deserialize_with = "parse_key")]
     pub fdatasync: Option<Count>,
     /// Sync once after the last write; the time of the sync counts
-    #[arg(
-        long,
-        visible_alias = "end_fsync",
-        num_args = 0,
-        default_missing_value = "true"
-    )]
+    #[arg(long, visible_alias = "end_fsync", num_args = 0)]
+    #[arg(default_missing_value = "true")]
     #[serde(alias = "end_fsync")]
     pub end_fsync: Option<bool>,
     /// Open the target so that each write is durable when it ends: sync (O_SYNC) or dsync

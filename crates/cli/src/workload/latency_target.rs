@@ -86,20 +86,12 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
     ))
 }
 
-/// A search.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PlannedSearch {
-    /// One for each depth, ascending.
-    pub workloads: Vec<Workload>,
-    /// The time that it may take, in nanoseconds; `None` until the depth is found.
-    pub time_ns: Option<u64>,
-}
-
-/// The search that these workloads ask for on so many targets, if they do.
+/// The search that these workloads ask for on so many targets, if they do: a workload for each
+/// depth, ascending, and the time that it may take, in nanoseconds.
 pub(crate) fn planned_search(
     workloads: &[Workload],
     targets: usize,
-) -> Result<Option<PlannedSearch>, String> {
+) -> Result<Option<(Vec<Workload>, Option<u64>)>, String> {
     let mut all = workloads.iter();
     let asking = all.find_map(|one| Some((one, one.shape.latency_target?)));
     let Some((asked, target)) = asking else {
@@ -128,8 +120,5 @@ pub(crate) fn planned_search(
         ..asked.clone()
     };
     let depths = search_depths(asked.depth).into_iter();
-    Ok(Some(PlannedSearch {
-        workloads: depths.map(at_depth).collect(),
-        time_ns: asked.stop.time_ns,
-    }))
+    Ok(Some((depths.map(at_depth).collect(), asked.stop.time_ns)))
 }

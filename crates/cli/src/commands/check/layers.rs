@@ -133,18 +133,14 @@ fn scratch_size(measuring: &MeasuringFlags, top: &TargetIdentity) -> Result<Opti
     Ok(is_needed.then_some(size))
 }
 
-/// A layer before it is opened.
-struct FoundLayer {
-    layer: PlannedLayer,
-    /// `major:minor` of a device.
-    device: Option<String>,
-}
+/// A layer before it is opened, with `major:minor` of a device.
+type FoundLayer = (PlannedLayer, Option<String>);
 
 /// The layers of a target, and the identities of those that can be read.
 fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
     let mut identities = Vec::new();
     let mut layers = Vec::new();
-    for (index, FoundLayer { mut layer, device }) in stack(identity).into_iter().enumerate() {
+    for (index, (mut layer, device)) in stack(identity).into_iter().enumerate() {
         let opened = match index {
             0 => Ok(identity.clone()),
             _ => readable(&layer.path, device.as_deref()),
@@ -155,15 +151,10 @@ fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
                 identities.push(opened);
             }
             Err(why) => {
-                let is_root = geteuid().is_root();
-                let sudo = || {
-                    let path = quoted(&identity.path);
-                    format!("sudo diskproof check --layers {path}")
-                };
-                layer.skipped = Some(SkippedLayer {
-                    why,
-                    command: (!is_root).then(sudo),
-                });
+                let path = quoted(&identity.path);
+                let command = format!("sudo diskproof check --layers {path}");
+                let command = (!geteuid().is_root()).then_some(command);
+                layer.skipped = Some(SkippedLayer { why, command });
             }
         }
         layers.push(layer);
@@ -188,16 +179,16 @@ fn readable(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> 
 /// devices, the first of the largest stands for all: smaller ones hold the metadata of a thin pool,
 /// the changes of a snapshot, or a cache.
 fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
-    let file = |name: &str, path: &str, kind: &str| FoundLayer {
-        layer: PlannedLayer {
+    let file = |name: &str, path: &str, kind: &str| {
+        let layer = PlannedLayer {
             name: format!("{name} on {kind}"),
             path: path.to_owned(),
             device_kind: None,
             target: None,
             skipped: None,
             one_of: 1,
-        },
-        device: None,
+        };
+        (layer, None)
     };
     let mut found = Vec::new();
     if identity.kind != TargetKind::BlockDevice {
@@ -240,20 +231,18 @@ fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> Foun
     };
     let is_mapped = layer.kind == LayerKind::DeviceMapper;
     let model = layer.model.as_ref().filter(|_| is_mapped);
-    FoundLayer {
-        layer: PlannedLayer {
-            name: match model {
-                Some(model) => format!("{} ({model})", layer.name),
-                None => layer.name.clone(),
-            },
-            path,
-            device_kind: Some(layer.kind),
-            target: None,
-            skipped: None,
-            one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+    let found = PlannedLayer {
+        name: match model {
+            Some(model) => format!("{} ({model})", layer.name),
+            None => layer.name.clone(),
         },
-        device: Some(layer.device.clone()),
-    }
+        path,
+        device_kind: Some(layer.kind),
+        target: None,
+        skipped: None,
+        one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+    };
+    (found, Some(layer.device.clone()))
 }
 
 #[cfg(test)]

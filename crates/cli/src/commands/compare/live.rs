@@ -6,21 +6,27 @@ mod plan;
 mod sides;
 
 use super::flags::CompareFlags;
-use crate::failure::Failure;
-use crate::session::{MeasuringJob, dry_run, measure_campaign};
+use crate::failure::{Exit, Failure};
+use crate::flags::SCRATCH_BYTES_LEAST;
+use crate::session::{Filling, MeasuringJob, dry_run, measure_campaign};
+use crate::standard_workloads::of_all_sides;
 use conclusion::Conclusion;
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::Limit;
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
-use plan::LivePlan;
+use plan::live_plan;
 use sides::check_kinds;
 use std::path::Path;
 
-pub(super) use conclusion::LiveEnd;
 pub(super) use sides::live_targets;
 
-/// Measures these targets, or settings of the only one, and compares.
-pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<LiveEnd> {
+/// Measures these targets, or settings of the only one, and compares. The exit code is that of a run
+/// which did not come to its end.
+pub(super) fn run(
+    compare: &CompareFlags,
+    targets: &[String],
+) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let (live_flags, measuring) = (&compare.live, &compare.measuring());
     let mut identities = Vec::new();
     for target in targets {
@@ -32,19 +38,30 @@ pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<
         false => &live_flags.prepare,
     };
     let count = labels.len();
-    let live = LivePlan::new(live_flags, measuring, &identities, count)?;
-    check_limits(&compare.limits, &live.plan)?;
-    let plan = live.joint(&identities, count);
-    let job = MeasuringJob::new(plan, identities, live.filling, measuring);
+    let (of_side, layout_ns, cells_ns) = live_plan(live_flags, measuring, &identities, count)?;
+    check_limits(&compare.limits, &of_side)?;
+    let plan = Plan {
+        targets: identities.iter().map(|one| one.path.clone()).collect(),
+        workloads: of_all_sides(&of_side.workloads, count),
+        ..of_side.clone()
+    };
+    let filling = match live_flags.reopen {
+        true => Filling::Span,
+        false => Filling::Within {
+            bytes_min: SCRATCH_BYTES_LEAST,
+            time_ns: layout_ns,
+        },
+    };
+    let job = MeasuringJob::new(plan, identities, filling, measuring);
     if live_flags.dry_run {
-        return Ok(LiveEnd::Ended(dry_run(&job)?));
+        return Ok((None, Some(dry_run(&job)?)));
     }
     let setup = LiveSetup {
-        workloads: live.plan.workloads.clone(),
+        workloads: of_side.workloads.clone(),
         sides: count,
         margin: compare.margin,
-        time_ns: live.time_ns,
-        seed: live.plan.seed,
+        time_ns: cells_ns,
+        seed: of_side.seed,
     };
     let (settings, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
     let campaign = LiveComparison::new(setup);
@@ -53,7 +70,7 @@ pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<
         compare,
         measuring,
         labels,
-        plan: &live.plan,
+        plan: &of_side,
     };
     conclusion.conclude(&outcome)
 }

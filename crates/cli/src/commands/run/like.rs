@@ -17,17 +17,19 @@ pub(super) struct LikeSource {
     run_id: String,
     device: ObservedDevice,
     time_ns: u64,
+    /// That one device of several was chosen.
+    pub note: Option<String>,
 }
 
 impl LikeSource {
-    /// The load that `--like` names, of this device, else of the busiest; a note where one of
-    /// several was chosen. Of the flags of the workload only the time may be set.
+    /// The load that `--like` names, of this device, else of the busiest. Of the flags of the
+    /// workload only the time may be set.
     pub(super) fn of(
         reference: &str,
         wanted: Option<&str>,
         (workload, axes): (&WorkloadFlags, &WorkloadAxes),
         history: Option<&Path>,
-    ) -> Result<(Self, Option<String>), Failure> {
+    ) -> Result<Self, Failure> {
         let time = workload.time;
         let others = WorkloadFlags {
             time: None,
@@ -67,12 +69,12 @@ impl LikeSource {
                 names.join(", ")
             )
         });
-        let source = Self {
+        Ok(Self {
             run_id: record.run_id,
             device,
             time_ns: time.map_or(TIME_NS, |time| time.0),
-        };
-        Ok((source, note))
+            note,
+        })
     }
 
     pub(super) fn plan(&self) -> LikePlan {

@@ -26,14 +26,6 @@ const SAVE_LIMIT: Duration = Duration::from_secs(30);
 /// What the campaign gave.
 type LiveOutcome = CampaignOutcome<Vec<CampaignDecision>>;
 
-/// How a live comparison ended.
-pub(crate) enum LiveEnd {
-    /// With a comparison; the exit code where its conditions do not decide it.
-    Compared(Box<Comparison>, Option<Exit>),
-    /// Without one.
-    Ended(Exit),
-}
-
 /// Makes records and a comparison of what was measured.
 pub(super) struct Conclusion<'a> {
     /// What the user asked for.
@@ -47,7 +39,10 @@ pub(super) struct Conclusion<'a> {
 }
 
 impl Conclusion<'_> {
-    pub(super) fn conclude(&self, outcome: &LiveOutcome) -> anyhow::Result<LiveEnd> {
+    pub(super) fn conclude(
+        &self,
+        outcome: &LiveOutcome,
+    ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
         let verbosity = self.measuring.verbosity();
         let records = self.records(outcome);
         let hung = &outcome.run.hung;
@@ -59,7 +54,7 @@ impl Conclusion<'_> {
         let is_measured = |record: &Arc<Record>| !record.measurements.is_empty();
         if !records.iter().all(is_measured) {
             eprint_line("nothing to compare: at least one side was not measured");
-            return Ok(LiveEnd::Ended(early.unwrap_or(Exit::Failed)));
+            return Ok((None, early.or(Some(Exit::Failed))));
         }
         for (record, letter) in records.iter().zip('A'..) {
             print_notes(&format!("{letter}: "), &self.save(record), verbosity);
@@ -70,7 +65,7 @@ impl Conclusion<'_> {
             None if failed || !hung.is_empty() => Some(Exit::Failed),
             early => early,
         };
-        Ok(LiveEnd::Compared(Box::new(comparison), exit))
+        Ok((Some(comparison), exit))
     }
 
     fn comparison(&self, records: &[Arc<Record>]) -> Result<Comparison, Failure> {

@@ -3,8 +3,7 @@
 use crate::commands::compare::flags::LiveFlags;
 use crate::failure::Failure;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT};
-use crate::session::Filling;
-use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
+use crate::standard_workloads::{share_among_sides, standard_workloads};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -29,63 +28,33 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 /// A scratch file that is filled before each cell.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
 
-/// What is measured, and for how long.
-pub(super) struct LivePlan {
-    /// The plan of one side.
-    pub plan: Plan,
-    /// How scratch files are filled.
-    pub filling: Filling,
-    /// Time for all cells.
-    pub time_ns: u64,
-}
-
-impl LivePlan {
-    pub(super) fn new(
-        flags: &LiveFlags,
-        measuring: &MeasuringFlags,
-        identities: &[TargetIdentity],
-        sides: usize,
-    ) -> Result<Self, Failure> {
-        let scratch_bytes = scratch_size(flags, identities)?;
-        let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
-        let time_ns = flags.time.unwrap_or(default_ns);
-        let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
-        let smallest = identities.iter().map(|one| one.size_bytes).min();
-        let write_bytes = scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES));
-        let all = standard_workloads(measuring, time_ns, write_bytes, 1);
-        let (workloads, skipped) = select(flags, all, identities)?;
-        let layout_ns = time_ns / LAYOUT_PARTS;
-        let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
-        let workloads = share_among_sides(workloads, sides, "sides", time_ns, cells_ns);
-        let workloads = workloads
-            .map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
-        let plan = Plan {
-            scratch_bytes,
-            workloads,
-            skipped,
-            ..measuring.plan("compare", &[])
-        };
-        let filling = match flags.reopen {
-            true => Filling::Span,
-            false => Filling::Within {
-                bytes_min: SCRATCH_BYTES_LEAST,
-                time_ns: layout_ns,
-            },
-        };
-        Ok(Self {
-            plan,
-            filling,
-            time_ns: cells_ns,
-        })
-    }
-
-    /// The plan of all sides together.
-    pub(super) fn joint(&self, identities: &[TargetIdentity], sides: usize) -> Plan {
-        let mut plan = self.plan.clone();
-        plan.targets = identities.iter().map(|one| one.path.clone()).collect();
-        plan.workloads = of_all_sides(&plan.workloads, sides);
-        plan
-    }
+/// The plan of one side, the time of its layout, and that of all cells.
+pub(super) fn live_plan(
+    flags: &LiveFlags,
+    measuring: &MeasuringFlags,
+    identities: &[TargetIdentity],
+    sides: usize,
+) -> Result<(Plan, u64, u64), Failure> {
+    let scratch_bytes = scratch_size(flags, identities)?;
+    let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
+    let time_ns = flags.time.unwrap_or(default_ns);
+    let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
+    let smallest = identities.iter().map(|one| one.size_bytes).min();
+    let write_bytes = scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES));
+    let all = standard_workloads(measuring, time_ns, write_bytes, 1);
+    let (workloads, skipped) = select(flags, all, identities)?;
+    let layout_ns = time_ns / LAYOUT_PARTS;
+    let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
+    let workloads = share_among_sides(workloads, sides, "sides", time_ns, cells_ns);
+    let workloads =
+        workloads.map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
+    let plan = Plan {
+        scratch_bytes,
+        workloads,
+        skipped,
+        ..measuring.plan("compare", &[])
+    };
+    Ok((plan, layout_ns, cells_ns))
 }
 
 /// The size of each scratch file; `None` where the targets are files or devices.
