@@ -2,11 +2,12 @@
 
 use crate::failure::{StdoutError, is_closed_stdout};
 use crate::flags::{ColorWhen, MeasuringFlags};
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, MetricDetail};
 use diskproof_report::{ascii, json, terminal};
 use rustix::termios::tcgetwinsize;
 use std::fs::File;
@@ -60,7 +61,11 @@ pub(crate) fn close_stdout() {
     }
 }
 
-/// The page in the characters that the locale knows.
+/// A page in the characters that the locale knows.
+pub(crate) fn page_in_locale(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    in_locale(&text(write))
+}
+
 fn in_locale(page: &str) -> String {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
     match is_ascii_only(locale) {
@@ -74,7 +79,7 @@ pub(crate) fn write_in_locale(
     out: &mut dyn Write,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    out.write_all(in_locale(&text(write)).as_bytes())
+    out.write_all(page_in_locale(write).as_bytes())
 }
 
 /// The first of these variables that is set decides (POSIX, Base Definitions 8.2). Most containers
@@ -104,6 +109,11 @@ pub(crate) fn print_plan(
 /// The page of a record, with colours, as wide as stdout.
 pub(crate) fn record_page(record: &Record, detail: Detail) -> String {
     text(|out| terminal::write_record(record, detail, &colored(), out))
+}
+
+/// The page of a comparison, with colours.
+pub(crate) fn comparison_page(comparison: &Comparison, detail: MetricDetail) -> String {
+    text(|out| terminal::write_comparison(comparison, detail, &colored(), out))
 }
 
 /// The page of a record's commands, with colours.

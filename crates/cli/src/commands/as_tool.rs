@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::inspection;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, ToolRun};
+use crate::session::{Filling, MeasuringJob, ToolRun};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::print_text;
 use crate::targets::{identify, refuse_duplicates};
@@ -28,7 +28,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use work::{ToolWork, measure_work};
+use work::{measure_work, print_notes};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
@@ -278,11 +278,7 @@ fn run_load(
     let others = flags.probe_all(load.further_targets())?;
     let paths = others.iter().map(|one| one.path.clone());
     plan.targets.extend(paths);
-    if !flags.quiet {
-        for note in load.notes() {
-            eprint_line(&format!("{}: {note}", tool.name));
-        }
-    }
+    print_notes(tool, flags, &load.notes());
     let mut printer = match kept {
         Some(printer) => printer.clone(),
         None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
@@ -303,11 +299,6 @@ fn run_load(
         printer,
         kept_name: new_name,
     };
-    let work = ToolWork {
-        plan,
-        identities,
-        filling,
-        writes: load.writes(),
-    };
-    measure_work(tool, words, work, run, flags)
+    let job = MeasuringJob::new(plan, identities, filling, flags);
+    measure_work(tool, words, job, load.writes(), run)
 }

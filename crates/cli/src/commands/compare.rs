@@ -10,15 +10,14 @@ use crate::output_files::{check_documents, save_file};
 use crate::provenance::tool;
 use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
-use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
+use crate::stdout::{comparison_page, ignore_closed_pipe, to_stdout, write_page};
 use anyhow::Context as _;
 use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
 use diskproof_report::formats::format_of;
-use diskproof_report::style::{Color, Style};
+use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
-use diskproof_report::{json, terminal};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -198,15 +197,7 @@ pub(crate) enum Form {
 pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| match form {
         Form::Json => json::write_comparison(comparison, out),
-        Form::Page(detail) => {
-            let mut page = Vec::new();
-            let style = Style {
-                color: Color::Ansi,
-                ..style(color)
-            };
-            terminal::write_comparison(comparison, detail, &style, &mut page)?;
-            write_page(&String::from_utf8_lossy(&page), color, out)
-        }
+        Form::Page(detail) => write_page(&comparison_page(comparison, detail), color, out),
     }))
 }
 

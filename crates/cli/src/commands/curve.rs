@@ -8,7 +8,7 @@ use crate::planned::sector_bytes;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::stderr::eprint_line;
-use crate::workload::{SpanBounds, position_bytes};
+use crate::workload::{SpanBounds, part_of};
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
@@ -174,7 +174,10 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     let span = match (curve.span, resumed.and_then(|resumed| resumed.span)) {
         (None, Some(span)) => span,
         (None, None) => Span::default(),
-        (Some(bounds), _) => span(bounds, target_bytes)?,
+        (Some(bounds), _) => {
+            let part = part_of(target_bytes, bounds, PAGE_BYTES, (MIB, "1 MiB"));
+            part.map_err(Failure::Usage)?
+        }
     };
     let survey = survey(curve, identity, span, resumed);
     if survey.curve.is_none()
@@ -276,26 +279,6 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
         engine: measuring.engine.unwrap_or(EngineChoice::Auto),
         ..Workload::named(&short_stroke_name(f64::from(percent)))
     }
-}
-
-fn span(bounds: SpanBounds, target_bytes: u64) -> Result<Span, Failure> {
-    let at = |position| position_bytes(position, target_bytes, PAGE_BYTES as u32) / 4096 * 4096;
-    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
-    if end > target_bytes {
-        let (end, size) = (format_bytes(end), format_bytes(target_bytes));
-        return Err(Failure::Usage(format!(
-            "--span ends at {end}, but the target has only {size}; use a smaller span"
-        )));
-    }
-    if end < start_bytes + MIB {
-        return Err(Failure::Usage(
-            "--span is smaller than 1 MiB; use a larger part".to_owned(),
-        ));
-    }
-    Ok(Span {
-        start_bytes,
-        length_bytes: Some(end - start_bytes),
-    })
 }
 
 /// Size of the scratch file in a directory; `None` for other targets.

@@ -6,7 +6,7 @@ use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, choices, one_of};
 use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::stdout::style;
 use crate::targets::refuse_duplicates;
-use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, position_bytes};
+use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
@@ -40,8 +40,6 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 const ROUNDS: u64 = 6;
 /// A longer schedule would not fit into a record.
 const ROUNDS_MAX: u64 = 100;
-/// Spans begin and end with pages.
-const PAGE_BYTES: u32 = 4096;
 
 const HELP: &str = "\
 Each line is one request: size, direction (<<< read, >>> write), target, number,
@@ -390,25 +388,9 @@ fn span(ping: &PingFlags, target_bytes: u64, block_bytes: u32) -> Result<Span, F
     let Some(bounds) = ping.span else {
         return Ok(Span::default());
     };
-    let at = |position| position_bytes(position, target_bytes, PAGE_BYTES);
-    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
-    if end > target_bytes {
-        return Err(Failure::Usage(format!(
-            "--span ends at {}, but the target has only {}; use a smaller span",
-            format_bytes(end),
-            format_bytes(target_bytes)
-        )));
-    }
-    if end < start_bytes + u64::from(block_bytes) {
-        return Err(Failure::Usage(format!(
-            "--span is smaller than a request of {}; use a larger part",
-            format_bytes(u64::from(block_bytes))
-        )));
-    }
-    Ok(Span {
-        start_bytes,
-        length_bytes: Some(end - start_bytes),
-    })
+    let least_bytes = u64::from(block_bytes);
+    let least = format!("a request of {}", format_bytes(least_bytes));
+    part_of(target_bytes, bounds, 1, (least_bytes, &least)).map_err(Failure::Usage)
 }
 
 /// Size of the scratch file in each directory; `None` without a directory.

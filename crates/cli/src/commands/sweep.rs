@@ -7,7 +7,7 @@ use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, choices, one_of};
 use crate::planned::sector_bytes;
 use crate::postgres_version::postgres_version;
 use crate::session::{Filling, Means, MeasuringJob, measure};
-use crate::workload::{BlockSize, Bytes};
+use crate::workload::{BlockSize, Bytes, refuse_repeated};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_device::memory_free_bytes;
@@ -154,47 +154,25 @@ const VIEWS: &[Choice<SweepView>] = choices! {
     "iozone" SweepView::Iozone, "iozone: kB/s by record size and operation, one at a time";
 };
 
-/// What an older tool measures where the user names nothing else.
-fn axes_of(view: SweepView) -> SweepAxes {
+/// What an older tool measures where the user names nothing else: sizes, depth, operations.
+fn axes_of(view: SweepView) -> (Vec<u32>, u32, Vec<SweepOperation>) {
     use SweepOperation as Op;
     let doubling = |from: u32, upto: u32| {
         let sizes = std::iter::successors(Some(from), |bytes| bytes.checked_mul(2));
         sizes.take_while(|bytes| *bytes <= upto).collect()
     };
     match view {
-        SweepView::RandomAccess => SweepAxes {
-            sizes: vec![512, 4 << 10, 64 << 10, 1 << 20],
-            depths: vec![1],
-            operations: vec![Op::RandRead, Op::RandWrite],
-        },
-        SweepView::Iops => SweepAxes {
-            sizes: doubling(512, 4 << 20),
-            depths: vec![32],
-            operations: vec![Op::RandRead],
-        },
-        SweepView::Iozone => SweepAxes {
-            sizes: doubling(4 << 10, 16 << 20),
-            depths: vec![1],
-            operations: vec![
-                Op::Write,
-                Op::Rewrite,
-                Op::Read,
-                Op::Reread,
-                Op::RandRead,
-                Op::RandWrite,
-                Op::Backward,
-                Op::Stride,
-            ],
-        },
+        SweepView::RandomAccess => {
+            let sizes = vec![512, 4 << 10, 64 << 10, 1 << 20];
+            (sizes, 1, vec![Op::RandRead, Op::RandWrite])
+        }
+        SweepView::Iops => (doubling(512, 4 << 20), 32, vec![Op::RandRead]),
+        SweepView::Iozone => {
+            let first = [Op::Write, Op::Rewrite, Op::Read, Op::Reread];
+            let second = [Op::RandRead, Op::RandWrite, Op::Backward, Op::Stride];
+            (doubling(4 << 10, 16 << 20), 1, [first, second].concat())
+        }
     }
-}
-
-/// What varies.
-#[derive(Debug, Clone, PartialEq)]
-struct SweepAxes {
-    sizes: Vec<u32>,
-    depths: Vec<u32>,
-    operations: Vec<SweepOperation>,
 }
 
 /// Measures.
@@ -230,14 +208,8 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
     };
     let scratch_bytes = measuring.scratch_bytes(identity, scratch_bytes)?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
-    let axes = axes(sweep, identity)?;
-    let spec = SweepPlan {
-        operations: axes.operations,
-        block_bytes: axes.sizes,
-        depths: axes.depths,
-        span_bytes: spans(sweep, target_bytes)?,
-        view: sweep.view,
-    };
+    let mut spec = axes(sweep, identity)?;
+    spec.span_bytes = spans(sweep, target_bytes)?;
     let limits = MatrixLimits {
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
@@ -271,64 +243,56 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
     Ok((plan, matrix))
 }
 
-/// The axes: those of the flags, those of the view, or the default ones.
-fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Failure> {
+/// What is measured: the axes of the flags, those of the view, or the default ones.
+fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Failure> {
     let can_write = why_not_written(sweep, identity.kind).is_none();
     let second = match can_write {
         true => SweepOperation::RandWrite,
         false => SweepOperation::Read,
     };
-    let (sizes, depths) = match sweep.quick {
-        true => (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec()),
-        false => (SIZES.to_vec(), DEPTHS.to_vec()),
+    let (mut block_bytes, mut depths, mut operations) = match sweep.view.map(axes_of) {
+        Some((sizes, depth, operations)) => (sizes, vec![depth], operations),
+        None => {
+            let (sizes, depths) = match sweep.quick {
+                true => (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec()),
+                false => (SIZES.to_vec(), DEPTHS.to_vec()),
+            };
+            (sizes, depths, vec![SweepOperation::RandRead, second])
+        }
     };
-    let mut axes = sweep.view.map(axes_of).unwrap_or(SweepAxes {
-        sizes,
-        depths,
-        operations: vec![SweepOperation::RandRead, second],
-    });
     if !can_write {
-        axes.operations.retain(|operation| !operation.writes());
+        operations.retain(|operation| !operation.writes());
     }
     if !sweep.bs.is_empty() {
-        axes.sizes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
-        refuse_repeated("--bs", &axes.sizes, |bytes| format_bytes(u64::from(*bytes)))?;
-        axes.sizes.sort_unstable();
+        block_bytes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
+        refuse_repeated("bs", &block_bytes, |bytes| format_bytes(u64::from(*bytes)))
+            .map_err(Failure::Usage)?;
+        block_bytes.sort_unstable();
     }
     if !sweep.depth.is_empty() {
-        axes.depths.clone_from(&sweep.depth);
-        refuse_repeated("--depth", &axes.depths, ToString::to_string)?;
-        axes.depths.sort_unstable();
+        depths.clone_from(&sweep.depth);
+        refuse_repeated("depth", &depths, ToString::to_string).map_err(Failure::Usage)?;
+        depths.sort_unstable();
     }
     if !sweep.rw.is_empty() {
-        axes.operations.clone_from(&sweep.rw);
-        refuse_repeated("--rw", &axes.operations, |one| one.as_str().to_owned())?;
+        operations.clone_from(&sweep.rw);
+        refuse_repeated("rw", &operations, |one| one.as_str().to_owned())
+            .map_err(Failure::Usage)?;
     }
-    if let Some(small) = axes.sizes.iter().find(|bytes| **bytes < 512) {
+    if let Some(small) = block_bytes.iter().find(|bytes| **bytes < 512) {
         return Err(Failure::Usage(format!(
             "--bs {small}: no disk has smaller sectors than 512 bytes; use at least 512"
         )));
     }
-    Ok(axes)
+    Ok(SweepPlan {
+        operations,
+        block_bytes,
+        depths,
+        span_bytes: Vec::new(),
+        view: sweep.view,
+    })
 }
 
-fn refuse_repeated<T: PartialEq>(
-    flag: &str,
-    values: &[T],
-    text: impl Fn(&T) -> String,
-) -> Result<(), Failure> {
-    for (index, value) in values.iter().enumerate() {
-        if values[..index].contains(value) {
-            return Err(Failure::Usage(format!(
-                "{flag} has the value {} twice; name each value once",
-                text(value)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The spans of `--spans`, up to the whole target.
 fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
     let Some(given) = &sweep.spans else {
         return Ok(Vec::new());

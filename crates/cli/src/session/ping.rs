@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::{Verbosity, eprint_line};
-use crate::stdout::write_in_locale;
+use crate::stdout::page_in_locale;
 use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
@@ -87,21 +87,15 @@ impl TargetRun {
     }
 }
 
-/// Requests of one kind to one target that count.
-#[derive(Debug, Clone, Copy, Default)]
-struct SoFar {
-    count: u64,
-    sum_ns: f64,
-}
-
 /// Watches a ping.
 struct PingLive<'a> {
     plan: &'a Plan,
     live: &'a mut Live,
     output: PingOutput,
     verbosity: Verbosity,
-    /// By target and kind of operation.
-    so_far: BTreeMap<(usize, OpKind), SoFar>,
+    /// By target and kind of operation, the number of requests that count, and their time in
+    /// nanoseconds.
+    so_far: BTreeMap<(usize, OpKind), (u64, f64)>,
     /// Of all targets.
     latencies: LatencyHistogram,
     failed: u64,
@@ -116,13 +110,9 @@ impl PingLive<'_> {
         let Some(lines) = &self.output.lines else {
             return;
         };
-        let mut text = Vec::new();
-        let written = write_in_locale(&mut text, |out| write(lines, out));
-        if written.is_ok()
-            && let Ok(text) = String::from_utf8(text)
-        {
-            self.output.printer.line(text);
-        }
+        self.output
+            .printer
+            .line(page_in_locale(|out| write(lines, out)));
     }
 
     /// The first request has ended: erases what the layout shows, and prints the scale of the bars.
@@ -199,11 +189,8 @@ impl PingWatch for PingLive<'_> {
     fn request(&mut self, target: usize, request: &SingleRequest) {
         self.begin();
         let key = (target, request.op);
-        let mean_ns = self
-            .so_far
-            .get(&key)
-            .filter(|so_far| so_far.count > 0)
-            .map(|so_far| so_far.sum_ns / so_far.count as f64);
+        let so_far = self.so_far.get(&key);
+        let mean_ns = so_far.map(|(count, sum_ns)| sum_ns / *count as f64);
         self.print(|lines, out| lines.write((target, request), mean_ns, out));
         if let Some(tool) = &self.output.tool {
             let text = tool.request(request);
@@ -215,9 +202,9 @@ impl PingWatch for PingLive<'_> {
             self.failed += 1;
         }
         if request.counts() {
-            let so_far = self.so_far.entry(key).or_default();
-            so_far.count += 1;
-            so_far.sum_ns += request.latency_ns as f64;
+            let (count, sum_ns) = self.so_far.entry(key).or_default();
+            *count += 1;
+            *sum_ns += request.latency_ns as f64;
             self.latencies.record(request.latency_ns);
         }
         self.judge(target, request);

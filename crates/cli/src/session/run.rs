@@ -415,12 +415,9 @@ impl TargetRun {
     }
 
     fn too_many_errors(&self, measurement: &Measurement) -> String {
-        let mut counts = Vec::new();
-        let mut names = Vec::new();
-        for (errno, count) in measurement.ops.values().flat_map(|op| &op.errors) {
-            counts.push(format!("{count} × {errno}"));
-            names.push(errno.as_str());
-        }
+        let errors = measurement.ops.values().flat_map(|op| &op.errors);
+        let errors = errors.map(|(errno, count)| (format!("{count} × {errno}"), errno.as_str()));
+        let (counts, names): (Vec<_>, Vec<_>) = errors.unzip();
         format!(
             "{} returned too many errors during '{}' ({}); {}",
             self.path(measurement),

@@ -79,14 +79,7 @@ fn axis<T: Copy + PartialEq>(
     given: &[T],
     word: impl Fn(&T) -> String,
 ) -> Result<Vec<(Option<T>, String)>, String> {
-    for (index, value) in given.iter().enumerate() {
-        if given[..index].contains(value) {
-            return Err(format!(
-                "--{key} has the value {} twice; name each value once",
-                word(value)
-            ));
-        }
-    }
+    refuse_repeated(key, given, &word)?;
     let suffix = |value| format!("{prefix}{}", word(value));
     Ok(match given {
         [] => vec![(None, String::new())],
@@ -96,6 +89,22 @@ fn axis<T: Copy + PartialEq>(
             .map(|one| (Some(*one), suffix(one)))
             .collect(),
     })
+}
+
+/// Refuses a value that a flag has twice.
+pub(crate) fn refuse_repeated<T: PartialEq>(
+    key: &str,
+    values: &[T],
+    word: impl Fn(&T) -> String,
+) -> Result<(), String> {
+    let mut all = values.iter().enumerate();
+    match all.find(|(index, value)| values[..*index].contains(value)) {
+        None => Ok(()),
+        Some((_, value)) => Err(format!(
+            "--{key} has the value {} twice; name each value once",
+            word(value)
+        )),
+    }
 }
 
 /// `512`, `8k`, `1m`.

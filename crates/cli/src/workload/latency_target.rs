@@ -86,12 +86,15 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
     ))
 }
 
-/// The search that these workloads ask for on so many targets, if they do: a workload for each
-/// depth, ascending, and the time that it may take, in nanoseconds.
+/// A search: a workload for each depth, ascending, and the time that it may take, in nanoseconds;
+/// `None` until the depth is found.
+type PlannedSearch = (Vec<Workload>, Option<u64>);
+
+/// The search that these workloads ask for on so many targets, if they do.
 pub(crate) fn planned_search(
     workloads: &[Workload],
     targets: usize,
-) -> Result<Option<(Vec<Workload>, Option<u64>)>, String> {
+) -> Result<Option<PlannedSearch>, String> {
     let mut all = workloads.iter();
     let asking = all.find_map(|one| Some((one, one.shape.latency_target?)));
     let Some((asked, target)) = asking else {

@@ -3,7 +3,7 @@
 
 use super::parsers::{Position, SpanBounds};
 use super::resolve_context::{ResolveContext, Resolved, Wording, contradiction};
-use diskproof_model::plan::{Access, CachePolicy, Distribution, Verify, Workload};
+use diskproof_model::plan::{Access, CachePolicy, Distribution, Span, Verify, Workload};
 use diskproof_model::units::format_bytes;
 
 /// Spans in percent begin and end at multiples of this, which every device and filesystem accepts
@@ -69,6 +69,34 @@ pub(super) fn resolve_span(
         ));
     }
     Ok((start, end - start))
+}
+
+/// The part of a target that lies within these bounds, at multiples of `unit_bytes`, and is not
+/// smaller than `least`.
+pub(crate) fn part_of(
+    target_bytes: u64,
+    bounds: SpanBounds,
+    unit_bytes: u64,
+    (least_bytes, least): (u64, &str),
+) -> Result<Span, String> {
+    let at = |position| {
+        let byte = position_bytes(position, target_bytes, PAGE_BYTES as u32);
+        byte / unit_bytes * unit_bytes
+    };
+    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
+    if end > target_bytes {
+        let (end, size) = (format_bytes(end), format_bytes(target_bytes));
+        return Err(format!(
+            "--span ends at {end}, but the target has only {size}; use a smaller span"
+        ));
+    }
+    if end < start_bytes + least_bytes {
+        return Err(format!("--span is smaller than {least}; use a larger part"));
+    }
+    Ok(Span {
+        start_bytes,
+        length_bytes: Some(end - start_bytes),
+    })
 }
 
 /// Checks that the buffers of a single workload fit into the memory.
@@ -182,7 +210,7 @@ fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
 }
 
 /// A position in bytes; percentages are rounded down to whole blocks and pages.
-pub(crate) fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
+fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
     match position {
         Position::Bytes(bytes) => bytes,
         Position::Percent(share) if share >= 100.0 => target_bytes,

@@ -1,8 +1,8 @@
 //! A load of processors: it touches no disk and leaves no record.
 
+use super::work::print_notes;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
-use crate::stderr::eprint_line;
 use crate::stdout::print_text;
 use anyhow::Context as _;
 use diskproof_compat::{DropIn, PrimeRequest};
@@ -18,11 +18,7 @@ pub(super) fn run_primes(
         let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
         return Err(Failure::Usage(text).into());
     }
-    if !flags.quiet {
-        for note in &request.notes {
-            eprint_line(&format!("{}: {note}", tool.name));
-        }
-    }
+    print_notes(tool, flags, &request.notes);
     print_text(&request.printer.begin())?;
     let mut printed = Ok(());
     let measured = measure_primes(&request.load, &mut |interval| {

@@ -21,8 +21,8 @@ use std::path::Path;
 
 pub(super) use sides::live_targets;
 
-/// Measures these targets, or settings of the only one, and compares. The exit code is that of a run
-/// which did not come to its end.
+/// Measures these targets, or settings of the only one, and compares. The exit code is that of a
+/// run which did not come to its end.
 pub(super) fn run(
     compare: &CompareFlags,
     targets: &[String],

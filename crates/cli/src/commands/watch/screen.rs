@@ -1,7 +1,7 @@
 //! The view on a whole terminal. It draws the lines of the plain view in place: no widgets, and so
 //! no library for them. The terminal is restored however the program ends, except by SIGKILL.
 
-use crate::stdout::{to_stdout, write_in_locale};
+use crate::stdout::{page_in_locale, to_stdout};
 use diskproof_model::watch::WatchStep;
 use diskproof_report::style::Style;
 use diskproof_report::terminal::{
@@ -79,14 +79,13 @@ impl FullScreen {
             width: columns,
             ..style
         };
-        let mut page = Vec::new();
-        write_in_locale(&mut page, |page| {
+        let page = page_in_locale(|page| {
             write_watch_heading(&style, page)?;
             write_watch_step(step, named, &style, page)?;
             writeln!(page)?;
             write_watch_facts(facts, &style, page)
-        })?;
-        let frame = frame(&String::from_utf8_lossy(&page), (columns, rows));
+        });
+        let frame = frame(&page, (columns, rows));
         to_stdout(|out| out.write_all(frame.as_bytes()))
     }
 }
