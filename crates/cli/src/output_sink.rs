@@ -127,11 +127,11 @@ impl Sink {
 impl Place {
     /// Follows the path to a directory and a name in it that is no symlink.
     fn of(path: &Path) -> Result<Self, String> {
-        let failed = |errno| cannot_create(parent(path), &io::Error::from(errno));
+        let failed = |errno| cannot_create(directory_of(path), &io::Error::from(errno));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let name_of = |path: &Path| path.file_name().map(OsStr::to_owned).ok_or(Errno::ISDIR);
         let mut name = name_of(path).map_err(failed)?;
-        let mut folder = open(parent(path), flags, Mode::empty()).map_err(failed)?;
+        let mut folder = open(directory_of(path), flags, Mode::empty()).map_err(failed)?;
         for _ in 0..SYMLINKS_MAX {
             steps::before();
             let Ok(target) = readlinkat(&folder, &name, Vec::new()) else {
@@ -139,7 +139,8 @@ impl Place {
             };
             refuse_foreign_link(&folder, &name)?;
             let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-            folder = openat(&folder, parent(&target), flags, Mode::empty()).map_err(failed)?;
+            folder =
+                openat(&folder, directory_of(&target), flags, Mode::empty()).map_err(failed)?;
             name = name_of(&target).map_err(failed)?;
         }
         steps::before();
@@ -152,7 +153,7 @@ impl Place {
         Ok(Self {
             folder,
             name,
-            shown: parent(path).to_owned(),
+            shown: directory_of(path).to_owned(),
             found,
         })
     }
@@ -345,7 +346,8 @@ fn name_too_long(most: usize) -> String {
     format!("the name is longer than {most} bytes; use a shorter one")
 }
 
-fn parent(path: &Path) -> &Path {
+/// The directory that a file of this path is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))

@@ -30,10 +30,11 @@ pub(crate) struct Resumed {
 impl Resumed {
     /// An offset, or the record of a scan that ended early.
     pub(crate) fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
         if identity.kind == TargetKind::Directory {
             let why = "a scan in a directory reads a new scratch file each time; omit --resume, or \
                        name the block device";
-            return Err(Failure::Usage(format!("--resume {text}: {why}")));
+            return Err(wrong(why.to_owned()));
         }
         if let Ok(at) = parse_size(text) {
             if at >= identity.size_bytes {
@@ -48,7 +49,6 @@ impl Resumed {
                 span: None,
             });
         }
-        let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
         let unreadable = "neither an offset such as 120GiB nor a readable record";
         let json = read_document(Path::new(text))
             .map_err(|error| wrong(format!("{unreadable} ({error})")))?;

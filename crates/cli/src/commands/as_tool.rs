@@ -8,6 +8,7 @@ mod work;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::inspection;
+use crate::output_sink::directory_of;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, ToolRun};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
@@ -198,9 +199,7 @@ fn find_target(
     let name = path.file_name().and_then(OsStr::to_str);
     match (target, name) {
         (LoadTarget::Output(_), Some(name)) if is_free => {
-            let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-            let parent = parent.unwrap_or(Path::new("."));
-            Ok((identified(parent)?, Some(name.to_owned())))
+            Ok((identified(directory_of(path))?, Some(name.to_owned())))
         }
         _ => Ok((identified(path)?, None)),
     }

@@ -323,8 +323,9 @@ fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
 
 /// Why writing operations are not measured.
 fn why_not_written(sweep: &SweepFlags, kind: TargetKind) -> Option<&'static str> {
-    if sweep.read_only {
-        return Some("--read-only");
-    }
-    sweep.measuring.destructive.why_only_read(kind)
+    let why_only_read = || sweep.measuring.destructive.why_only_read(kind);
+    sweep
+        .read_only
+        .then_some("--read-only")
+        .or_else(why_only_read)
 }

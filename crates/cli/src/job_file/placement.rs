@@ -7,7 +7,8 @@ use super::growth::{GrowingFile, check_end, growing_file};
 use super::jobs::FioJob;
 use super::notes::TranslationNotes;
 use super::reading::FILENAME_FORMAT_DEFAULT;
-use super::spread::{directory_of, paths_of};
+use super::spread::paths_of;
+use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
@@ -66,7 +67,7 @@ pub(crate) struct Placements {
 }
 
 /// The target that holds a job's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct TargetRoot {
     /// An existing file or device, or the directory of a scratch file; `None` for the targets of
     /// the command line.
@@ -115,12 +116,11 @@ pub(crate) fn place(
         }
     }
     let mut placements = Placements::default();
-    let mut by_job: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
+    let mut by_job = BTreeMap::new();
     for (target, root) in roots.iter().enumerate() {
         let is_here = |job: &usize| files[*job].root == **root;
         let here: Vec<usize> = (0..jobs.len()).filter(is_here).collect();
-        let members = here.iter().map(|job| (&jobs[*job], &files[*job]));
-        let members: Vec<(&FioJob, &JobFiles)> = members.collect();
+        let members: Vec<_> = here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
         let (parts, total) = allocate(&members, root.bytes)?;
         if let (Some(path), Some(bytes), false) = (&root.path, root.bytes, root.is_scratch) {
             for ((job, _), parts) in members.iter().zip(&parts) {
@@ -136,17 +136,20 @@ pub(crate) fn place(
                 && jobs[*job].rw().is_only(OpKind::Write)
                 && !jobs[*job].overwrites
                 && !is_used;
-            by_job[*job] = Some(JobPlacement {
+            let placement = JobPlacement {
                 target,
                 parts,
                 is_first_to_write,
-            });
+            };
+            by_job.insert(*job, placement);
         }
-        let (total, members) = (root.bytes.unwrap_or(total), &members[..]);
-        let members = (members, overrides.closeness);
+        let (total, members) = (
+            root.bytes.unwrap_or(total),
+            (&members[..], overrides.closeness),
+        );
         placements.add_target(root, total, members, notes, environment)?;
     }
-    placements.by_job = by_job.into_iter().flatten().collect();
+    placements.by_job = by_job.into_values().collect();
     Ok(placements)
 }
 
@@ -307,11 +310,10 @@ fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRo
         PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => overrides.size,
     });
     TargetRoot {
-        path: None,
         // None, where one of them is.
         bytes: bytes.min().flatten(),
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
-        grows: false,
+        ..TargetRoot::default()
     }
 }
 
@@ -368,8 +370,7 @@ impl Places<'_> {
             PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot {
                 path: Some(path.clone()),
                 bytes: Some(bytes),
-                is_scratch: false,
-                grows: false,
+                ..TargetRoot::default()
             }),
             PathKind::Directory => Err(format!(
                 "{shown} is a directory; write it as directory, or name it on the command line"

@@ -7,10 +7,11 @@ use super::error::JobFileError;
 use super::jobs::FioJob;
 use super::notes::{FILES, TranslationNotes};
 use super::sections::SourceLine;
+use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
@@ -78,13 +79,6 @@ pub(crate) fn paths_of(job: &FioJob, environment: &dyn Environment) -> Vec<PathB
         path_of(job, &format.replace("$jobname", &job.section))
     };
     (0..job.numjobs).map(name).collect()
-}
-
-/// The directory that a file of this path is in.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 fn over_files(

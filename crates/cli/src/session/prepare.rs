@@ -191,15 +191,10 @@ fn own_files(
 /// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
 /// limit of 1024 exists only for programs that use select(2).
 fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = maximum;
     // On an error the limit stays as it is, and opening a target reports the shortage.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            ..limit
-        },
-    );
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
 }
 
 /// Refuses output files that are a target: saving the record would replace it.

@@ -128,8 +128,9 @@ fn select(
 
 /// Why writing workloads are skipped.
 fn why_not_written(flags: &LiveFlags, identities: &[TargetIdentity]) -> Option<&'static str> {
-    if flags.read_only {
-        return Some("--read-only");
-    }
-    flags.destructive.why_only_read(identities.first()?.kind)
+    let why_only_read = || flags.destructive.why_only_read(identities.first()?.kind);
+    flags
+        .read_only
+        .then_some("--read-only")
+        .or_else(why_only_read)
 }
