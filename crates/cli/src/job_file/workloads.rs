@@ -32,8 +32,8 @@ pub(crate) fn plan(
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
     let groups = groups(jobs)?;
-    let earlier = groups.split_last().map_or(&[][..], |(_, earlier)| earlier);
-    let mut earlier = earlier.iter().flatten().map(|index| &jobs[*index]);
+    let earlier = groups.iter().rev().skip(1).rev().flatten();
+    let mut earlier = earlier.map(|index| &jobs[*index]);
     if let Some(job) = earlier.find(|job| job.ends_everything) {
         return Err(job.error("exit_what=all would skip the later jobs; use group"));
     }
@@ -69,10 +69,8 @@ pub(crate) fn plan(
             let name = names.next(label, job.word(), *copy);
             flags.name = Some(parsed(job, &name)?);
             for (target, carried) in carried.iter().enumerate() {
-                of_jobs[carried[index]].push(JobWorkload {
-                    name: name.clone(),
-                    target,
-                });
+                let name = name.clone();
+                of_jobs[carried[index]].push(JobWorkload { name, target });
             }
             workloads.push(PlannedWorkload {
                 line: job.source.line,
@@ -87,14 +85,12 @@ pub(crate) fn plan(
             }
         }
     }
-    let size = placements.scratch_bytes.map(Bytes);
     let plan = PlanFile {
         note: note(jobs),
-        seed: None,
-        size,
+        size: placements.scratch_bytes.map(Bytes),
         targets: placements.targets.clone(),
         workloads,
-        limits: Vec::new(),
+        ..PlanFile::default()
     };
     Ok((plan, of_jobs))
 }
